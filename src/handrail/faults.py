@@ -1,0 +1,157 @@
+"""Every error answer: a kind and facts, no sentences. A dialect words them (see `words.py`).
+
+    Fault
+    ├── UnknownTool · BadParameters · Cancelled
+    ├── PathFault              the path as the caller wrote it
+    │   ├── BadPath            empty, NUL, too long, not text, a reserved form
+    │   ├── OutsideRoot
+    │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
+    │   ├── SpecialFile        FIFO, socket, device
+    │   ├── LinkLoop · DanglingLink
+    │   ├── AccessDenied
+    │   ├── TooLarge
+    │   ├── Conflict           it kept changing under our hands
+    │   └── WriteFailed        the disk said no
+    ├── EditFault              also carry the path
+    │   ├── NoMatch · NotUnique
+    └── Denied                 nobody approved
+
+Anything else that is raised is a bug.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(eq=False)
+class Fault(Exception):  # noqa: N818  a fault is an answer, not an error of ours
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.facts().items())})"
+
+    def facts(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(eq=False)
+class UnknownTool(Fault):
+    tool: str
+    known: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with the parameters. `where` is `""` for the whole object, else `patches/0/find`."""
+
+    where: str
+    kind: str
+    """missing, unknown, type, minimum, maximum, length, choice, text"""
+    expected: str
+    got: str = ""
+
+
+@dataclass(eq=False)
+class BadParameters(Fault):
+    problems: list[Problem]
+
+
+@dataclass(eq=False)
+class Cancelled(Fault):
+    pass
+
+
+@dataclass(eq=False)
+class PathFault(Fault):
+    path: str
+
+
+@dataclass(eq=False)
+class BadPath(PathFault):
+    why: str
+
+
+@dataclass(eq=False)
+class OutsideRoot(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class NotFound(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class AlreadyExists(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class IsDirectory(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class NotADirectory(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class SpecialFile(PathFault):
+    kind: str
+
+
+@dataclass(eq=False)
+class LinkLoop(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class DanglingLink(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class AccessDenied(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class TooLarge(PathFault):
+    size: int
+    limit: int
+
+
+@dataclass(eq=False)
+class Conflict(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class WriteFailed(PathFault):
+    why: str
+
+
+@dataclass(eq=False)
+class EditFault(Fault):
+    path: str
+
+
+@dataclass(eq=False)
+class NoMatch(EditFault):
+    find: str
+    nearest: str = ""
+
+
+@dataclass(eq=False)
+class NotUnique(EditFault):
+    find: str
+    lines: list[int]
+
+    def facts(self) -> dict[str, Any]:
+        return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines[:20]))}
+
+
+@dataclass(eq=False)
+class Denied(Fault):
+    tool: str
+    reason: str
+    remedy: str

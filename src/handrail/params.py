@@ -1,0 +1,176 @@
+"""Parameters of a tool: declared once as a class, from which the schema and the checks derive.
+
+Written for start-up time: the same declarations on a general model library take longer to import than the
+whole command line may (docs/decisions/0001-own-parameters.md).
+"""
+
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
+
+from handrail.faults import BadParameters, Problem
+
+_REQUIRED: Any = object()
+_NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
+
+
+class Field:
+    """One parameter: what it is for, its default, and the bounds that it must keep."""
+
+    def __init__(  # noqa: PLR0913  one keyword a JSON Schema word
+        self,
+        description: str,
+        *,
+        default: Any = _REQUIRED,
+        ge: int | None = None,
+        le: int | None = None,
+        min_length: int | None = None,
+        title: str | None = None,
+    ) -> None:
+        self.description, self.default, self.title = description, default, title
+        self.ge, self.le, self.min_length = ge, le, min_length
+        self.required = default is _REQUIRED
+
+    def bind(self, name: str, kind: Any) -> None:
+        """Take name and type from the declaration."""
+        self.name = name
+        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        self.nullable = NoneType in options
+        self.kind = next(option for option in options if option is not NoneType)
+        self.origin, self.args = get_origin(self.kind), get_args(self.kind)
+
+    def schema(self) -> dict[str, Any]:
+        return {**_type_schema(self.kind), **self._bounds(), "description": self.description} | (
+            {} if self.required else {"default": self.default}
+        )
+
+    def _bounds(self) -> dict[str, Any]:
+        words = {"minimum": self.ge, "maximum": self.le, "minLength": self.min_length}
+        return {word: bound for word, bound in words.items() if bound is not None}
+
+    def check(self, value: Any, where: str, problems: list[Problem]) -> Any:
+        if value is None and self.nullable:
+            return None
+        if value.__class__ is str and self.kind is str and self.min_length is None and value.isascii():
+            return value
+        checked = _check(self.kind, self.origin, self.args, value, where, problems)
+        size = checked if checked.__class__ is int else None
+        if size is not None and self.ge is not None and size < self.ge:
+            problems.append(Problem(where, "minimum", str(self.ge), str(size)))
+        if size is not None and self.le is not None and size > self.le:
+            problems.append(Problem(where, "maximum", str(self.le), str(size)))
+        if self.min_length is not None and isinstance(checked, str | list) and len(checked) < self.min_length:
+            problems.append(Problem(where, "length", str(self.min_length), str(len(checked))))
+        return checked
+
+
+def field(description: str, **options: Any) -> Any:
+    """Declare a parameter. Typed as Any so that `path: str = field(…)` reads as the declaration it is."""
+    return Field(description, **options)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+class Params:
+    fields: ClassVar[dict[str, Field]] = {}
+    unknown_allowed: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = dict(cls.fields)
+        for name, kind in cls.__annotations__.items():
+            declared = cls.__dict__.get(name)
+            if isinstance(declared, Field):
+                declared.bind(name, kind)
+                cls.fields[name] = declared
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    @classmethod
+    def parse(cls, given: Any) -> "Params":
+        """The parameters as an object, or all that is wrong with them in one fault."""
+        problems: list[Problem] = []
+        parsed = cls.check(given, "", problems)
+        if problems:
+            raise BadParameters(problems)
+        return parsed  # type: ignore[no-any-return]  # without problems it is an instance
+
+    @classmethod
+    def check(cls, given: Any, where: str, problems: list[Problem]) -> Any:
+        if not isinstance(given, dict):
+            problems.append(Problem(where, "type", "object", _named(given)))
+            return None
+        prefix = f"{where}/" if where else ""
+        values = {}
+        for name, declared in cls.fields.items():
+            if name in given:
+                values[name] = declared.check(given[name], prefix + name, problems)
+            elif declared.required:
+                problems.append(Problem(where, "missing", name))
+            else:
+                values[name] = declared.default
+        if len(given) > len(values) and not cls.unknown_allowed:
+            known = ", ".join(cls.fields)
+            problems.extend(
+                Problem(where, "unknown", known, str(name)) for name in given if name not in cls.fields
+            )
+        return cls(**values)
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {name: declared.schema() for name, declared in cls.fields.items()},
+            "required": [name for name, declared in cls.fields.items() if declared.required],
+            "additionalProperties": cls.unknown_allowed,
+        }
+
+
+def _type_schema(kind: Any) -> dict[str, Any]:
+    if get_origin(kind) is list:
+        return {"type": "array", "items": _type_schema(get_args(kind)[0])}
+    if get_origin(kind) is Literal:
+        return {"type": "string", "enum": list(get_args(kind))}
+    if isinstance(kind, type) and issubclass(kind, Params):
+        return kind.schema()
+    return {"type": _NAMES[kind]}
+
+
+def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: list[Problem]) -> Any:  # noqa: PLR0913
+    if origin is list:
+        return _check_list(args[0], value, where, problems)
+    if origin is Literal:
+        if value not in args:
+            problems.append(Problem(where, "choice", ", ".join(args), str(value)))
+        return value
+    if issubclass(kind, Params):
+        return kind.check(value, where, problems)
+    if kind is int and value.__class__ is float and value.is_integer():
+        return int(value)
+    if value.__class__ is not kind:
+        problems.append(Problem(where, "type", _NAMES[kind], _named(value)))
+    elif kind is str and not _is_text(value):
+        problems.append(Problem(where, "text", "Unicode text", "a lone surrogate"))
+    return value
+
+
+def _check_list(item: Any, value: Any, where: str, problems: list[Problem]) -> Any:
+    if not isinstance(value, list):
+        problems.append(Problem(where, "type", "array", _named(value)))
+        return value
+    origin, args = get_origin(item), get_args(item)
+    return [
+        _check(item, origin, args, each, f"{where}/{number}", problems) for number, each in enumerate(value)
+    ]
+
+
+def _named(value: Any) -> str:
+    if value is None:
+        return "null"
+    return _NAMES.get(value.__class__) or {dict: "object", list: "array"}.get(value.__class__, "value")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
