@@ -16,7 +16,7 @@ _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 class Field:
     """One parameter: what it is for, its default, and the bounds that it must keep."""
 
-    def __init__(  # noqa: PLR0913  one keyword a JSON Schema word
+    def __init__(
         self,
         description: str,
         *,
@@ -64,7 +64,7 @@ class Field:
 
 
 def field(description: str, **options: Any) -> Any:
-    """Declare a parameter. Typed as Any so that `path: str = field(…)` reads as the declaration it is."""
+    """Typed as Any, so that a declaration with a default reads as what it is."""
     return Field(description, **options)
 
 
@@ -107,11 +107,9 @@ class Params:
                 problems.append(Problem(where, "missing", name))
             else:
                 values[name] = declared.default
-        if len(given) > len(values) and not cls.unknown_allowed:
+        if not (cls.unknown_allowed or given.keys() <= cls.fields.keys()):
             known = ", ".join(cls.fields)
-            problems.extend(
-                Problem(where, "unknown", known, str(name)) for name in given if name not in cls.fields
-            )
+            problems.extend(Problem(where, "unknown", known, str(name)) for name in given if name not in cls.fields)
         return cls(**values)
 
     @classmethod
@@ -134,7 +132,7 @@ def _type_schema(kind: Any) -> dict[str, Any]:
     return {"type": _NAMES[kind]}
 
 
-def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: list[Problem]) -> Any:  # noqa: PLR0913
+def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: list[Problem]) -> Any:
     if origin is list:
         return _check_list(args[0], value, where, problems)
     if origin is Literal:
@@ -157,9 +155,7 @@ def _check_list(item: Any, value: Any, where: str, problems: list[Problem]) -> A
         problems.append(Problem(where, "type", "array", _named(value)))
         return value
     origin, args = get_origin(item), get_args(item)
-    return [
-        _check(item, origin, args, each, f"{where}/{number}", problems) for number, each in enumerate(value)
-    ]
+    return [_check(item, origin, args, each, f"{where}/{number}", problems) for number, each in enumerate(value)]
 
 
 def _named(value: Any) -> str:

@@ -1,0 +1,113 @@
+"""The `file` dialect: sandboxed file operations with structured answers."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from handrail.effects import Effect
+from handrail.faults import NoMatch, NotUnique
+from handrail.kernel.session import Call
+from handrail.kernel.values import Entry, Put, Remove
+from handrail.ops.text import Text, find_all, split_lines, to_lf
+from handrail.params import Params, field
+from handrail.paths import quote
+from handrail.tool import Dialect, Tool
+
+dialect = Dialect("file")
+
+
+class Read(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+    offset: int = field("Start line, 1-indexed.", default=1, ge=1)
+    limit: int | None = field("Maximum number of lines to return; all when left out.", default=None, ge=1)
+
+
+@dialect.tool("file.read", Effect.READ)
+def read(p: Read, c: Call) -> dict[str, Any]:
+    """Read file contents with optional pagination for large files."""
+    page = c.files.page(p.path, p.offset, p.limit)
+    lines = split_lines(page.data.decode(errors="replace"))
+    numbered = [f"{number:6}\t{line}" for number, line in enumerate(lines, p.offset)]
+    return {"content": "\n".join(numbered), "total_lines": page.total_lines, "truncated": page.more}
+
+
+class Write(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+    content: str = field("Full file contents.")
+
+
+@dialect.tool("file.write", Effect.CREATE | Effect.WRITE)
+def write(p: Write, c: Call) -> dict[str, Any]:
+    """Create or overwrite a file. Creates parent directories if needed."""
+    data = p.content.encode()
+    c.files.commit(Put(p.path, data, c.files.read_if_there(p.path)))
+    return {"success": True, "bytes_written": len(data)}
+
+
+class Edit(Params):
+    find: str = field("Exact text to find (must be unique).", min_length=1)
+    replace: str = field("Text to replace it with.")
+
+
+class Patch(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+    patches: list[Edit] = field("Patches to apply in order, all or none.", min_length=1)
+
+
+@dialect.tool("file.patch", Effect.READ | Effect.WRITE)
+def patch(p: Patch, c: Call) -> dict[str, Any]:
+    """Apply search-and-replace edits to a file. More efficient than rewriting entire files for small changes."""
+    file = c.files.read(p.path)
+    data = file.data
+    for edit in p.patches:
+        data = _replace_once(p.path, data, edit)
+    c.files.commit(Put(p.path, data, file))
+    return {"success": True, "patches_applied": len(p.patches)}
+
+
+def _replace_once(path: str, data: bytes, edit: Edit) -> bytes:
+    text, find = Text.of(data), to_lf(edit.find)
+    found = find_all(text.lf, find, overlapping=True)
+    if not found:
+        raise NoMatch(path, edit.find)
+    if len(found) > 1:
+        raise NotUnique(path, edit.find, [text.line_of(at) for at in found])
+    return text.replace([(found[0], found[0] + len(find), edit.replace)])
+
+
+class Delete(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+
+
+@dialect.tool("file.delete", Effect.DELETE)
+def delete(p: Delete, c: Call) -> dict[str, Any]:
+    """Delete a file. Does not delete directories."""
+    c.files.commit(Remove(p.path))
+    return {"success": True}
+
+
+class List(Params):
+    path: str = field("Directory, relative to the workspace root.", default=".")
+    pattern: str | None = field('Glob pattern, such as "**/*.ts" or "*.py".', default=None)
+
+
+@dialect.tool("file.list", Effect.READ)
+def list_files(p: List, c: Call) -> dict[str, Any]:
+    """List files in a directory with optional glob pattern filtering."""
+    entries = c.files.entries(p.path)
+    return {
+        "files": [_listed(p.path, entry) for entry in entries if entry.kind == "file"],
+        "directories": [f"{_under(p.path, entry.name)}/" for entry in entries if entry.is_directory],
+    }
+
+
+def _listed(directory: str, entry: Entry) -> dict[str, Any]:
+    modified = datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
+    return {"path": _under(directory, entry.name), "size": entry.size, "modified": modified}
+
+
+def _under(directory: str, name: str) -> str:
+    return quote(name if directory == "." else f"{directory}/{name}")
+
+
+def tool_registrations() -> list[Tool]:
+    return list(dialect.tools.values())
