@@ -8,10 +8,10 @@ global ones, say nothing.
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from handrail.kernel.search import Scope, Skipped, Watch
+from handrail.kernel.query import Scope, Skipped, Watch
 from handrail.ops.ignores import Verdict, compile_ignores
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -44,7 +44,7 @@ class _Level:
 class Walk:
     scope: Scope
     watch: Watch
-    skipped: Skipped = field(default_factory=lambda: Skipped())
+    skipped: Skipped
     sizes: bool = False
     """Whether files over the size limit are left out and named."""
 
@@ -121,14 +121,10 @@ class Walk:
         path, excluded = prefix + name, self.scope.excluded
         if excluded is not None and (excluded(path) or excluded(path + "//")):
             return False
-        return not (rules and _ignored(path, True, rules))
+        return not (rules and _ignored(path, rules, is_directory=True))
 
     def _keeps_file(self, path: str, rules: Rules) -> bool:
-        if self.scope.included is not None and not self.scope.included.matches(path):
-            return False
-        if self.scope.excluded is not None and self.scope.excluded(path):
-            return False
-        return not (rules and _ignored(path, False, rules))
+        return self.scope.holds(path) and not (rules and _ignored(path, rules, is_directory=False))
 
 
 def open_file(dir_fd: int, path: str) -> int:
@@ -154,7 +150,7 @@ def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
 def _with_rules_of(fd: int, names: set[str], start: int, above: Rules) -> Rules:
     """The rules in force in a directory: those from above, and its own before them."""
     repository = ".git" in names
-    rules = {kind: list(of) for kind, of in above.items() if not (repository and kind in _OF_GIT)} if repository else above
+    rules = {kind: of for kind, of in above.items() if kind not in _OF_GIT} if repository else above
     for kind in _KINDS:
         name = ".git/info/exclude" if kind == "exclude" else kind
         if name in names or (kind == "exclude" and repository):
@@ -177,7 +173,7 @@ def _read_rules(fd: int, name: str) -> str | None:
         os.close(file)
 
 
-def _ignored(path: str, is_directory: bool, rules: Rules) -> bool:
+def _ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
     for kind in _KINDS:
         for start, verdict in rules.get(kind, ()):
             said = verdict(path[start:], is_directory)
