@@ -15,7 +15,7 @@ from handrail.kernel.query import Scope, Skipped, Watch
 from handrail.ops.ignores import Verdict, compile_ignores
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = (".rgignore", ".ignore", ".gitignore", "exclude")
 _OF_GIT = {".gitignore", "exclude"}
 _RULE_BYTES = 1 << 20
@@ -137,7 +137,7 @@ def open_file(dir_fd: int, path: str) -> int:
             if at != dir_fd:
                 os.close(at)
             at = below
-        return os.open(name, _FILE, dir_fd=at)
+        return os.open(name, FILE, dir_fd=at)
     finally:
         if at != dir_fd:
             os.close(at)

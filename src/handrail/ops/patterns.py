@@ -142,7 +142,11 @@ class _Reader:
         if char in "nr":
             _refuse(given, "a match never spans lines", at, given[:at] or "text$")
         if char in "AzZ":
-            return Token("assertion", "^", at, "(?<![^\\r\\n])") if char == "A" else Token("assertion", "$", at, "(?![^\\r\\n])")
+            return (
+                Token("assertion", "^", at, "(?<![^\\r\\n])")
+                if char == "A"
+                else Token("assertion", "$", at, "(?![^\\r\\n])")
+            )
         if char in _PLAIN_ESCAPES:
             kind = "assertion" if char in "bB" else "class"
             outside = f"[^\\{char.lower()}\\r\\n\\udc80-\\udcff]"
@@ -230,7 +234,7 @@ def _read_class(given: str, opening: int) -> tuple[str, str, int]:
             member, char, end = _member(given, at + 1)
             if char:
                 if char < previous:
-                    fixed = f"{given[:at - 1]}{char}-{previous}{given[end:]}"
+                    fixed = f"{given[: at - 1]}{char}-{previous}{given[end:]}"
                     _refuse(given, "the range is reversed", at - 1, fixed)
                 members.append(f"-{member}")
                 at, previous = end, ""
