@@ -46,7 +46,8 @@ class ToolRouter:
         try:
             found = self._look_up(tool)
             parsed = found.params.parse(given)
-            call = Call(self.session, self.dialect.name, tool, given, found.effects, cancel)
+            ordered = {name: given[name] for name in found.params.fields if name in given}
+            call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append("the workspace directory was replaced; this session still works in the original")
             output = self._run(found, parsed, call)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.faults import Cancelled, Denied
+from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -48,6 +48,7 @@ class Call:
     tool: str
     params: dict[str, Any]
     effects: Effect
+    bodies: frozenset[str] = frozenset()
     cancel: threading.Event | None = None
     files_affected: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Call:
         self.check_cancelled()
         ask(
             self.session.approver,
-            Question(self.dialect, self.tool, self.params, effects, targets, changes),
+            Question(self.dialect, self.tool, self.params, effects, self.bodies, targets, changes),
         )
         self.check_cancelled()
 
@@ -106,6 +107,20 @@ class Files:
 
     def kind(self, path: str) -> str | None:
         return self._kernel.reader.kind(path)
+
+    def stem(self, directory: str) -> str:
+        """What stands before the names in a directory: its place beneath the root, and a slash."""
+        place = self._kernel.boundary.locate(directory)
+        place.close()
+        return f"{place.rel}/" if place.rel else ""
+
+    def removal(self, path: str) -> Remove:
+        """To delete a file as it is now; of a link, only the link."""
+        try:
+            linked = self._kernel.boundary.stat(path, follow=False).st_mode & 0o170000 == 0o120000
+            return Remove(path, None if linked else self.read(path))
+        except (TooLarge, SpecialFile, AccessDenied):
+            return Remove(path)
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
