@@ -1,5 +1,7 @@
 """The question in a terminal: what would really happen, then the display of the contract, then an answer."""
 
+import json
+
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.terminal import open_terminal, size, wants_colour
 from handrail.ops.changes import change_diff
@@ -14,7 +16,11 @@ def display(question: Question) -> str:
     lines = [f"Tool: {question.tool}", "Parameters:"]
     for name, value in question.params.items():
         body = name in question.bodies and isinstance(value, str)
-        shown = f"<{len(value.encode(errors='replace'))} bytes>" if body else one_line(str(value))
+        shown = (
+            f"<{len(value.encode(errors='replace'))} bytes>"
+            if body
+            else one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        )
         lines.append(f"  {name}: {shown}")
     lines.append(f"Files affected: {', '.join(question.targets) or '(none)'}")
     lines.append(f"Risk level: {question.risk}")
@@ -23,6 +29,9 @@ def display(question: Question) -> str:
 
 def diff_lines(question: Question, *, colour: bool, most: int) -> list[str]:
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
+    body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
+    if all(line.endswith("\r") for line in body):  # its line ends are as they were: nothing to point at
+        lines = [line.removesuffix("\r") for line in lines]
     shown = fold([visible(line) for line in lines if line], most)
     if not colour:
         return shown
