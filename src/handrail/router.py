@@ -53,7 +53,7 @@ class ToolRouter:
             output = self._run(found, parsed, call)
             result = self._answer(tool, call, started, output)
         except Fault as fault:
-            error = word(self.dialect.tables, tool, fault)
+            error = word(self.dialect.tables, tool, fault, self.session.kernel.boundary.root)
             result = self._answer(tool, call, started, self.dialect.error_output(error), error)
         except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
             self._log.bug(number, tool)

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.faults import NoMatch, NotUnique
 from handrail.kernel.session import Call
 from handrail.kernel.values import Entry, Put
-from handrail.ops.text import Text, find_all, split_lines, to_lf
+from handrail.ops.replace import replace_once
+from handrail.ops.text import split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
 from handrail.tool import Dialect, Tool
@@ -59,19 +59,9 @@ def patch(p: Patch, c: Call) -> dict[str, Any]:
     file = c.files.read(p.path)
     data = file.data
     for edit in p.patches:
-        data = _replace_once(p.path, data, edit)
+        data = replace_once(p.path, data, edit.find, edit.replace)
     c.files.commit(Put(p.path, data, file))
     return {"success": True, "patches_applied": len(p.patches)}
-
-
-def _replace_once(path: str, data: bytes, edit: Edit) -> bytes:
-    text, find = Text.of(data), to_lf(edit.find)
-    found = find_all(text.lf, find, overlapping=True)
-    if not found:
-        raise NoMatch(path, edit.find)
-    if len(found) > 1:
-        raise NotUnique(path, edit.find, [text.line_of(at) for at in found])
-    return text.replace([(found[0], found[0] + len(find), edit.replace)])
 
 
 class Delete(Params):
