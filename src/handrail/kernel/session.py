@@ -1,6 +1,7 @@
 """The capability that a tool is handed. A session belongs to one client; each call gets a `Call` of its own."""
 
 import secrets
+import stat
 import threading
 import time
 from dataclasses import dataclass, field
@@ -102,6 +103,10 @@ class Files:
     def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
         return self._kernel.reader.page(path, first, count)
 
+    def head(self, path: str, count: int) -> tuple[bytes, int]:
+        """The first bytes of a file, and its size."""
+        return self._kernel.reader.head(path, count)
+
     def entries(self, path: str) -> list[Entry]:
         return self._kernel.reader.entries(path)
 
@@ -114,10 +119,22 @@ class Files:
         place.close()
         return f"{place.rel}/" if place.rel else ""
 
+    def missing_parents(self, path: str) -> list[str] | None:
+        """The directories that would have to be made before this one; None where it is there already."""
+        place = self._kernel.boundary.locate(path, future=True)
+        try:
+            found = None if place.rest else place.stat()
+        finally:
+            place.close()
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            return None
+        parts = place.target.split("/")
+        return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
+
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""
         try:
-            linked = self._kernel.boundary.stat(path, follow=False).st_mode & 0o170000 == 0o120000
+            linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
         except (TooLarge, SpecialFile, AccessDenied):
             return Remove(path)

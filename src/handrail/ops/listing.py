@@ -1,5 +1,6 @@
 """Orders and forms of directory listings."""
 
+import re
 from collections.abc import Callable
 from unicodedata import normalize
 
@@ -20,6 +21,13 @@ def _weight(char: str) -> tuple[int, int, str]:
     if char in _PUNCTUATION:
         return 0, _PUNCTUATION[char], ""
     return (2 if char.isdigit() else 3 if char.isalpha() else 1), 0, char
+
+
+def name_filter(patterns: list[str]) -> Callable[[str], bool]:
+    """Whether a bare name fits one of the patterns, in which only `*` and `?` are special."""
+    words = ["".join({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in each) for each in patterns]
+    fits = re.compile("|".join(words) or r"(?!)", re.DOTALL)
+    return lambda name: fits.fullmatch(name) is not None
 
 
 def breadth_first(entries: Callable[[str], list[Entry]], top: str, depth: int) -> list[str]:
