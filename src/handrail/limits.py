@@ -16,6 +16,8 @@ class Limits:
     """What `copilot` reads or creates at most."""
     copilot_entries: int = 1000
     """Entries on a page of `list_dir`."""
+    context_entries: int = 500
+    """The ceiling of every result list in `context`."""
     conflict_retries: int = 64
     """How often an edit is worked out anew because its file changed before it could land."""
     resolve_retries: int = 128
