@@ -4,7 +4,7 @@ import json
 
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.terminal import open_terminal, size, wants_colour
-from handrail.ops.changes import change_diff
+from handrail.ops.preview import change_diff
 from handrail.ops.show import fold, one_line, visible
 from handrail.policy.rules import exact_pattern
 
