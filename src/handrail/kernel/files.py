@@ -9,6 +9,7 @@ from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, Path
 from handrail.kernel.boundary import FsBoundary, raise_fault
 from handrail.kernel.values import Entry, File, Page, Version, kind_of
 from handrail.limits import Limits
+from handrail.paths import quote, unquote
 
 _CHUNK = 1 << 20
 
@@ -65,7 +66,8 @@ class Reader:
         """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
         fd = self.boundary.open_directory(path)
         try:
-            entries = [self._entry(path, each) for each in os.scandir(fd)]
+            with os.scandir(fd) as listed:
+                entries = [entry for each in listed if (entry := self._entry(path, each))]
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -73,12 +75,15 @@ class Reader:
         entries.sort(key=lambda entry: entry.name)
         return entries
 
-    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry:
-        found = each.stat(follow_symlinks=False)
+    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
+        try:
+            found = each.stat(follow_symlinks=False)
+        except FileNotFoundError:  # deleted since the directory was read
+            return None
         if not each.is_symlink():
             return Entry(each.name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
         try:
-            target = self.boundary.stat(f"{directory}/{each.name}")
+            target = self.boundary.stat(quote(f"{unquote(directory)}/{each.name}"))
         except PathFault:
             return Entry(each.name, "link", found.st_size, found.st_mtime_ns, is_link=True)
         return Entry(each.name, kind_of(target.st_mode), target.st_size, target.st_mtime_ns, is_link=True)
