@@ -99,6 +99,8 @@ class Writer:
         place = self._boundary.locate(change.path, follow=not isinstance(change, Remove), future=True)
         try:
             found = None if place.rest else place.stat()
+            if not isinstance(change, MakeDirectory) and self._boundary.split(change.path).wants_directory:
+                raise IsDirectory(change.path)
             _expect(change, place, found)
             if approved not in (None, place.target):
                 raise Conflict(change.path)
@@ -256,7 +258,7 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise AlreadyExists(path)
         return
-    if (found is not None and stat.S_ISDIR(found.st_mode)) or path.endswith("/"):
+    if found is not None and stat.S_ISDIR(found.st_mode):
         raise IsDirectory(path)
     if isinstance(change, Remove) and found is None:
         raise NotFound(path)
