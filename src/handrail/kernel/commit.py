@@ -311,7 +311,8 @@ def _keep(step: Step, fd: int) -> None:
 def _create(step: Step, fd: int) -> None:
     """Publish under a name that must be free: of many creators one wins."""
     try:
-        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
+        # Were a link planted in the temporary's place, following it would bring a file from outside in.
+        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
