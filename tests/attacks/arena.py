@@ -68,8 +68,9 @@ def build(top: Path) -> Arena:
     root, outside, evil = top / "workspace", top / "outside", top / "workspace-evil"
     for directory in (root / "sub" / "deep", root / "other_root", outside / "dir", evil):
         directory.mkdir(parents=True)
-    for canary in (outside / "secret.txt", outside / "dir" / "secret.txt", evil / "secret.txt", outside / "twin.txt"):
+    for canary in (outside / "secret.txt", outside / "dir" / "secret.txt", evil / "secret.txt"):
         canary.write_text(SECRET)
+    (outside / "twin.txt").write_text("one\ntwo\n")
     os.link(outside / "twin.txt", root / "twin.txt")
     for name in ("inside.txt", "sub/file.txt", "sub/deep/x.txt", UNDECODABLE, *ODD_NAMES):
         (root / name).write_text("one\ntwo\n")
