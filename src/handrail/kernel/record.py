@@ -116,13 +116,17 @@ class Ledger:
             if self._fd >= 0 and name == self.token:
                 continue
             path = os.path.join(self._pending, name)
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # its owner has just closed
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 record = _read(fd)
                 if record is not None:
                     yield record
-                os.unlink(path)
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
             except BlockingIOError:
                 continue  # its owner lives
             finally:
