@@ -61,6 +61,7 @@ class Writer:
                 for change, target in zip(changes, approved, strict=True):
                     works.append(self._look(change, target))
                 self._carry_out(record, works)
+                self._clear_away(record, works)
             except BaseException:
                 self._give_up(record)
                 raise
@@ -123,15 +124,20 @@ class Writer:
         record.save(sync=sync)
         for work in works:
             with faults_for(work.change.path):
-                self._publish(work, keep=many)
+                self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
         record.mark_done(sync=sync)
-        for work in works:
-            if work.step:
-                self._drop_spares(work.step, work.place.dir_fd)
-        record.end()
+
+    def _clear_away(self, record: Record, works: list[_Work]) -> None:
+        try:
+            for work in works:
+                if work.step:
+                    self._drop_spares(work.step, work.place.dir_fd)
+            record.end()
+        except OSError:
+            self._ledger.leave()  # the change is made; the next commit or open clears away
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
@@ -182,7 +188,7 @@ class Writer:
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
 
     @staticmethod
-    def _publish(work: _Work, *, keep: bool) -> None:
+    def _publish(work: _Work, *, alone: bool) -> None:
         step, fd = work.step, work.place.dir_fd
         if step is None:
             return
@@ -192,8 +198,7 @@ class Writer:
         now = Place(fd, step.name, step.name).stat()
         if now is None or Version.of(now) != Version.of(work.found):
             raise Conflict(work.change.path)
-        if keep:
-            _keep(step, fd)
+        _keep(work, step, alone=alone)
         if step.removes:
             with suppress(FileNotFoundError):  # where hard links are not to be had, keeping has moved it already
                 os.unlink(step.name, dir_fd=fd)
@@ -298,14 +303,20 @@ def _copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | Non
                     raise
 
 
-def _keep(step: Step, fd: int) -> None:
+def _keep(work: _Work, step: Step, *, alone: bool) -> None:
     """Give what is about to go a second name, so that it can come back."""
+    fd = work.place.dir_fd
     try:
         os.link(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
+        if alone and not step.removes:
+            return  # one rename is whole in itself, and moving the file first would let readers find none
         os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
+    kept = Place(fd, step.old, step.old).stat()
+    if kept is None or work.found is None or (kept.st_dev, kept.st_ino) != (work.found.st_dev, work.found.st_ino):
+        raise Conflict(work.change.path)  # exchanged at the last moment
 
 
 def _create(step: Step, fd: int) -> None:
