@@ -12,7 +12,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from handrail.faults import AccessDenied, AlreadyExists, Conflict, IsDirectory, NotADirectory, NotFound, PathFault
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    Conflict,
+    IsDirectory,
+    LinkLoop,
+    NotADirectory,
+    NotFound,
+    OutsideRoot,
+    PathFault,
+)
 from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place, rename_to_free_name
@@ -91,7 +101,7 @@ class Writer:
     def _give_up(self, record: Record) -> None:
         try:
             self._roll_back(record)
-        except OSError:
+        except (OSError, PathFault):
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
 
     # ── looking ──
@@ -222,7 +232,7 @@ class Writer:
     def _in_directory(self, step: Step, act: Callable[[Step, int], None]) -> None:
         try:
             fd = self._boundary.open_directory(quote(step.directory) or ".")
-        except (NotFound, NotADirectory):
+        except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return  # the directory was taken away, and all that was in it
         try:
             act(step, fd)
@@ -243,7 +253,7 @@ class Writer:
     @staticmethod
     def _drop_spares(step: Step, fd: int) -> None:
         for name in (step.temp, step.old):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is none of ours
                 os.unlink(name, dir_fd=fd)
 
     def _remove_if_empty(self, rel: str) -> None:
