@@ -30,8 +30,6 @@ class Reader:
                 data += more  # a short read, or a file that grows while it is read
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
-            if len(data) != size:
-                found = os.fstat(fd)
             return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode))
         except OSError as error:
             raise_fault(error, path)
