@@ -1,7 +1,7 @@
 """Which lines differ between two lists of lines, in time that stays near linear.
 
-Equal ends are set aside, lines that occur once on both sides are matched in order (patience), and what is left
-between them is worked out exactly (Myers) as long as the effort lasts; beyond that it counts as replaced.
+Equal ends are set aside, lines that occur once on both sides are matched in order (patience), and what is
+left between them is worked out exactly (Myers) while the effort lasts; beyond that it counts as replaced.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,4 @@
-"""Unified diffs as git prints them, for previews and approvals. Whatever is printed here, `ops/patch` applies."""
+"""Unified diffs as git prints them, for previews and approvals. What is printed here, `ops/patch` applies."""
 
 from collections.abc import Iterable, Iterator
 

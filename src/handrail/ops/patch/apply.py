@@ -152,7 +152,7 @@ def _copy(tree: _Tree, patch: FilePatch) -> None:
 def _creates_after_all(tree: _Tree, patch: FilePatch) -> bool:
     """Some diffs of a new file name it on both sides, and only say that there were no lines before."""
     starts = [chunk.start for chunk in patch.chunks]
-    if starts != [0] or patch.source or patch.chunks[0].old():
+    if starts != [0] or patch.source or patch.chunks[0].old:
         return False
     return not any(tree.now(name) for name in (patch.path, *patch.aliases))
 

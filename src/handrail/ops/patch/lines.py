@@ -15,6 +15,8 @@ class Lines:
     bom: bytes = b""
     lent: bytes = b""
     """The CR that an unclosed last line would have if it weren't the last, and has here."""
+    given: bytes = b""
+    """The bytes that the lines were made of."""
 
     @classmethod
     def of(cls, data: bytes, *, keep_bom: bool = False, even_ends: bool = False) -> "Lines":
@@ -26,7 +28,7 @@ class Lines:
             lines.pop()
         else:
             lines[-1] += lent
-        return cls(lines, closed, bom, lent)
+        return cls(lines, closed, bom, lent, data)
 
     def data(self) -> bytes:
         if not self.lines:

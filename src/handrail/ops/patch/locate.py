@@ -7,14 +7,21 @@ same line is a rung of a ladder; each has a string of its own, made when it is f
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
+from heapq import nlargest
 from itertools import repeat
 
 from handrail.ops.typography import fold
 
 _HEADING = re.compile(rb"[^(:{<=;]*")
-_CALL_COST = 64
+_FOLD_RESULTS = re.compile(rb"[ '\"-]")
+_CALL_COST, _LOOKS = 64, 8
 _CHARACTERS = 0x10FFFF
+
+
+Key = Callable[[bytes], bytes]
 
 
 class Rung(IntEnum):
@@ -35,6 +42,10 @@ def _folded(line: bytes) -> bytes:
     return fold(line).strip()
 
 
+def _same(line: bytes) -> bytes:
+    return line
+
+
 def _without_carriage(line: bytes) -> bytes:
     return line.removesuffix(b"\r")
 
@@ -44,7 +55,8 @@ def _heading(line: bytes) -> bytes:
     return match[0].rstrip() if match else b""
 
 
-_KEYS: dict[Rung, Callable[[bytes], bytes]] = {
+_KEYS: dict[Rung, Key] = {
+    Rung.EXACT: _same,
     Rung.ENDS: _without_carriage,
     Rung.TRAILING: bytes.rstrip,
     Rung.OUTER: bytes.strip,
@@ -53,22 +65,22 @@ _KEYS: dict[Rung, Callable[[bytes], bytes]] = {
 
 
 def same(rung: Rung, one: Sequence[bytes], other: Sequence[bytes]) -> bool:
-    key = _KEYS.get(rung)
-    return list(map(key, one)) == list(map(key, other)) if key else one == other
+    return list(map(_KEYS[rung], one)) == list(map(_KEYS[rung], other))
 
 
 class Haystack:
-    def __init__(self, lines: list[bytes], wanted: Iterable[bytes], effort: int) -> None:
-        self.lines = lines
+    def __init__(self, data: bytes, lines: list[bytes], wanted: Iterable[bytes], effort: int) -> None:
+        self._data = data
+        self._lines = lines
         self._wanted = list(dict.fromkeys(wanted))
         self._effort = effort
-        self._rungs: dict[Rung, tuple[dict[bytes, str], str]] = {}
+        self._coded: dict[Rung, _Coded] = {}
         self._reversed: dict[Rung, str] = {}
 
     def find(self, block: Sequence[bytes], rung: Rung, low: int = 0) -> int:
         """The first place at or after `low`, else -1."""
         pattern = self._pattern(block, rung)
-        return self._search(self._text(rung), pattern, low, len(self.lines)) if pattern else -1
+        return self._search(self._text(rung), pattern, low, len(self._lines)) if pattern else -1
 
     def stands(self, block: Sequence[bytes], rung: Rung, at: int) -> bool:
         pattern = self._pattern(block, rung)
@@ -79,7 +91,7 @@ class Haystack:
         if at >= low and self.stands(block, rung, at):
             return [at]
         pattern = self._pattern(block, rung)
-        radius, size = 64, len(self.lines)
+        radius, size = 64, len(self._lines)
         while pattern:
             after = self._search(self._text(rung), pattern, max(at, low), at + radius + len(pattern))
             before = self._search_back(rung, pattern, max(low, at - radius), at - 1)
@@ -94,7 +106,7 @@ class Haystack:
 
     def _search_back(self, rung: Rung, pattern: str, first: int, last: int) -> int:
         """The last place from `first` to `last`; in the reversed text, as `rfind` can be made quadratic."""
-        size = len(self.lines)
+        size = len(self._lines)
         if last < first:
             return -1
         if rung not in self._reversed:
@@ -111,30 +123,66 @@ class Haystack:
         return place
 
     def _pattern(self, block: Sequence[bytes], rung: Rung) -> str:
-        """`""` if a line of the block is not one that was announced."""
-        codes, _ = self._coded(rung)
-        key = _KEYS[Rung.FOLDED] if rung is Rung.HEADING else _KEYS.get(rung)
-        found = [codes.get(key(line) if key else line) for line in block]
-        return "" if None in found else "".join(filter(None, found))
+        """`""` if the block can't be there."""
+        if rung not in self._coded:
+            if not self._possible(block):
+                return ""
+            self._coded[rung] = self._encode(rung)
+        return self._coded[rung].pattern(block)
 
     def _text(self, rung: Rung) -> str:
-        return self._coded(rung)[1]
+        return self._coded[rung].text
 
-    def _coded(self, rung: Rung) -> tuple[dict[bytes, str], str]:
-        if rung not in self._rungs:
-            self._rungs[rung] = self._encode(rung)
-        return self._rungs[rung]
+    def _possible(self, block: Sequence[bytes]) -> bool:
+        """A look at the bytes before the lines are coded: what no rung folds must be there as it is."""
+        for line in nlargest(_LOOKS, set(block), key=len):
+            if max(_FOLD_RESULTS.split(fold(line).strip()), key=len) not in self._data:
+                return False
+        return True
 
-    def _encode(self, rung: Rung) -> tuple[dict[bytes, str], str]:
-        if len(self._wanted) >= _CHARACTERS:
-            raise OutOfEffort
-        numbered = map(chr, range(1, _CHARACTERS))
+    def _encode(self, rung: Rung) -> "_Coded":
         if rung is Rung.EXACT:
-            codes = table = dict(zip(self._wanted, numbered, strict=False))
-        else:
-            key = _KEYS[Rung.FOLDED] if rung is Rung.HEADING else _KEYS[rung]
-            codes = dict(zip(dict.fromkeys(map(key, self._wanted)), numbered, strict=False))
-            key = _heading if rung is Rung.HEADING else key
-            known = ((line, codes.get(key(line))) for line in set(self.lines))
-            table = {line: code for line, code in known if code}
-        return codes, "".join(map(table.get, self.lines, repeat("\0")))
+            return self._by_key(_same, _same, self._wanted)
+        if rung is Rung.ENDS:
+            plain = b"\r" not in self._data and not any(line.endswith(b"\r") for line in self._wanted)
+            exact = self._coded.get(Rung.EXACT)
+            return exact if plain and exact else self._by_key(_KEYS[rung], _KEYS[rung], set(self._lines))
+        if rung is Rung.HEADING:
+            return self._by_key(_KEYS[Rung.FOLDED], _heading, set(self._lines))
+        key, (alike, text) = _KEYS[rung], self._likenesses
+        codes: dict[bytes, str] = {}
+        table = {ord(own): codes.setdefault(key(line), own) for line, own in alike.items()}
+        return _Coded(codes, key, text.translate(table) if len(codes) < len(alike) else text)
+
+    @cached_property
+    def _likenesses(self) -> tuple[dict[bytes, str], str]:
+        """A code for each line that the coarsest rung likens to a wanted one; finer rungs rename them."""
+        keys = set(map(_folded, self._wanted))
+        alike = _numbered(line for line in set(self._lines) if _folded(line) in keys)
+        return alike, self._join(alike)
+
+    def _by_key(self, wanted_key: Key, line_key: Key, lines: Iterable[bytes]) -> "_Coded":
+        codes = _numbered(map(wanted_key, self._wanted))
+        known = ((line, codes.get(line_key(line))) for line in lines)
+        return _Coded(codes, wanted_key, self._join({line: code for line, code in known if code}))
+
+    def _join(self, table: dict[bytes, str]) -> str:
+        return "".join(map(table.get, self._lines, repeat("\0")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Coded:
+    codes: dict[bytes, str]
+    key: Key
+    text: str
+
+    def pattern(self, block: Sequence[bytes]) -> str:
+        found = [self.codes.get(self.key(line), "") for line in block]
+        return "".join(found) if all(found) else ""
+
+
+def _numbered(keys: Iterable[bytes]) -> dict[bytes, str]:
+    distinct = dict.fromkeys(keys)
+    if len(distinct) >= _CHARACTERS:
+        raise OutOfEffort
+    return {key: chr(number) for number, key in enumerate(distinct, 1)}

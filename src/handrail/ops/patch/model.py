@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 CONTEXT, REMOVED, ADDED = b" -+"
 
@@ -13,7 +14,7 @@ class Action(Enum):
     COPY = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chunk:
     """One change, with the lines around it that say where it belongs."""
 
@@ -35,12 +36,15 @@ class Chunk:
     padding: int = 0
     """How many of the last lines are empty and may only be space before the next part of the patch."""
 
+    @cached_property
     def old(self) -> list[bytes]:
         return [line[1:] for line in self.lines if line[0] != ADDED]
 
+    @cached_property
     def new(self) -> list[bytes]:
         return [line[1:] for line in self.lines if line[0] != REMOVED]
 
+    @cached_property
     def margins(self) -> tuple[int, int]:
         """How many lines of context stand before the first change and after the last."""
         changed = [i for i, line in enumerate(self.lines) if line[0] != CONTEXT]

@@ -30,8 +30,8 @@ class Place:
 
     def changed(self) -> tuple[int, int]:
         """The span of old lines from the first change to the last."""
-        before, after = self.chunk.margins()
-        return self.start + before, self.start + len(self.chunk.old()) - after
+        before, after = self.chunk.margins
+        return self.start + before, self.start + len(self.chunk.old) - after
 
     def floor(self) -> int:
         """Where the next chunk may start: context may be shared, changes may not."""
@@ -69,7 +69,7 @@ class _Placer:
         wanted = (
             line for chunk in chunks for line in (*chunk.anchors, *(signed[1:] for signed in chunk.lines))
         )
-        self.hay = Haystack(file.lines, wanted, limits.patch_search)
+        self.hay = Haystack(file.given, file.lines, wanted, limits.patch_search)
         self.size = len(file.lines)
 
     def in_order(self, chunks: tuple[Chunk, ...], low: int | None = None) -> list[Place]:
@@ -97,15 +97,15 @@ class _Placer:
         below = self._first_below(chunk.anchors, low)
         if below is None:
             raise self._missing(chunk, low)
-        low = below.line if chunk.old() else below.after
+        low = below.line if chunk.old else below.after
         for variant in _variants(chunk):
-            old = variant.old()
+            old = variant.old
             start = self.size - len(old)
             for rung in _rungs(variant):
                 if start >= low and (not old or self.hay.stands(old, rung, start)):
                     self._refuse_applied_newline(variant)
                     return Place(variant, start, rung)
-        new = chunk.new()
+        new = chunk.new
         if _telling(chunk) and self.hay.stands(new, Rung.ENDS, self.size - len(new)):
             raise HunkApplied(self.path, chunk.number, self.size - len(new) + 1)
         raise self._not_found(chunk, low)
@@ -113,13 +113,13 @@ class _Placer:
     def _refuse_applied_newline(self, chunk: Chunk) -> None:
         """A chunk that only adds or takes the last newline leaves no other trace of having been applied."""
         said = chunk.marked and chunk.old_open == self.file.closed
-        if said and chunk.old_open != chunk.new_open and chunk.old() == chunk.new():
+        if said and chunk.old_open != chunk.new_open and chunk.old == chunk.new:
             raise HunkApplied(self.path, chunk.number, self.size)
 
     # A chunk with a line number.
 
     def _numbered(self, chunk: Chunk, low: int, at: int) -> Place:
-        if not chunk.old():
+        if not chunk.old:
             if low <= at <= self.size:
                 return Place(chunk, at, Rung.EXACT)
             raise HunkNotFound(self.path, chunk.number, "line", "", line=self.size)
@@ -134,7 +134,7 @@ class _Placer:
         raise self._missing(chunk, low)
 
     def _by_number(self, chunk: Chunk, rung: Rung, low: int, at: int) -> list[int]:
-        old = chunk.old()
+        old = chunk.old
         end = self.size - len(old)
         if _closes(chunk) and end >= low and self.hay.stands(old, rung, end):
             return [end]
@@ -142,9 +142,9 @@ class _Placer:
 
     def _refuse_applied(self, chunk: Chunk, rung: Rung, at: int) -> None:
         """Its result stands where it should go: another place that looks like its old lines is not meant."""
-        if rung > Rung.ENDS or self.hay.stands(chunk.old(), rung, at) or not _telling(chunk):
+        if rung > Rung.ENDS or self.hay.stands(chunk.old, rung, at) or not _telling(chunk):
             return
-        if self.hay.stands(chunk.new(), rung, at):
+        if self.hay.stands(chunk.new, rung, at):
             raise HunkApplied(self.path, chunk.number, at + 1)
 
     # A chunk without one.
@@ -179,10 +179,10 @@ class _Placer:
             if not below or not place or (below.rung, place.rung) > best:
                 return
             yield place
-            if not chunk.anchors and not chunk.old():
+            if not chunk.anchors and not chunk.old:
                 return
             best = below.rung, place.rung
-            low = place.start + 1 if chunk.old() else below.after
+            low = place.start + 1 if chunk.old else below.after
 
     def _first_below(self, anchors: tuple[bytes, ...], low: int) -> "_Below | None":
         below = _Below(low, low, Rung.EXACT)
@@ -195,11 +195,11 @@ class _Placer:
         return below
 
     def _first(self, chunk: Chunk, below: "_Below") -> Place | None:
-        if not chunk.old():
+        if not chunk.old:
             return Place(chunk, below.after if chunk.anchors else self.size, Rung.EXACT)
         for variant in _variants(chunk):
             for rung in self._rungs_that_match(variant):
-                start = self.hay.find(variant.old(), rung, below.line)
+                start = self.hay.find(variant.old, rung, below.line)
                 if start >= 0:
                     return Place(variant, start, rung)
         return None
@@ -207,7 +207,7 @@ class _Placer:
     # The ladder.
 
     def _rungs_that_match(self, chunk: Chunk) -> Iterator[Rung]:
-        old = chunk.old()
+        old = chunk.old
         for rung in _rungs(chunk):
             # What the coarsest rung doesn't find no finer one will: most patches that fail, fail here.
             if rung is Rung.TRAILING and self.hay.find(old, Rung.FOLDED) < 0:
@@ -225,29 +225,29 @@ class _Placer:
             after = below.after
         if _telling(chunk):
             for rung in (Rung.EXACT, Rung.ENDS):
-                start = self.hay.find(chunk.new(), rung, low)
+                start = self.hay.find(chunk.new, rung, low)
                 if start >= 0:
                     return HunkApplied(self.path, chunk.number, start + 1)
         return self._not_found(chunk, low)
 
     def _not_found(self, chunk: Chunk, low: int) -> HunkNotFound:
-        return self._explain(chunk, "end" if chunk.to_end else "lines", tuple(chunk.old()), low)
+        return self._explain(chunk, "end" if chunk.to_end else "lines", tuple(chunk.old), low)
 
     def _explain(self, chunk: Chunk, part: str, expected: tuple[bytes, ...], low: int) -> HunkNotFound:
         fault = HunkNotFound(self.path, chunk.number, part, _text(b"\n".join(expected)))
         for variant in _variants(chunk) if part != "context" else ():
-            start = self.hay.find(variant.old(), Rung.ENDS)
+            start = self.hay.find(variant.old, Rung.ENDS)
             if start >= 0:
                 fault.line, fault.difference = start + 1, "end" if part == "end" and start >= low else "order"
                 return fault
-        place = nearest(self.file.data(), b"\n".join(expected), limits=self.limits)
+        place = nearest(self.file.given, b"\n".join(expected), limits=self.limits)
         if place:
             fault.line, fault.difference = place.line, place.difference
             fault.wanted, fault.found = _text(place.wanted), _text(place.found)
         return fault
 
     def _not_unique(self, chunk: Chunk, starts: list[int]) -> HunkNotUnique:
-        expected = chunk.old() or list(chunk.anchors)
+        expected = chunk.old or list(chunk.anchors)
         return HunkNotUnique(
             self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts]
         )
@@ -255,7 +255,7 @@ class _Placer:
 
 def _rungs(chunk: Chunk) -> Iterator[Rung]:
     """The rungs on which it still changes something: a change of spaces is not looked for without spaces."""
-    old, new = chunk.old(), chunk.new()
+    old, new = chunk.old, chunk.new
     for rung in _LADDER:
         if rung is Rung.EXACT or old == new or not same(rung, old, new):
             yield rung
@@ -271,14 +271,14 @@ def _telling(chunk: Chunk) -> bool:
     """Its new lines are not just any brace or blank line: where they stand, it was applied."""
     if any(line[0] == ADDED and _WORD.search(line, 1) for line in chunk.lines):
         return True
-    before, after = chunk.margins()
+    before, after = chunk.margins
     removes = any(line[0] == REMOVED for line in chunk.lines)
-    return bool(before and after and removes and sum(bool(_WORD.search(line)) for line in chunk.new()) > 1)
+    return bool(before and after and removes and sum(bool(_WORD.search(line)) for line in chunk.new) > 1)
 
 
 def _closes(chunk: Chunk) -> bool:
     """Context above and none below is how a diff shows that the file ends there."""
-    before, after = chunk.margins()
+    before, after = chunk.margins
     return bool(before) and not after
 
 

@@ -13,24 +13,25 @@ def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -
     literal = any(line.endswith(b"\r") for line in said)
     file = Lines.of(data, keep_bom=any(line.startswith(BOM, 1) for line in said), even_ends=not literal)
     out: list[bytes] = []
-    done, closed = 0, file.closed
+    done, closed, lent = 0, file.closed, file.lent
     for place in place_all(path, file, chunks, limits):
         start, end = place.changed()
         out += file.lines[done:start]
         out += _changed_lines(file, place, literal=literal)
         done = end
-        if place.start + len(place.chunk.old()) == len(file.lines):
+        if place.start + len(place.chunk.old) == len(file.lines):
             closed = _closed_after(file, place.chunk)
+            lent = b"\r" if place.chunk.new_open and not literal else lent
     out += file.lines[done:]
-    return Lines(out, closed, file.bom, file.lent).data()
+    return Lines(out, closed, file.bom, lent).data()
 
 
 def _changed_lines(file: Lines, place: Place, *, literal: bool) -> list[bytes]:
     """From the first change to the last. Context keeps its own bytes; added lines take after the file."""
     chunk, index, out = place.chunk, place.start, []
-    before, after = chunk.margins()
-    old = file.lines[index : index + len(chunk.old())]
-    indentation = Indentation(zip(chunk.old(), old, strict=True)) if place.rung >= Rung.OUTER else None
+    before, after = chunk.margins
+    old = file.lines[index : index + len(chunk.old)]
+    indentation = Indentation(zip(chunk.old, old, strict=True)) if place.rung >= Rung.OUTER else None
     for position, signed in enumerate(chunk.lines):
         sign, line = signed[0], signed[1:]
         inside = before <= position < len(chunk.lines) - after

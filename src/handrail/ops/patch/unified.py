@@ -92,12 +92,14 @@ class _Section:
             return Action.COPY, self.moved["copy from"]
         if "rename from" in self.moved:
             return Action.UPDATE, self.moved["rename from"]
-        no_old, no_new = (all(not side(chunk) for chunk in self.chunks) for side in (Chunk.old, Chunk.new))
-        if not old or "new file" in self.modes or (self.old and self.old.epoch and no_old):
+        if not old or "new file" in self.modes or (self.old and self.old.epoch and not self._any("old")):
             return Action.CREATE, ""
-        if not new or "deleted file" in self.modes or (self.new and self.new.epoch and no_new):
+        if not new or "deleted file" in self.modes or (self.new and self.new.epoch and not self._any("new")):
             return Action.DELETE, ""
         return Action.UPDATE, ""
+
+    def _any(self, side: str) -> bool:
+        return any(chunk.old if side == "old" else chunk.new for chunk in self.chunks)
 
     def _aliases(self, path: str, old: str, new: str) -> tuple[str, ...]:
         """A plain diff names two files, perhaps in two trees: the one that exists is meant."""
