@@ -13,8 +13,12 @@
     │   ├── Conflict           it kept changing under our hands
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
-    │   ├── NoMatch · NotUnique · MatchCount
-    │   └── BadLineRange
+    │   ├── NoMatch · NotUnique · MatchCount · BadLineRange
+    │   ├── HunkNotFound · HunkNotUnique · HunkApplied
+    │   ├── DeletionLeaves     the patch deletes a file but does not name all of its lines
+    │   ├── BinaryPatch · SpecialMode
+    │   └── TooMuchSearch      a patch made to be slow
+    ├── BadPatch               it cannot be read
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -167,6 +171,68 @@ class BadLineRange(EditFault):
     first: int
     last: int | None
     total: int
+
+
+@dataclass(eq=False)
+class HunkNotFound(EditFault):
+    hunk: int
+    part: str
+    """context (the line after @@), lines, end (the lines, at the end of the file), line (a number past it)"""
+    expected: str
+    line: int = 0
+    """The nearest place; 0 if nothing is like it."""
+    wanted: str = ""
+    found: str = ""
+    difference: str = ""
+    """How `wanted` and `found` differ first: see `ops/nearest.py`; or order, end."""
+
+
+@dataclass(eq=False)
+class HunkNotUnique(EditFault):
+    hunk: int
+    expected: str
+    lines: list[int]
+
+    def facts(self) -> dict[str, Any]:
+        return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines))}
+
+
+@dataclass(eq=False)
+class HunkApplied(EditFault):
+    hunk: int
+    line: int
+
+
+@dataclass(eq=False)
+class DeletionLeaves(EditFault):
+    left: int
+    """Lines that would remain."""
+
+
+@dataclass(eq=False)
+class BinaryPatch(EditFault):
+    pass
+
+
+@dataclass(eq=False)
+class SpecialMode(EditFault):
+    mode: str
+    """120000 is a symbolic link, 160000 a submodule."""
+
+
+@dataclass(eq=False)
+class TooMuchSearch(EditFault):
+    hunk: int
+
+
+@dataclass(eq=False)
+class BadPatch(Fault):
+    why: str
+    """not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
+    bad_end, old_lines (in a new file), combined"""
+    line: int = 0
+    """In the patch, from 1."""
+    text: str = ""
 
 
 @dataclass(eq=False)

@@ -28,3 +28,9 @@ class Limits:
     """The time that one approval rule may take to match."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
+    patch_search: int = 200_000_000
+    """Lines that a patch may make us look at in one file, all hunks together."""
+    places: int = 20
+    """How many places an ambiguous edit lists."""
+    nearest_bytes: int = 64 * MIB
+    """Bytes that may be looked at to say which place is most like the one that was not found."""
