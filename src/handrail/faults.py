@@ -14,6 +14,10 @@
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
     │   ├── NoMatch · NotUnique
+    ├── SandboxUnavailable     nothing here can confine a command
+    ├── CommandNotStarted      no such program, no such directory
+    ├── TerminalFault          also carry the session's id
+    │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -148,6 +152,40 @@ class NotUnique(EditFault):
 
     def facts(self) -> dict[str, Any]:
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines[:20]))}
+
+
+@dataclass(eq=False)
+class SandboxUnavailable(Fault):
+    level: str
+    why: list[str]
+
+
+@dataclass(eq=False)
+class CommandNotStarted(Fault):
+    program: str
+    directory: str
+    why: str
+    """The name of the error: ENOENT, EACCES, E2BIG, …"""
+
+
+@dataclass(eq=False)
+class TerminalFault(Fault):
+    terminal: str
+
+
+@dataclass(eq=False)
+class UnknownTerminal(TerminalFault):
+    pass
+
+
+@dataclass(eq=False)
+class TerminalBusy(TerminalFault):
+    """A living session already has this id."""
+
+
+@dataclass(eq=False)
+class TooManyTerminals(TerminalFault):
+    limit: int
 
 
 @dataclass(eq=False)

@@ -1,0 +1,1 @@
+def options(place): return {}

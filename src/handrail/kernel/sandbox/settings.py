@@ -1,0 +1,61 @@
+"""What the person decides about the sandbox, and what each level keeps and cannot keep."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.limits import Limits
+
+Level = Literal["strict", "network", "off", "reduced"]
+
+# Files that the person's own tools execute: an agent that could plant one would run later, as the person.
+GUARDED = (".vscode", ".idea", ".mcp.json", ".claude", ".codex", ".cursor", ".gemini")
+
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|PWD$|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNING|_PAT$|DSN|DATABASE_URL|WEBHOOK",
+    re.IGNORECASE,
+)
+
+
+def looks_secret(name: str) -> bool:
+    return name != "PWD" and bool(_SECRET.search(name))
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    level: Literal["strict", "network", "off"] = "strict"
+    readable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may read."""
+    writable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may change."""
+    guarded: tuple[str, ...] = GUARDED
+    """Names beneath the root that commands can neither create, change nor replace."""
+    hidden: tuple[str, ...] = ()
+    """Absolute paths whose content does not exist for commands."""
+    environment: tuple[str, ...] = ()
+    """Variables of the person that commands may see; one that looks like a secret is never passed."""
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What holds a command, for the result's metadata and for `handrail doctor`."""
+
+    level: Level
+    by: str
+    """bubblewrap, landlock, nothing"""
+    cannot_stop: tuple[str, ...] = ()
+    """Short names of what this level lets through; documented in docs/sandbox.md."""
+    why: tuple[str, ...] = ()
+    """Why a stronger level was not possible."""
+
+
+REDUCED_CANNOT_STOP = (
+    "chmod, touch and extended attributes on the person's files outside",
+    "seeing the names and command lines of processes outside",
+    "a killed supervisor leaving processes behind",
+    "loopback servers and UNIX sockets are refused altogether",
+    "guarded names that do not exist yet being created",
+    "files of other users in shared temporary directories being seen",
+)
+NETWORK_CANNOT_STOP = ("connections to anything the person can reach, loopback and abstract sockets included",)
