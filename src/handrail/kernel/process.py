@@ -142,7 +142,8 @@ class _Run:
             for writer in writers:
                 os.close(writer)
         if started.info is not None:
-            self.first = FirstProcess(started.info)
+            self.first = FirstProcess(started.info, started.channel.link)
+            self.poller.register(self.first, select.POLLIN)
         return started
 
     def _request(self) -> dict[str, object]:
@@ -151,8 +152,7 @@ class _Run:
         return {
             "argv": [os.fsencode(word) for word in command.argv],
             "cwd": os.fsencode(os.path.join(self.sandbox.root, command.cwd)).rstrip(b"/") or b"/",
-            "environment": {**self.sandbox.environment, **additions},
-            "additions": bool(additions),
+            "additions": additions,
             "keep_background": command.keep_background,
             "grace": limits.end_grace_seconds,
             "terminal": None,
@@ -171,8 +171,8 @@ class _Run:
                     return True
                 else:
                     self.sandbox_died = self.over = True
-            elif self.first is not None and (status := self.first.status()) is not None:
-                self.pid, self.status, self.over = self.first.inner_pid, status, True
+            elif self.first is not None:
+                self._look_at_first(self.first, fd)
         self._keep_time(started)
         return False
 
@@ -189,8 +189,6 @@ class _Run:
         except BlockingIOError:
             return
         if count:
-            if count == len(self.buffer):
-                pass
             self.pipes[fd].feed(self.buffer[:count])
             if count >= 65536:
                 _widen(fd)
@@ -198,8 +196,17 @@ class _Run:
         self.poller.unregister(fd)
         os.close(fd)
         del self.pipes[fd]
-        if not self.pipes and self.first is not None and (handle := self.first.watch()) is not None:
-            self.poller.register(handle, select.POLLIN)
+
+    def _look_at_first(self, first: FirstProcess, fd: int) -> None:
+        if fd == first.fileno():
+            handle = first.watch()
+            if handle is not None:
+                self.poller.register(handle, select.POLLIN)
+                self.poller.unregister(fd)
+            return
+        self.poller.unregister(fd)
+        if not self.over and (status := first.status()) is not None:
+            self.pid, self.status, self.over = first.inner_pid, status, True
 
     def _hear(self, message: bytes) -> None:
         word, *facts = message.split(b" ")
@@ -251,15 +258,13 @@ class _Run:
             self.first.close()
 
     def _outcome(self, started: Started) -> Outcome:
-        status = self.status
-        killed = status is not None and os.WIFSIGNALED(status)
-        code = os.waitstatus_to_exitcode(status) if status is not None else None
+        code, name = ending_of(self.status)
         out, err = (keeper.finish() for keeper in self.keepers)
         return Outcome(
             stdout=out,
             stderr=err,
-            exit_code=None if killed else code,
-            signal=_signal_name(-code) if killed and code is not None else None,
+            exit_code=code,
+            signal=name,
             timed_out=self.timed_out,
             cancelled=self.cancelled,
             background=self.background,
@@ -279,8 +284,14 @@ def _widen(fd: int) -> None:
         return  # the person's share of pipe memory is used up: it stays as it is
 
 
-def _signal_name(number: int) -> str:
+def ending_of(status: int | None) -> tuple[int | None, str | None]:
+    """A wait status as (exit code, name of the signal), one of which is None."""
+    if status is None:
+        return None, None
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code, None
     try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"
+        return None, signal.Signals(-code).name
+    except ValueError:  # a real-time signal has a number only
+        return None, f"SIG{-code}"

@@ -5,6 +5,8 @@ however we end), and is started anew when it died.
 """
 
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -41,12 +43,12 @@ class Sandbox:
         environment = dict(os.environ if person is None else person)
         self.settings = settings
         self._place = build.Place(root, root_fd, settings, environment)
-        self.environment = build.environment(self._place)
         self._guard = Guard(root_fd)
         self._lock = threading.Lock()
         self._link: Link | None = None
         self._stood = self._closed = False
         self._why: list[str] = []
+        self._private: str | None = None
         self._ways = self._possible_ways()
         self.background: list[Channel] = []
         """Commands whose children live on; closing a channel ends them."""
@@ -78,20 +80,29 @@ class Sandbox:
 
     def begin(self, request: dict[str, Any], *streams: int) -> Started:
         """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
-        request = {"adopt": False, "limits": build.command_limits(self.settings), **request}
         with self._lock:
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
-                return replace(self._start_along(request, streams), restarted=restarted)
+                return replace(self._start_along(self._whole(request), streams), restarted=restarted)
             link = self._living_link()
-            return Started(link.request(request, *streams), self._ways[0], restarted)
+            return Started(link.request(self._whole(request), *streams), self._ways[0], restarted)
+
+    def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
+        way = self._ways[0]
+        return {
+            "adopt": False,
+            **request,
+            "environment": {**build.environment(self._place, self._private), **request["additions"]},
+            "limits": build.command_limits(self.settings, way.level),
+        }
 
     def start_failed(self, channel: Channel) -> bool:
         """Whether nothing at all ran in the sandbox of this channel: then another way is worth trying."""
         with self._lock:
             if channel.link.begun:
                 return False
-            self._give_up(channel.link)
+            if self._link is channel.link:
+                self._give_up(channel.link.said)
             return True
 
     def _alive(self) -> bool:
@@ -101,7 +112,7 @@ class Sandbox:
         program = os.fsdecode(request["argv"][0])
         return (
             bool(self._ways)
-            and self._ways[0].level in ("strict", "network")
+            and self._ways[0].by_bubblewrap
             and len(streams) == 2
             and request["cwd"] == os.fsencode(self.root)
             and not request["additions"]
@@ -123,35 +134,33 @@ class Sandbox:
             if self._closed or not self._ways:
                 raise SandboxUnavailable(self.settings.level, self._why)
             way = self._ways[0]
-            link = self._new_link(way)
             try:
+                link = self._new_link(way)
                 self._spawn_way(way, link)
-                stands = link.stands(self.settings.limits.sandbox_start_seconds)
             except OSError as trouble:
-                self._why.append(f"{way.by}: {trouble.strerror}")
-                stands = False
-            if not stands:
-                self._give_up(link)
+                self._give_up(trouble.strerror)
+            else:
+                if not link.stands(self.settings.limits.sandbox_start_seconds):
+                    self._give_up(link.said)
         assert self._link is not None  # noqa: S101  what the loop was for
         return self._link
 
     def _new_link(self, way: Confinement) -> Link:
         if self._link is not None:
             self._link.close(0)
-        bubblewrap = way.level in ("strict", "network")
-        options: dict[str, Any] = {"alone": bubblewrap, "watch": build.watch(self._place)}
-        if not bubblewrap:
-            options["confine"] = landlock.options(self._place) if way.level == "reduced" else None
-        self._link, self._stood = Link(options, confine=not bubblewrap), True
+        options: dict[str, Any] = {"alone": way.by_bubblewrap, "watch": build.watch(self._place), "confine": None}
+        if way.level == "reduced":
+            options["confine"] = landlock.options(self._place, self._private_directory())
+        self._link, self._stood = Link(options, confine=not way.by_bubblewrap), True
         return self._link
 
     def _spawn_way(self, way: Confinement, link: Link) -> None:
-        if way.level in ("strict", "network"):
+        if way.by_bubblewrap:
             building = self._build(way, None)
             self._spawn(link, building)
             os.close(building.info)
         else:
-            link.spawn(build.unconfined(self._place, owner=way.level == "reduced"))
+            link.spawn(build.unconfined(self._place, reduced=way.level == "reduced"))
 
     def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
         self._guard.leave()
@@ -165,13 +174,23 @@ class Sandbox:
             building.done()
             self._guard.release_handles()
 
-    def _give_up(self, link: Link) -> None:
-        if self._link is link:
-            self._link, self._stood = None, False
-            self._why.append(f"{self._ways.pop(0).by}: {link.said or 'ended at once'}")
-            if self._ways:
-                self._ways[0] = replace(self._ways[0], why=tuple(self._why))
-        link.close(0)
+    def _give_up(self, why: str) -> None:
+        """This way does not work here: try the next."""
+        self._why.append(f"{self._ways.pop(0).by}: {why or 'ended at once'}")
+        if self._ways:
+            self._ways[0] = replace(self._ways[0], why=tuple(self._why))
+        if self._link is not None:
+            self._link.close(0)
+        self._link, self._stood = None, False
+
+    def _private_directory(self) -> str:
+        """Temporary files and home, where no mount can be private."""
+        if self._private is None:
+            self._private = tempfile.mkdtemp(prefix="handrail-")
+            who = build.identity(self._place.root_fd).drop_to
+            if who is not None:
+                os.chown(self._private, *who)
+        return self._private
 
     def kill(self, link: Link) -> None:
         """End everything at once; the next command starts anew."""
@@ -186,3 +205,5 @@ class Sandbox:
             for channel in self.background:
                 channel.close()
             self._guard.leave()
+            if self._private is not None:
+                shutil.rmtree(self._private, ignore_errors=True)

@@ -11,13 +11,13 @@ from typing import Any
 from handrail.kernel.sandbox import places, profile, seccomp
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Launch, entering, memory_file
-from handrail.kernel.sandbox.settings import SandboxSettings
+from handrail.kernel.sandbox.settings import Level, SandboxSettings
 
 INSIDE_UID = 1000
 
 # Start the first command, then become the supervisor: the command need not wait for an interpreter.
 SHELL, SETSID = "/bin/sh", "/usr/bin/setsid"
-ALONGSIDE = 'echo begun >&2; {setsid} "$@" 2>&0 </dev/null & exec {supervisor} $! >&2 </dev/null'
+ALONGSIDE = 'echo begun >&2; {setsid} "$@" 2>&0 </dev/null & echo forked >&2; exec {supervisor} $! >&2 </dev/null'
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,12 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
     )
 
 
-def environment(place: Place) -> dict[bytes, bytes]:
-    """What every command finds in its environment."""
+def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
+    """What every command finds in its environment; `private` is the home where no mount can hide the real one."""
     home = place.home if place.settings.level == "off" else places.private_home(place.home, place.root)
-    variables = places.environment(place.person, home, place.settings.environment)
+    variables = places.environment(place.person, private or home, place.settings.environment)
+    if private is not None:
+        variables["TMPDIR"] = private
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
 
 
@@ -158,22 +160,26 @@ def _is_plain(name: str) -> bool:
     return stat.S_ISREG(os.stat(name).st_mode) and os.access(name, os.R_OK)
 
 
-def unconfined(place: Place, *, owner: bool) -> Launch:
+def unconfined(place: Place, *, reduced: bool) -> Launch:
     """The supervisor itself, which confines itself where it is told to."""
-    who = identity(place.root_fd) if owner else Identity(None, 0, 0)
-    return Launch([*entering(), "0"], user=who.drop_to)
+    if not reduced:
+        return Launch([*entering(), "0"])
+    return Launch([*entering(), "0"], [place.root_fd], identity(place.root_fd).drop_to)
 
 
-def command_limits(settings: SandboxSettings) -> list[tuple[int, int]]:
+def command_limits(settings: SandboxSettings, level: Level) -> list[tuple[int, int]]:
     """What each process may use. A core file of one byte is none, also where cores are piped to a program."""
     limits = settings.limits
-    return [
+    if level == "off":
+        return []
+    common = [
         (resource.RLIMIT_CORE, 1),
-        (resource.RLIMIT_NPROC, limits.sandbox_processes),
         (resource.RLIMIT_NOFILE, limits.sandbox_open_files),
         (resource.RLIMIT_FSIZE, limits.sandbox_file_bytes),
         (resource.RLIMIT_DATA, memory_limit(settings)),
     ]
+    # Without a user namespace the person's own processes would count too: then only the supervisor counts.
+    return common if level == "reduced" else [*common, (resource.RLIMIT_NPROC, limits.sandbox_processes)]
 
 
 def memory_limit(settings: SandboxSettings) -> int:

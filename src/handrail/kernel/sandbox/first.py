@@ -7,24 +7,28 @@ nobody has collected yet, then the command is over, its status is known and noth
 import json
 import os
 
+from handrail.kernel.sandbox.link import Link
+
 # Fields of /proc/PID/stat, counted from the state.
 STATE, START_OF_CODE, EXIT_CODE = 0, 23, 49
 
 
 class FirstProcess:
-    def __init__(self, info: int) -> None:
-        self._info = info
+    def __init__(self, info: int, link: Link) -> None:
+        self._info, self._link = info, link
         self._init = self._command = 0
         self._handle: int | None = None
         self.inner_pid: int | None = None
 
     def watch(self) -> int | None:
-        """A handle that becomes readable when the command ends; None if it cannot be told apart from here."""
+        """A handle that becomes readable when the command ends; None if it cannot be told apart from here (yet)."""
+        if not self._link.forked():
+            return None
         try:
             self._init = int(json.loads(os.read(self._info, 4096))["child-pid"])
             children = self._children()
             if len(children) != 1:
-                return None
+                return None  # it has ended and the supervisor took it, or it left something
             self._command = children[0]
             self._handle = os.pidfd_open(self._command)
         except (OSError, ValueError, KeyError):  # the supervisor was faster, or the kernel does not say
@@ -43,6 +47,10 @@ class FirstProcess:
             return int(ended[EXIT_CODE])
         except (OSError, IndexError):
             return None
+
+    def fileno(self) -> int:
+        """Readable when it may be time to `watch`."""
+        return self._link.control
 
     def close(self) -> None:
         os.close(self._info)

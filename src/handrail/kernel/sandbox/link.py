@@ -15,7 +15,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-READY, BEGUN = b"ready", b"begun\n"
+READY, BEGUN, FORKED = b"ready", b"begun\n", b"forked\n"
 
 ENTER = """import _socket,marshal,os,sys
 control=_socket.socket(fileno=2)
@@ -118,11 +118,11 @@ class Link:
             self._process.wait()
         self._ended.set()
 
-    def stands(self, seconds: float | None) -> bool:
+    def stands(self, seconds: float) -> bool:
         """Wait until the supervisor says so; False when it ended, or never came up, instead."""
         with self._lock:
-            self._control.settimeout(seconds)
             while READY not in self._said:
+                self._control.settimeout(seconds)
                 try:
                     message = self._control.recv(65536)
                 except OSError:
@@ -132,14 +132,27 @@ class Link:
                 self._said.append(message)
             return True
 
+    def forked(self) -> bool:
+        """Whether the first command runs by now, without waiting. Ask when the control socket is readable."""
+        with self._lock:
+            self._control.settimeout(0)
+            with contextlib.suppress(OSError):
+                while message := self._control.recv(65536):
+                    self._said.append(message)
+            return FORKED in self._said
+
     @property
     def begun(self) -> bool:
         """Whether anything ran inside; ask when it ended."""
-        return self.stands(0) or BEGUN in self._said
+        return self.forked() or BEGUN in self._said or READY in self._said
+
+    @property
+    def control(self) -> int:
+        return self._control.fileno()
 
     @property
     def said(self) -> str:
-        words = b"".join(m for m in self._said if m not in (READY, BEGUN))
+        words = b"".join(m for m in self._said if m not in (READY, BEGUN, FORKED))
         return words.decode(errors="replace").strip()
 
     @property
@@ -150,6 +163,7 @@ class Link:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         payload = memory_file(marshal.dumps(request))
         try:
+            self._control.settimeout(None)
             with contextlib.suppress(ConnectionError):  # it is gone: the channel says so when it is read
                 socket.send_fds(self._control, [b"request"], [payload, theirs.fileno(), *handles])
         finally:

@@ -49,13 +49,16 @@ class Confinement:
     why: tuple[str, ...] = ()
     """Why a stronger level was not possible."""
 
+    @property
+    def by_bubblewrap(self) -> bool:
+        return self.level in ("strict", "network")
+
 
 REDUCED_CANNOT_STOP = (
+    "git hooks, git configuration and guarded names in the workspace being changed",
     "chmod, touch and extended attributes on the person's files outside",
-    "seeing the names and command lines of processes outside",
-    "a killed supervisor leaving processes behind",
-    "loopback servers and UNIX sockets are refused altogether",
-    "guarded names that do not exist yet being created",
-    "files of other users in shared temporary directories being seen",
+    "names and command lines of other processes being seen",
+    "processes surviving when a command kills the supervisor",
+    "sockets to be used at all, loopback and UNIX included, without the level `network`",
 )
 NETWORK_CANNOT_STOP = ("connections to anything the person can reach, loopback and abstract sockets included",)
