@@ -65,7 +65,10 @@ class Keeper:
         if self._spool_fd < 0:
             return Output(bytes(self._start))
         os.close(self._spool_fd)
-        head, tail = _whole_characters_at_end(bytes(self._start)), _whole_characters_at_start(bytes(self._end[-self._half :]))
+        head, tail = (
+            _whole_characters_at_end(bytes(self._start)),
+            _whole_characters_at_start(bytes(self._end[-self._half :])),
+        )
         return Output(head, tail, self._total - len(head) - len(tail), self._spool_name)
 
 

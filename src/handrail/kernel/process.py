@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from handrail.faults import CommandNotStarted
 from handrail.kernel.output import CHUNK, Keeper, Output
 from handrail.kernel.pump import Pump
-from handrail.kernel.sandbox import Confinement, Sandbox, Started, places
+from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
 
 F_SETPIPE_SZ = 1031
@@ -36,7 +36,7 @@ class Command:
     timeout_seconds: float | None = None
     output_bytes: int | None = None
     keep_background: bool = False
-    """Whether children that outlive the command go on until the workspace closes, instead of ending with it."""
+    """Whether children that outlive the command live on until the workspace closes, or end with it."""
     cancel: threading.Event | None = None
 
 

@@ -99,7 +99,7 @@ class Terminal:
         return written
 
     def read(self, seconds: float, quiet_seconds: float, until: bytes = b"", *, written: int = 0) -> Reading:
-        """Wait until it ended, `until` was printed, or it printed something and went quiet; at most `seconds`."""
+        """Wait until it ended, `until` was printed, or it printed and went quiet; at most `seconds`."""
         began = time.monotonic()
         with self._changed:
             while True:

@@ -1,4 +1,4 @@
-"""One thread that keeps reading what nobody waits for: terminals between two calls, and what background children print."""
+"""One thread that reads on what nobody waits for: terminals between calls, output of background children."""
 
 import os
 import select

@@ -1,7 +1,7 @@
 """What confines a process: the strongest that this machine allows, or nothing runs.
 
-`Sandbox` is one confinement for a whole session. It starts with the first command, ends with `close` (or with us,
-however we end), and is started anew when it died.
+`Sandbox` is one confinement for a whole session. It starts with the first command, ends with `close` (or with
+us, however we end), and is started anew when it died.
 """
 
 import os
@@ -33,7 +33,7 @@ class Started:
     restarted: bool
     """An earlier sandbox of this session had died, and its processes with it."""
     info: int | None = None
-    """For a command that started along with the sandbox: where bubblewrap names the first process. Close it."""
+    """Where bubblewrap names the first process, for a command that started along with it. To be closed."""
 
 
 class Sandbox:
@@ -61,7 +61,7 @@ class Sandbox:
         ways = [Confinement(level, found, cannot) for found in bwrap.candidates(self._place.root)]
         if not ways:
             self._why.append("bubblewrap: not found")
-        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot))]
+        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why))]
 
     @property
     def root(self) -> str:
@@ -138,7 +138,7 @@ class Sandbox:
                 link = self._new_link(way)
                 self._spawn_way(way, link)
             except OSError as trouble:
-                self._give_up(trouble.strerror)
+                self._give_up(trouble.strerror or "")
             else:
                 if not link.stands(self.settings.limits.sandbox_start_seconds):
                     self._give_up(link.said)
@@ -148,7 +148,11 @@ class Sandbox:
     def _new_link(self, way: Confinement) -> Link:
         if self._link is not None:
             self._link.close(0)
-        options: dict[str, Any] = {"alone": way.by_bubblewrap, "watch": build.watch(self._place), "confine": None}
+        options: dict[str, Any] = {
+            "alone": way.by_bubblewrap,
+            "watch": build.watch(self._place),
+            "confine": None,
+        }
         if way.level == "reduced":
             options["confine"] = landlock.options(self._place, self._private_directory())
         self._link, self._stood = Link(options, confine=not way.by_bubblewrap), True
@@ -175,7 +179,7 @@ class Sandbox:
             self._guard.release_handles()
 
     def _give_up(self, why: str) -> None:
-        """This way does not work here: try the next."""
+        """The first way does not work here: go on with the next."""
         self._why.append(f"{self._ways.pop(0).by}: {why or 'ended at once'}")
         if self._ways:
             self._ways[0] = replace(self._ways[0], why=tuple(self._why))

@@ -17,7 +17,9 @@ INSIDE_UID = 1000
 
 # Start the first command, then become the supervisor: the command need not wait for an interpreter.
 SHELL, SETSID = "/bin/sh", "/usr/bin/setsid"
-ALONGSIDE = 'echo begun >&2; {setsid} "$@" 2>&0 </dev/null & echo forked >&2; exec {supervisor} $! >&2 </dev/null'
+ALONGSIDE = (
+    'echo begun >&2; {setsid} "$@" 2>&0 </dev/null & echo forked >&2; exec {supervisor} $! >&2 </dev/null'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ class Identity:
 def identity(root_fd: int) -> Identity:
     """Never root's own number inside; outside, the workspace's owner where we may become it.
 
-    A workspace that belongs to root can be written by nobody else: then commands keep root's number outside, without
-    a capability, inside a user namespace, with /proc and everything else of root's read-only or absent.
+    A workspace that belongs to root can be written by nobody else: then commands keep root's number outside,
+    without a capability, inside a user namespace, with /proc and all else of root's read-only or absent.
     """
     if os.geteuid() != 0:
         return Identity(None, os.geteuid(), os.getegid())
@@ -118,7 +120,10 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
     settings, root, home = place.settings, place.root, places.private_home(place.home, place.root)
     etc = places.etc_names(network=place.network)
-    shown = [*(n for n in etc if os.path.isdir(n)), *places.toolchains(place.person.get("PATH", ""), home, root)]
+    shown = [
+        *(n for n in etc if os.path.isdir(n)),
+        *places.toolchains(place.person.get("PATH", ""), home, root),
+    ]
     readable = [*shown, *settings.readable]
     visible = [root, *readable, *settings.writable]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
@@ -141,14 +146,21 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
         data=[
             *((name, handles.content(name)) for name in etc if _is_plain(name)),
-            *((name, handles.data(text.encode())) for name, text in places.accounts(who.uid, who.gid, home).items()),
-            *([] if place.network else [("/etc/hosts", handles.data(b"127.0.0.1 localhost\n::1 localhost\n"))]),
+            *(
+                (name, handles.data(text.encode()))
+                for name, text in places.accounts(who.uid, who.gid, home).items()
+            ),
+            *(
+                []
+                if place.network
+                else [("/etc/hosts", handles.data(b"127.0.0.1 localhost\n::1 localhost\n"))]
+            ),
         ],
     )
 
 
 def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
-    """What every command finds in its environment; `private` is the home where no mount can hide the real one."""
+    """What every command finds; `private` is its home where no mount can hide the real one."""
     home = place.home if place.settings.level == "off" else places.private_home(place.home, place.root)
     variables = places.environment(place.person, private or home, place.settings.environment)
     if private is not None:
@@ -197,6 +209,6 @@ def watch(place: Place) -> dict[str, Any]:
         "processes": limits.sandbox_processes,
         "memory": memory_limit(place.settings),
         "disk_reserve": min(limits.sandbox_disk_reserve_bytes, free // 2),
-        "pause": 50,
-        "longest_pause": 2000,
+        "pause": 0.05,
+        "longest_pause": 2.0,
     }

@@ -1,4 +1,4 @@
-"""Where bubblewrap is: the distribution's at its fixed places, else the one that came as a package. PATH is never asked."""
+"""Where bubblewrap is: the distribution's at fixed places, else the one from a package. Never by PATH."""
 
 import importlib.util
 import os

@@ -1,7 +1,9 @@
-"""Runs first in the supervisor's process where there is no bubblewrap: collects orphans and, at level `reduced`,
-gives up every right that commands must not have. What it restricts holds for all that is started later.
+"""Runs first in the supervisor's process where there is no bubblewrap.
 
-Handed over as code, like the supervisor; `options` is put into its namespace.
+It makes orphans ours and, at level `reduced`, gives up every right that commands must not have: what it
+restricts holds for all that is started later.
+
+Handed over as code, like the supervisor.
 """
 
 import ctypes
@@ -10,7 +12,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    options: dict  # type: ignore[type-arg]  # given by the few lines that run this
+    from typing import Any
 
 SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, SET_SECCOMP, DROP_BOUNDING = 36, 38, 22, 24
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -49,15 +51,14 @@ def give_up_capabilities() -> None:
     checked(libc.capset(header, (ctypes.c_uint32 * 6)()))
 
 
-def restrict_files(rules: list, rights: int, scopes: int) -> None:  # type: ignore[type-arg]
+def restrict_files(rules: "list[tuple[int | str, int]]", rights: int, scopes: int) -> None:
     attributes = RulesetAttr(rights, 0, scopes)
     size = ctypes.sizeof(attributes) if scopes else 8
     ruleset = checked(libc.syscall(CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), 0))
     for place, allowed in rules:
         fd = os.open(place, os.O_PATH | os.O_CLOEXEC) if isinstance(place, str) else place
-        if not stat.S_ISDIR(os.fstat(fd).st_mode):
-            allowed &= FILE_RIGHTS
-        rule = PathAttr(allowed, fd)
+        fitting = allowed if stat.S_ISDIR(os.fstat(fd).st_mode) else allowed & FILE_RIGHTS
+        rule = PathAttr(fitting, fd)
         checked(libc.syscall(ADD_RULE, ruleset, BENEATH_A_PATH, ctypes.byref(rule), 0))
         os.close(fd)
     checked(libc.syscall(RESTRICT_SELF, ruleset, 0))
@@ -70,9 +71,10 @@ def filter_calls(code: bytes) -> None:
     checked(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
 
 
-checked(libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-if options["confine"]:
-    give_up_capabilities()
-    checked(libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    restrict_files(options["confine"]["rules"], options["confine"]["rights"], options["confine"]["scopes"])
-    filter_calls(options["confine"]["filter"])
+def main(confine: "dict[str, Any] | None") -> None:
+    checked(libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    if confine is not None:
+        give_up_capabilities()
+        checked(libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        restrict_files(confine["rules"], confine["rights"], confine["scopes"])
+        filter_calls(confine["filter"])

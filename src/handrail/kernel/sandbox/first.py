@@ -1,7 +1,7 @@
 """The end of a command that started along with its sandbox, seen from outside before the supervisor is up.
 
-Every orphan in a sandbox becomes a child of its first process. So if that has no child but the ended command, which
-nobody has collected yet, then the command is over, its status is known and nothing of it lives.
+Every orphan in a sandbox becomes a child of its first process. So if that has no child but the ended command,
+which nobody has collected yet, then the command is over, its status is known and nothing of it lives.
 """
 
 import json
@@ -21,7 +21,7 @@ class FirstProcess:
         self.inner_pid: int | None = None
 
     def watch(self) -> int | None:
-        """A handle that becomes readable when the command ends; None if it cannot be told apart from here (yet)."""
+        """A handle that becomes readable when the command ends; None if it cannot be told from here (yet)."""
         if not self._link.forked():
             return None
         try:

@@ -1,8 +1,8 @@
 """Names in the workspace that a command must not plant: made hard to create by occupying them.
 
 A mount needs something to stand on, and what bubblewrap would create there stays in the person's workspace.
-So for a name that does not exist we put an empty directory ourselves (`git status` does not show one), lock it for
-as long as a sandbox stands on it, and take it away at the end. A mark on it tells ours from the person's, so that
+So for a name that does not exist we put an empty directory (`git status` does not show one), lock it for as
+long as a sandbox stands on it, and take it away at the end. A mark on it tells ours from the person's, so that
 what a killed process left behind is taken away the next time.
 """
 
@@ -52,7 +52,9 @@ class Guard:
         if kind == "absent":
             try:
                 self._occupy(name, content)
-            except FileNotFoundError:  # no parent: a command that wants the name must create a directory first
+            except (
+                FileNotFoundError
+            ):  # no parent: a command that wants the name must create a directory first
                 self.unguarded.append(name)
                 return
             kind = self._kind(name)
@@ -121,7 +123,9 @@ class Guard:
         for name, handle in self._ours:
             with contextlib.suppress(OSError):  # filled, replaced, in use or already gone: not ours to remove
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                same = os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False))
+                same = os.path.samestat(
+                    os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False)
+                )
                 if same and stat.S_ISDIR(os.fstat(handle).st_mode):
                     os.rmdir(name, dir_fd=self.root_fd)
                 elif same and os.pread(handle, 64, 0) == GIT_HERE:

@@ -1,4 +1,4 @@
-"""Level `reduced`, our side: what the launcher (`confine.py`) is told to allow. Landlock knows permissions, no exceptions."""
+"""Level `reduced`, our side: what `confine.py` is told to allow. Landlock grants; it has no exceptions."""
 
 import ctypes
 import errno
@@ -44,7 +44,8 @@ def options(place: Place, private: str) -> dict[str, Any]:
     ]
     rules: list[tuple[int | str, int]] = [(path, look) for path in shown if os.path.exists(path)]
     rules += [(f"/dev/{name}", use) for name in DEVICES if os.path.exists(f"/dev/{name}")]
-    rules += [(path, everything) for path in (place.root_fd, private, *place.settings.writable)]
+    rules += [(place.root_fd, everything)]
+    rules += [(path, everything) for path in (private, *place.settings.writable)]
     families = (
         (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK) if place.network else (seccomp.NETLINK,)
     )

@@ -5,6 +5,7 @@ fails arrives as a message like any other.
 """
 
 import contextlib
+import importlib.util
 import marshal
 import os
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from importlib.abc import InspectLoader
 from typing import Any
 
 READY, BEGUN, FORKED = b"ready", b"begun\n", b"forked\n"
@@ -22,10 +24,9 @@ control=_socket.socket(fileno=2)
 fd=int.from_bytes(control.recvmsg(16,_socket.CMSG_SPACE(4))[1][0][2],sys.byteorder)
 confine,code,options=marshal.loads(os.pread(fd,os.fstat(fd).st_size,0))
 os.close(fd)
-if confine:exec(confine,{"__name__":"confine","options":options})
-space={"__name__":"supervisor"}
-exec(code,space)
-space["main"](control,options,int(sys.argv[1]))"""
+for part,given in(confine,(options["confine"],)),(code,(control,options,int(sys.argv[1]))):
+ space={"__name__":"inside"}
+ if part:exec(part,space);space["main"](*given)"""
 
 
 @dataclass
@@ -81,7 +82,9 @@ class Link:
         self._trouble: OSError | None = None
         self._said: list[bytes] = []
         self._lock = threading.Lock()
-        code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
+        code = memory_file(
+            marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options))
+        )
         socket.send_fds(self._control, [b"code"], [code])
         os.close(code)
 
@@ -100,7 +103,7 @@ class Link:
                 launch.argv,
                 stdin=error,
                 stdout=out,
-                stderr=self._theirs,
+                stderr=self._theirs.fileno(),
                 pass_fds=launch.handles,
                 env={},
                 cwd="/",
@@ -185,9 +188,10 @@ class Link:
 def _code_of(module: str) -> Any:
     """The compiled code of a sibling module, from its cache file where there is one."""
     name = f"{__package__}.{module}"
-    loader = __spec__.loader
-    path = os.path.join(os.path.dirname(__file__), f"{module}.py")
-    return type(loader)(name, path).get_code(name)  # type: ignore[call-arg, union-attr]
+    spec = importlib.util.find_spec(name)
+    if spec is None or not isinstance(spec.loader, InspectLoader):
+        raise ModuleNotFoundError(name)
+    return spec.loader.get_code(name)
 
 
 def entering() -> list[str]:

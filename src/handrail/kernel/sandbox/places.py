@@ -12,13 +12,17 @@ from handrail.kernel.sandbox.settings import looks_secret
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 
+# fmt: off
 ETC = (
-    "alternatives bash.bashrc ca-certificates ca-certificates.conf crypto-policies debian_version fonts gai.conf "
-    "gitconfig host.conf inputrc java-11-openjdk java-17-openjdk java-21-openjdk ld.so.cache ld.so.conf ld.so.conf.d "
-    "localtime login.defs lsb-release magic mime.types nsswitch.conf os-release perl pki/ca-trust pki/tls/certs "
-    "pki/tls/cert.pem pki/tls/openssl.cnf profile protocols python3 services shells ssl/cert.pem ssl/certs "
-    "ssl/openssl.cnf terminfo timezone vimrc xml zsh"
-).split()
+    "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies",
+    "debian_version", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java-11-openjdk",
+    "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+    "login.defs", "lsb-release", "magic", "mime.types", "nsswitch.conf", "os-release", "perl",
+    "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "profile", "protocols",
+    "python3", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo",
+    "timezone", "vimrc", "xml", "zsh",
+)
+# fmt: on
 ETC_NETWORK = ("hosts", "resolv.conf")
 
 WHOLE_PREFIX_MARKS = ("pyvenv.cfg", "conda-meta")
@@ -36,23 +40,25 @@ def system_directories() -> list[tuple[str, str]]:
 
 
 def etc_names(*, network: bool) -> list[str]:
-    names = [*ETC, *ETC_NETWORK] if network else ETC
+    names = (*ETC, *ETC_NETWORK) if network else ETC
     return [f"/etc/{name}" for name in names if os.path.exists(f"/etc/{name}")]
 
 
 def private_home(home: str, root: str) -> str:
-    """Where the private home stands: at its own path, so that toolchains find themselves, unless that cannot be."""
+    """Where the private home stands: at its own path, so that toolchains find themselves, if that can be."""
     unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM) or is_inside(root, home + "/")
     return "/home" if unfit and not is_inside(root, home) else home
 
 
 def toolchains(path: str, home: str, root: str) -> list[str]:
-    """Directories and files that make the programs on `path`, and our own interpreter, work; outermost only."""
+    """What makes the programs on `path`, and our own interpreter, work; the outermost directories only."""
     wanted: list[str] = [sys.base_prefix]
     for entry in path.split(os.pathsep):
         if os.path.isabs(entry) and os.path.isdir(entry):
             wanted += _parts_of(os.path.normpath(entry))
-    wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES if any(is_inside(w, home) for w in wanted)]
+    wanted += [
+        os.path.join(home, name) for name in TOOLCHAIN_HOMES if any(is_inside(w, home) for w in wanted)
+    ]
     exposed = [*SYSTEM, root]
     unfit = [home, *_ancestors(home), *_ancestors(root)]
     return _outermost(w for w in wanted if os.path.exists(w) and w not in unfit and not _in_any(w, exposed))

@@ -21,8 +21,10 @@ SET_ID_BITS = 0o6000
 CREATING = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
 TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
+Numbers = tuple[int | None, int | None]
+
 # name: (x86_64, aarch64); None where the architecture never had it
-REFUSED = {
+REFUSED: dict[str, Numbers] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -77,11 +79,13 @@ REFUSED = {
     "modify_ldt": (154, None),
 }
 # The flags of these stand behind a pointer that a filter cannot follow: callers fall back to the older call.
-MISSING = {"clone3": (435, 435), "openat2": (437, 437)}
-CLONE, IOCTL, SOCKET = (56, 220), (16, 29), (41, 198)
+MISSING: dict[str, Numbers] = {"clone3": (435, 435), "openat2": (437, 437)}
+CLONE: Numbers = (56, 220)
+IOCTL: Numbers = (16, 29)
+SOCKET: Numbers = (41, 198)
 
 # A set-user-id file made in the workspace would outlive the sandbox. (numbers, index of the mode)
-MODE_CALLS = (
+MODE_CALLS: tuple[tuple[Numbers, int], ...] = (
     ((90, None), 1),  # chmod
     ((91, 52), 1),  # fchmod
     ((268, 53), 2),  # fchmodat
@@ -91,7 +95,7 @@ MODE_CALLS = (
     ((259, 33), 2),  # mknodat
 )
 # (numbers, index of the flags, index of the mode): the mode counts only when the call may create
-OPEN_CALLS = (((2, None), 1, 2), ((257, 56), 2, 3))
+OPEN_CALLS: tuple[tuple[Numbers, int, int], ...] = (((2, None), 1, 2), ((257, 56), 2, 3))
 
 
 @dataclass
@@ -99,13 +103,13 @@ class _Program:
     machine: str
     code: list[tuple[int, int, int, int]] = field(default_factory=list)
 
-    def number(self, numbers: tuple[int | None, int | None]) -> int | None:
+    def number(self, numbers: Numbers) -> int | None:
         return numbers[0 if self.machine == "x86_64" else 1]
 
     def refuse(self, error: int) -> tuple[int, int, int, int]:
         return (RETURN, 0, 0, REFUSE | error)
 
-    def rule(self, numbers: tuple[int | None, int | None], *body: tuple[int, int, int, int]) -> None:
+    def rule(self, numbers: Numbers, *body: tuple[int, int, int, int]) -> None:
         """Run `body` for this call and go on with the next rule for every other."""
         number = self.number(numbers)
         if number is not None:

@@ -1,7 +1,7 @@
 """What the person decides about the sandbox, and what each level keeps and cannot keep."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.limits import Limits
@@ -34,7 +34,7 @@ class SandboxSettings:
     """Absolute paths whose content does not exist for commands."""
     environment: tuple[str, ...] = ()
     """Variables of the person that commands may see; one that looks like a secret is never passed."""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +61,6 @@ REDUCED_CANNOT_STOP = (
     "processes surviving when a command kills the supervisor",
     "sockets to be used at all, loopback and UNIX included, without the level `network`",
 )
-NETWORK_CANNOT_STOP = ("connections to anything the person can reach, loopback and abstract sockets included",)
+NETWORK_CANNOT_STOP = (
+    "connections to anything the person can reach, loopback and abstract sockets included",
+)
