@@ -19,6 +19,10 @@
     │   ├── BinaryPatch · SpecialMode
     │   └── TooMuchSearch      a patch made to be slow
     ├── BadPatch               it cannot be read
+    ├── SandboxUnavailable     nothing here can confine a command
+    ├── CommandNotStarted      no such program, no such directory
+    ├── TerminalFault          also carry the session's id
+    │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -233,6 +237,40 @@ class BadPatch(Fault):
     line: int = 0
     """In the patch, from 1."""
     text: str = ""
+
+
+@dataclass(eq=False)
+class SandboxUnavailable(Fault):
+    level: str
+    why: list[str]
+
+
+@dataclass(eq=False)
+class CommandNotStarted(Fault):
+    program: str
+    directory: str
+    why: str
+    """The name of the error: ENOENT, EACCES, E2BIG, …"""
+
+
+@dataclass(eq=False)
+class TerminalFault(Fault):
+    terminal: str
+
+
+@dataclass(eq=False)
+class UnknownTerminal(TerminalFault):
+    pass
+
+
+@dataclass(eq=False)
+class TerminalBusy(TerminalFault):
+    """A living session already has this id."""
+
+
+@dataclass(eq=False)
+class TooManyTerminals(TerminalFault):
+    limit: int
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-KIB, MIB = 1024, 1024 * 1024
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +34,33 @@ class Limits:
     """How many places an ambiguous edit lists."""
     nearest_bytes: int = 64 * MIB
     """Bytes that may be looked at to say which place is most like the one that was not found."""
+    command_seconds: float = 120.0
+    """How long a command may run when nothing else was asked for."""
+    output_bytes: int = 256 * KIB
+    """The most of one output stream that an answer keeps, half from its start and half from its end."""
+    spool_bytes: int = 256 * MIB
+    """The most of one output stream that is kept in a file."""
+    end_grace_seconds: float = 0.25
+    """The time between being asked to end (SIGTERM) and being ended (SIGKILL)."""
+    end_patience_seconds: float = 5.0
+    """How long a command may take to be gone before its whole sandbox is ended instead."""
+    sandbox_start_seconds: float = 10.0
+    """How long a sandbox may take to stand."""
+    sandbox_tmp_bytes: int = GIB
+    """The size of each private directory: /tmp, /dev/shm and home."""
+    sandbox_processes: int = 1024
+    """Processes and threads of all commands together."""
+    sandbox_memory_bytes: int = 8 * GIB
+    """Memory of all commands together (at most three quarters of the machine's)."""
+    sandbox_file_bytes: int = 8 * GIB
+    """The largest file that a command may write."""
+    sandbox_open_files: int = 4096
+    """Open files of one process."""
+    sandbox_disk_reserve_bytes: int = 512 * MIB
+    """Commands are ended when they leave less free than this on the workspace's disk."""
+    terminals: int = 16
+    """Terminal sessions that may live at once."""
+    terminal_bytes: int = MIB
+    """Output of one terminal that waits to be read; the oldest is dropped first."""
+    terminal_quiet_seconds: float = 0.15
+    """A terminal that printed nothing for so long is quiet."""

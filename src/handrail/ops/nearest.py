@@ -111,9 +111,7 @@ def _likeness(lines: list[bytes], window: list[bytes]) -> float:
             total += 1
         elif looks:
             looks -= 1
-            matcher = SequenceMatcher(
-                None, want.strip()[:_LOOK_BYTES], found.strip()[:_LOOK_BYTES], autojunk=False
-            )
+            matcher = SequenceMatcher(None, want.strip()[:_LOOK_BYTES], found.strip()[:_LOOK_BYTES], autojunk=False)
             total += matcher.ratio()
     return total / len(lines)
 

@@ -68,11 +68,7 @@ class _Tree:
         moves = {
             new: old
             for new, old in self.came_from.items()
-            if new != old
-            and self.after[new]
-            and not self.before[new]
-            and self.before[old]
-            and not self.after[old]
+            if new != old and self.after[new] and not self.before[new] and self.before[old] and not self.after[old]
         }
         gone = {old: new for new, old in moves.items()}
         return [

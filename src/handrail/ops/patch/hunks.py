@@ -53,9 +53,7 @@ def _ends_clean(lines: list[bytes], at: int) -> bool:
 
 
 def _uncounted(lines: list[bytes], at: int) -> int:
-    while (
-        at < len(lines) and is_line(lines[at]) and not names_follow(lines, at) and not _signature(lines[at])
-    ):
+    while at < len(lines) and is_line(lines[at]) and not names_follow(lines, at) and not _signature(lines[at]):
         at += 1
     return at
 

@@ -16,9 +16,7 @@ def parse(text: str) -> list[FilePatch]:
     else:
         raise _no_patch(lines)
     lines = _without_transport_ends(lines, index)
-    if not any(map(envelope.opens_section, lines)) and any(
-        unified.begins(lines, i) for i in range(len(lines))
-    ):
+    if not any(map(envelope.opens_section, lines)) and any(unified.begins(lines, i) for i in range(len(lines))):
         return unified.parse(lines)
     return envelope.parse(lines)
 

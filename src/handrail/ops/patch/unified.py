@@ -81,9 +81,7 @@ class _Section:
             path,
             tuple(self.chunks),
             source=source,
-            aliases=self._aliases(path, old, new)
-            if action in (Action.UPDATE, Action.DELETE) and not source
-            else (),
+            aliases=self._aliases(path, old, new) if action in (Action.UPDATE, Action.DELETE) and not source else (),
             executable=None if mode is None else mode.endswith(("755", "775", "777")),
         )
 
@@ -184,9 +182,7 @@ class _Reader:
         if self.section:
             old, new = self.section.names()
             return new or old or self.section.index
-        old, new = (
-            strip_prefixes(read_name(binary[1]).text, read_name(binary[2]).text) if binary else ("", "")
-        )
+        old, new = strip_prefixes(read_name(binary[1]).text, read_name(binary[2]).text) if binary else ("", "")
         return new or old
 
 
