@@ -1,13 +1,16 @@
 """Would bash substitute anything in this command? A lint: the sandbox is the boundary, not this page.
 
 The first live substitution is the answer, so its inside is never parsed: only quoting has to be followed.
-Text in arithmetic, and in `${…}` within double quotes, is expanded however it is quoted: it is called soft here.
+Text in arithmetic, and in `${…}` within double quotes, is expanded however it is quoted: here called soft.
 Where the reading hangs on a switch of the shell or on a value, the scan gives up, and a command that could
 substitute at all is taken to do so.
 """
 
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CONTINUATION = "\\\n"
 _DEPTH = 50
@@ -71,7 +74,7 @@ def _could_substitute(command: str) -> bool:
 
 
 class _Text:
-    """What commands and here-documents share: `$`, quotes, braces, arithmetic. Positions in, positions out."""
+    """What commands and here-documents share: `$`, quotes, braces, arithmetic."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -167,8 +170,8 @@ class _Text:
                 return i + 1
             if char not in "<>":
                 i = self.piece(i, soft=soft)
-            elif self.at(self.skip(i + 1)) == "(" and not soft:
-                raise _Found
+            elif self.at(self.skip(i + 1)) == "(":
+                raise _Found  # also in double quotes: the replacement of ${x/y/<(z)} is live there
             else:
                 i += 1
 
@@ -211,7 +214,7 @@ class _Text:
         return end
 
     def double_parentheses(self, i: int) -> int | None:
-        """Past the `))` if the `((` whose second one is at `i` begins arithmetic, else it begins two subshells."""
+        """Past the `))` if the `((` that ends at `i` begins arithmetic, else it begins two subshells."""
         end = self.arithmetic(i + 1, ")")
         return end + 1 if self.at(end) == ")" else None
 
@@ -231,7 +234,7 @@ class _Code(_Text):
         self.pattern = 0
         """How many parentheses of an extended pattern such as `@(a|b)` are open."""
         self.array = False
-        self.conditional = "[[" in text
+        self.conditional = text.find("[[")
         self.regex = "=~" in text
         self.operators: dict[str, Callable[[int], int]] = {
             "(": self.open,
@@ -321,12 +324,12 @@ class _Code(_Text):
     def arithmetic_command(self, i: int) -> int | None:
         j = self.skip(i + 1)
         end = self.double_parentheses(j) if self.at(j) == "(" else None
-        if end and self.conditional and _PROCESS.search(self.text, i, end):
+        if end and 0 <= self.conditional < i and _PROCESS.search(self.text, i, end):
             raise _Unclear  # within [[ ]] these are two groups, and `<(` is live
         return end
 
     def bracket(self, i: int) -> int:
-        """`a[…]=` is read like arithmetic, an argument `a[…]` like a word: nobody can tell where they differ."""
+        """`a[…]=` is read as arithmetic, an argument `a[…]` as a word: where they differ, nobody can tell."""
         name = i
         while name and (self.text[name - 1] == "_" or self.text[name - 1].isalnum()):
             name -= 1
