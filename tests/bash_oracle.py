@@ -1,4 +1,4 @@
-"""What real bash does with a string: run in a sandbox of its own, with no programs, no network and no files."""
+"""What real bash does with a string, in a sandbox of its own: no programs, no network, no files."""
 
 import importlib.resources
 import os
@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# A substitution calls X, which says so on descriptor 9 if it is connected to the shell by a pipe. There is no program at all, so every other command ends in
-# command_not_found_handle, which says what was to be run. A string is evaluated as `bash -c` would. A record is one
-# line in one write, because several processes write them.
+# A substitution calls X, which says so on descriptor 9 if a pipe connects it to the shell. There is no program
+# at all, so every other command ends in command_not_found_handle, which says what was to be run. A string is
+# evaluated as `bash -c` would. A record is one line in one write, because several processes write them.
 _DRIVER = r"""
 exec 9>&1 8<&0 </dev/null >/dev/null
 FUNCNEST=20

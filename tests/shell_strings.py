@@ -11,18 +11,34 @@ T = TypeVar("T")
 
 SUBSTITUTIONS = ["$(X)", "`X`", "<(X)", ">(X)", "$( (X) )", "$((X);(X))", "$\\\n(X)", "<\\\n(X)", "${ X; }"]
 SOUP = [
-    *SUBSTITUTIONS, "'", '"', "\\", "\n", " ", " ", "#", " #", "$", "$$", "{", "}", "[", "]", "(", ")", "((", "))",
-    "<<E\n", "<<'E'\n", "<<-E\n", '<<"E"', "<<\\E\n", "\nE\n", "\n\tE\n", "E", "a", "x", "=", ":", "echo ", ": ",
-    ";", "|", "&&", "||", "!", "@(", "?(", "+(", "*", "~", "${x:-", "${x#", "${x/", "${a[", "${x:", '"${x:-',
-    "$((", "$[", "$'", '$"', "\\'", "\\x24(X)", "\\x27", "[[ ", " ]]", "=~ ", "case a in ", ") ", ";;", " esac",
-    "f() { ", "; }", "f\n", "a=(", "a[", "]=", "<<<", "{a,b}", "1<2", "1<<2", "if ", "; then ", "; fi", "\\\n",
-    "shopt -s extglob\n", "\t", ">", "<", "&", "-", "\x01", "\x7f", "é",
+    *SUBSTITUTIONS,
+    "'", '"', "\\", "\n", " ", " ", "#", " #", "$", "$$", "{", "}", "[", "]", "(", ")", "((", "))", "<<E\n",
+    "<<'E'\n", "<<-E\n", '<<"E"', "<<\\E\n", "\nE\n", "\n\tE\n", "E", "a", "x", "=", ":", "echo ", ": ",
+    ";", "|", "&&", "||", "!", "@(", "?(", "+(", "*", "~", "${x:-", "${x#", "${x/", "${a[", "${x:",
+    '"${x:-', "$((", "$[", "$'", '$"', "\\'", "\\x24(X)", "\\x27", "[[ ", " ]]", "=~ ", "case a in ", ") ",
+    ";;", " esac", "f() { ", "; }", "f\n", "a=(", "a[", "]=", "<<<", "{a,b}", "1<2", "1<<2", "if ",
+    "; then ", "; fi", "\\\n", "shopt -s extglob\n", "\t", ">", "<", "&", "-", "\x01", "\x7f", "é",
 ]  # fmt: skip
+IN_DOUBLE_QUOTES = [
+    "a", " ", "'", "\\$(X)", "\\`X\\`", "<(X)", "#", '\\"', "}", "$$(X)", "\n", "$", "\\\\", "))", "]",
+]  # fmt: skip
+IN_HEREDOC = [
+    "it's ", "$(X)\n", "\\$(X)", "\n", "a\\\n", '"', "$x", "$((1+1))", "${x:-a}", "\tb\n", "\\\\\n", "\\", "E\\\n",
+    "${x:-'$(X)'}", "`X`", "<(X)", "#", "\\`X\\`", "$[1]", "$((X);(X))",
+]  # fmt: skip
+NUMBERS = [
+    "1", "x", "(2)", "1+(2)", "1<(2)", "1<<2", "$x", "${x:-1}", "$((1))", "2#1", "a[1]", '"1"', "\\\n",
+]  # fmt: skip
+ODD_NUMBERS = [
+    "$(X)", "`X`", "'$(X)'", "\\$(X)", "'1'", '"$(X)"', "$'1'", " # 1", "a[\\$(X)]", "${x:-'$(X)'}",
+]  # fmt: skip
+PARAMETERS = ["z:-", "z-", "HOME#", "HOME%%", "HOME/", "HOME/a/", "HOME:", "a[", "HOME^"]
+DOLLARS = ["$x", "$$", "$?", "$#", "$@", '$"a"', "${x}", "${#x}", "${a[1]}", "$-", "${a[@]}"]
 PLAIN = ["a", "b1", "x", "E", "-n", "1", "a=b", "%", ".", "a,b", "é"]
 
 
 class Strings:
-    """`straight`: every part is reached when it runs, so that a refusal without a substitution is a wrong one.
+    """`straight`: every part is reached when it runs, so a refusal without a substitution is a wrong one.
 
     What is refused though bash would not substitute (docs/shell-text.md has the list) is left out there.
     """
@@ -40,7 +56,8 @@ class Strings:
         return "".join(self.random.choices(SOUP, k=self.random.randint(2, 12)))
 
     def script(self) -> str:
-        parts = [self.choose(self.lines())() for _ in range(self.random.randint(1, 3))]
+        lines = self.lines()
+        parts = [self.choose(lines)() for _ in range(self.random.randint(1, 3))]
         separators = (
             ["\n", "; ", "\n\n"] if self.straight else ["\n", "; ", "\n\n", " && ", " | ", " & ", " # '\n"]
         )
@@ -67,14 +84,10 @@ class Strings:
         return self.random.choice(options)
 
     def lines(self) -> list[Callable[[], str]]:
-        always = [self.command] * 5 + [
-            self.arithmetic_command,
-            self.heredoc,
-            self.array,
-            self.conditional,
-            self.group,
-        ]
-        return always if self.straight else [*always, self.case, self.function, self.branch, self.pattern]
+        common = [self.command] * 5 + [self.arithmetic_command, self.heredoc, self.array, self.group]
+        if self.straight:  # with [[ in the same script, more is refused
+            return self.choose([common, [self.command, self.conditional]])
+        return [*common, self.conditional, self.case, self.function, self.branch, self.pattern]
 
     def command(self) -> str:
         name = self.choose(["echo", ":", "p1", "p2", "x=" + self.word() + " p3", "y=" + self.word()])
@@ -105,27 +118,10 @@ class Strings:
         return "'" + self.text(["$(X)", "`X`", '"', "a", " ", "\\", "#", "<(X)", "\n", "}", "]", "))"]) + "'"
 
     def double(self) -> str:
-        parts = [
-            "a",
-            " ",
-            "'",
-            "\\$(X)",
-            "\\`X\\`",
-            "<(X)",
-            "#",
-            '\\"',
-            "}",
-            "$$(X)",
-            "\n",
-            "$",
-            "\\\\",
-            "))",
-            "]",
-        ]
-        text = self.text(parts)
+        text = self.text(IN_DOUBLE_QUOTES)
         if self.depth < 4 and self.random.random() < 0.5:
             text += self.choose([lambda: self.braces(soft=True), self.arithmetic])()
-        return '"' + text + self.choose(["", "", "", "", "$(X)", "`X`"]) + self.text(parts) + '"'
+        return '"' + text + self.choose(["", "", "", "", "$(X)", "`X`"]) + self.text(IN_DOUBLE_QUOTES) + '"'
 
     def ansi(self) -> str:
         return "$'" + self.text(["\\'", "$(X)", "a", '"', "\\\\", "`X`", "\\n", "\\x24(X)", "\\x27"]) + "'"
@@ -134,15 +130,11 @@ class Strings:
         return self.choose(["\\$", "\\'", '\\"', "\\ ", "\\#", "\\<", "\\`", "\\\n", "a\\\n", "\\(", "\\\\"])
 
     def dollar(self) -> str:
-        return self.choose(
-            ["$x", "$$", "$?", "$#", "$@", '$"a"', "${x}", "${#x}", "${a[1]}", "$-", "${a[@]}"]
-        )
+        return self.choose(DOLLARS)
 
     def braces(self, *, soft: bool = False) -> str:
         self.depth += 1
-        head = self.choose(
-            ["x:-", "x-", "x:=", "HOME#", "HOME%%", "HOME/", "HOME/a/", "HOME:", "a[", "HOME^"]
-        )
+        head = self.odd(PARAMETERS, ["w:="])
         if head == "a[":
             text = "${a[" + self.odd(["1", "1+1", "x", "'1'", '"$x"'], ["$(X)", "'$(X)'", "\\$(X)"]) + "]}"
         elif head == "HOME:":
@@ -152,10 +144,7 @@ class Strings:
             text = "${" + head + self.odd(["", "a", '"}"', "'a'"], ["'$(X)'", "'}'", self.piece()]) + "}"
         else:
             text = (
-                "${"
-                + head
-                + self.choose(["", "a", "}", "'}'", '"}"', "'$(X)'", self.piece(), self.piece()])
-                + "}"
+                "${" + head + self.choose(["", "}", "'}'", '"}"', "'$(X)'", self.piece(), self.piece()]) + "}"
             )
         self.depth -= 1
         return text
@@ -164,35 +153,10 @@ class Strings:
         return self.choose(usual if self.straight else usual + unusual)
 
     def numbers(self) -> str:
-        parts = [
-            "1",
-            "x",
-            "(2)",
-            "1+(2)",
-            "1<(2)",
-            "1<<2",
-            "$x",
-            "${x:-1}",
-            "$((1))",
-            "2#1",
-            "a[1]",
-            '"1"',
-            "\\\n",
-        ]
-        odd = [
-            "$(X)",
-            "`X`",
-            "'$(X)'",
-            "\\$(X)",
-            "'1'",
-            '"$(X)"',
-            "$'1'",
-            " # 1",
-            "a[\\$(X)]",
-            "${x:-'$(X)'}",
-        ]
-        text = "+".join(self.random.choices(parts, k=self.random.randint(1, 3)))
-        return text + ("+" + self.choose(odd) if not self.straight and self.random.random() < 0.3 else "")
+        text = "+".join(self.random.choices(NUMBERS, k=self.random.randint(1, 3)))
+        return text + (
+            "+" + self.choose(ODD_NUMBERS) if not self.straight and self.random.random() < 0.3 else ""
+        )
 
     def arithmetic(self) -> str:
         usual = [("$((", "))"), ("$(( ", " ))"), ("$[", "]"), ("$(((", ")))")]
@@ -201,7 +165,7 @@ class Strings:
 
     def arithmetic_command(self) -> str:
         if self.random.random() < 0.2:
-            return "for ((i=0;i<(1);i++)); do " + self.command() + "\ndone"
+            return "for ((i=0;i<1;i++)); do " + self.command() + "\ndone"
         return self.odd(["((", "(( "], ["(\\\n("]) + self.numbers() + self.odd(["))", " ))"], [") )"])
 
     def heredoc(self) -> str:
@@ -210,21 +174,7 @@ class Strings:
             word = self.choose(["E", "'E'", '"E"', "\\E", "E", "''", "E'F'"])
             delimiter = word.translate({ord(mark): None for mark in "'\"\\"})
             command += self.choose([" <<", " <<-", " << ", " 3<<", "<<"]) + word
-            parts = [
-                "it's ",
-                "$(X)\n",
-                "\\$(X)",
-                "\n",
-                "a\\\n",
-                '"',
-                "$x",
-                "$((1+1))",
-                "${x:-a}",
-                "\tb\n",
-                "\\\\\n",
-            ]
-            parts += ["${x:-'$(X)'}", "`X`", "<(X)", "#", "\\`X\\`", "$[1]", "$((X);(X))", "\\", "E\\\n"]
-            bodies += self.text(parts) + "\n" + self.choose(["", "", "\t"]) + delimiter + "\n"
+            bodies += self.text(IN_HEREDOC) + "\n" + self.choose(["", "", "\t"]) + delimiter + "\n"
         tail = self.choose(["", "", " # it's", " " + self.word(), "; " + self.command()])
         return command + tail + "\n" + bodies
 
