@@ -1,0 +1,104 @@
+"""A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from handrail import settings as settings_module
+from handrail.dialects import load as load_dialect
+from handrail.faults import PathFault
+from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.commit import Writer
+from handrail.kernel.files import Reader
+from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.log import SessionLog
+from handrail.kernel.session import Kernel, Session
+from handrail.kernel.state import State, config_home, environment, read_text
+from handrail.limits import Limits
+from handrail.policy.approvals import Policy
+from handrail.policy.rules import RuleBook
+from handrail.router import ToolRouter
+from handrail.tool import ToolResult
+
+
+class Workspace:
+    """Opened with a root that the agent cannot change. Close it, or use it in a `with` statement.
+
+    `asker` is called with a `Question` when the policy is to ask and no rule decides; it returns a `Verdict` or a bool.
+    """
+
+    def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
+        boundary = FsBoundary(root)
+        self.settings, self.notes = _settings(boundary, flags)
+        limits = self.settings.limits
+        state = State(boundary.root)
+        if state.warning:
+            self.notes.append(state.warning)
+        writer = Writer(boundary, state, self.settings.durability)
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits))
+        self.rules = RuleBook.load(config_home(), limits.rule_seconds)
+        self.recovered = writer.recover()
+        self._default = self.session(asker=asker)
+
+    @property
+    def root(self) -> str:
+        return self.kernel.boundary.root
+
+    def session(self, *, asker: Any = None) -> "ClientSession":
+        """A client's own session: its log, its terminals, its memory."""
+        return ClientSession(self, asker)
+
+    def tools(self, dialect: str) -> ToolRouter:
+        return self._default.tools(dialect)
+
+    def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
+        return self.tools(dialect).call(tool, params)
+
+    def close(self) -> None:
+        self._default.close()
+        self.kernel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ClientSession:
+    def __init__(self, workspace: Workspace, asker: Any) -> None:
+        settings = workspace.settings
+        approver: Approver = Policy(settings.approve, workspace.rules, _as_verdict(asker))
+        self.session = Session(workspace.kernel, approver, read_only=settings.read_only)
+        path = settings.log or workspace.kernel.state.session_log(self.session.id)
+        self.log = SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=self.session.id)
+        self._routers: dict[str, ToolRouter] = {}
+
+    def tools(self, dialect: str) -> ToolRouter:
+        if dialect not in self._routers:
+            self._routers[dialect] = ToolRouter(load_dialect(dialect), self.session, self.log)
+        return self._routers[dialect]
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def _settings(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[settings_module.Settings, list[str]]:
+    try:
+        project = Reader(boundary, Limits()).read(settings_module.PROJECT_FILE).data.decode()
+    except PathFault:
+        project = ""
+    user = read_text(f"{config_home()}/config.toml")
+    return settings_module.load(user=user, project=project, env=environment(), flags=flags)
+
+
+def _as_verdict(asker: Any) -> Approver | None:
+    if asker is None:
+        return None
+
+    def ask(question: Question) -> Verdict:
+        answer = asker(question)
+        if isinstance(answer, Verdict):
+            return answer
+        return Verdict(bool(answer), "callback", reason="" if answer else "the approval callback said no")
+
+    return ask
