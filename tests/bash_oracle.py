@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# A substitution calls X, which says so on descriptor 9 if a pipe connects it to the shell. There is no program
-# at all, so every other command ends in command_not_found_handle, which says what was to be run. A string is
+# A substitution calls X, which says so on descriptor 9 if a pipe connects it to the shell. There is no other
+# program, so every command ends in command_not_found_handle, which says what was to be run. A string is
 # evaluated as `bash -c` would. A record is one line in one write, because several processes write them.
 _DRIVER = r"""
 exec 9>&1 8<&0 </dev/null >/dev/null
@@ -54,9 +54,7 @@ def find_sandbox() -> list[str] | None:
             command += ["--ro-bind", place, place]
     command += ["--dev", "/dev", "--proc", "/proc", "--dir", "/empty", "--dir", "/here", "--chdir", "/here"]
     command += ["--setenv", "PATH", "/empty", "--setenv", "HOME", "/here", bash, "--noprofile", "--norc"]
-    works = (
-        subprocess.run([*command, "-c", ":"], check=False, capture_output=True, timeout=20).returncode == 0
-    )
+    works = subprocess.run([*command, "-c", ":"], check=False, capture_output=True, timeout=20).returncode == 0
     return command if works else None
 
 

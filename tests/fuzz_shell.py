@@ -5,9 +5,10 @@ import time
 from dataclasses import dataclass, field
 from random import Random, randrange
 
-from bash_oracle import find_sandbox, observe
+from bash_oracle import Observed, find_sandbox, observe
 from shell_strings import Strings
 
+from handrail.ops.commands import parse_command
 from handrail.ops.shellscan import substitutes
 
 
@@ -17,6 +18,8 @@ class Tally:
     substituted: int = 0
     missed: list[str] = field(default_factory=list)
     clean: int = 0
+    unnamed: list[str] = field(default_factory=list)
+    """Bash started a program that we neither named nor suspected, or other words than we said."""
     refused: list[str] = field(default_factory=list)
     """Every part was reached without complaint or substitution, and still we would refuse it."""
 
@@ -28,6 +31,8 @@ def compare(count: int, seed: int, sandbox: list[str], *, straight: bool = False
     for command, seen in zip(commands, observe(commands, sandbox), strict=True):
         refused = substitutes(command)
         tally.substituted += seen.substituted
+        if not _named(command, seen):
+            tally.unnamed.append(command)
         if seen.substituted and not refused:
             tally.missed.append(command)
         if not seen.substituted and not seen.complained:
@@ -35,6 +40,13 @@ def compare(count: int, seed: int, sandbox: list[str], *, straight: bool = False
             if refused:
                 tally.refused.append(command)
     return tally
+
+
+def _named(command: str, seen: Observed) -> bool:
+    line = parse_command(command)
+    if line.simple is not None and seen.ran not in ([], [line.simple]):
+        return False
+    return line.unknown or {argv[0] for argv in seen.ran} <= set(line.programs)
 
 
 def main() -> int:
@@ -47,16 +59,15 @@ def main() -> int:
     start = time.monotonic()
     wild = compare(count * 3 // 4, seed, sandbox)
     straight = compare(count // 4, seed, sandbox, straight=True)
-    missed = wild.missed + straight.missed
+    missed, unnamed = wild.missed + straight.missed, wild.unnamed + straight.unnamed
     print(f"seed {seed}: {count} strings in {time.monotonic() - start:.0f} s")
     print(f"substituted by bash: {wild.substituted + straight.substituted}, missed: {len(missed)}")
-    print(
-        f"straight, clean, not substituted: {straight.clean}, refused all the same: {len(straight.refused)}"
-    )
-    for kind, commands in (("missed", missed), ("refused", straight.refused)):
+    print(f"programs not named: {len(unnamed)}")
+    print(f"straight, clean, not substituted: {straight.clean}, refused all the same: {len(straight.refused)}")
+    for kind, commands in (("missed", missed), ("unnamed", unnamed), ("refused", straight.refused)):
         for command in sorted(commands, key=len)[:20]:
             print(kind, repr(command))
-    return 1 if missed else 0
+    return 1 if missed or unnamed else 0
 
 
 if __name__ == "__main__":

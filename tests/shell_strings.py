@@ -23,7 +23,8 @@ IN_DOUBLE_QUOTES = [
     "a", " ", "'", "\\$(X)", "\\`X\\`", "<(X)", "#", '\\"', "}", "$$(X)", "\n", "$", "\\\\", "))", "]",
 ]  # fmt: skip
 IN_HEREDOC = [
-    "it's ", "$(X)\n", "\\$(X)", "\n", "a\\\n", '"', "$x", "$((1+1))", "${x:-a}", "\tb\n", "\\\\\n", "\\", "E\\\n",
+    "it's ", "$(X)\n", "\\$(X)", "\n", "a\\\n",
+    '"', "$x", "$((1+1))", "${x:-a}", "\tb\n", "\\\\\n", "\\", "E\\\n",
     "${x:-'$(X)'}", "`X`", "<(X)", "#", "\\`X\\`", "$[1]", "$((X);(X))",
 ]  # fmt: skip
 NUMBERS = [
@@ -58,9 +59,7 @@ class Strings:
     def script(self) -> str:
         lines = self.lines()
         parts = [self.choose(lines)() for _ in range(self.random.randint(1, 3))]
-        separators = (
-            ["\n", "; ", "\n\n"] if self.straight else ["\n", "; ", "\n\n", " && ", " | ", " & ", " # '\n"]
-        )
+        separators = ["\n", "; ", "\n\n"] if self.straight else ["\n", "; ", "\n\n", " && ", " | ", " & ", " # '\n"]
         text = parts[0]
         for part in parts[1:]:
             text += ("\n" if text.endswith("\n") else self.choose(separators)) + part
@@ -143,9 +142,7 @@ class Strings:
         elif soft:
             text = "${" + head + self.odd(["", "a", '"}"', "'a'"], ["'$(X)'", "'}'", self.piece()]) + "}"
         else:
-            text = (
-                "${" + head + self.choose(["", "}", "'}'", '"}"', "'$(X)'", self.piece(), self.piece()]) + "}"
-            )
+            text = "${" + head + self.choose(["", "}", "'}'", '"}"', "'$(X)'", self.piece(), self.piece()]) + "}"
         self.depth -= 1
         return text
 
@@ -154,9 +151,7 @@ class Strings:
 
     def numbers(self) -> str:
         text = "+".join(self.random.choices(NUMBERS, k=self.random.randint(1, 3)))
-        return text + (
-            "+" + self.choose(ODD_NUMBERS) if not self.straight and self.random.random() < 0.3 else ""
-        )
+        return text + ("+" + self.choose(ODD_NUMBERS) if not self.straight and self.random.random() < 0.3 else "")
 
     def arithmetic(self) -> str:
         usual = [("$((", "))"), ("$(( ", " ))"), ("$[", "]"), ("$(((", ")))")]

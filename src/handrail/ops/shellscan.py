@@ -35,9 +35,7 @@ _ANSI_STRING = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 _PLAIN_STRING = re.compile(r"""'[^'"\\$`()\[\]{}\n]*'""")
 _NOT_PLAIN = re.compile(r"[\\'()\[\]]")
 _PLAIN_ANSI_STRING = re.compile(r"""'(?:[^'"\\$`(){}]|\\[abeEfnrtv]|\\0?33|\\x1[bB])*'""")
-_HEREDOC_WORD = re.compile(
-    r"""(?:'[^'\n]*'|"[^"\\$`\n]*"|\\[^\n]|[^ \t\n'"\\$`()<>;&|])+(?=[ \t\n;&|<>)]|\Z)"""
-)
+_HEREDOC_WORD = re.compile(r"""(?:'[^'\n]*'|"[^"\\$`\n]*"|\\[^\n]|[^ \t\n'"\\$`()<>;&|])+(?=[ \t\n;&|<>)]|\Z)""")
 _QUOTE_MARKS = re.compile(r"""\\(.)|'([^']*)'|"([^"]*)\"""")
 _HEREDOC_LINE = re.compile(r"[^\n]*\n?")
 _JOINED_LINE = re.compile(r"(?:[^\\\n]+|\\.|\\\Z)*\n?", re.DOTALL)
