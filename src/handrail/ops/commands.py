@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from handrail.limits import Limits
-from handrail.ops.shellscan import substitutes
+from handrail.ops.firstwords import first_words
 from handrail.ops.wrappers import Argv, started_by
 
 if TYPE_CHECKING:
@@ -128,7 +128,6 @@ def _plain_word(text: str, i: int) -> tuple[int, str | None]:
 
 def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
     root = _parser().parse(script.encode(errors="surrogatepass")).root_node
-    substitution = False
     for node in _nodes(root):
         kind = node.type
         if kind == "command":
@@ -139,9 +138,16 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
             findings.assigns.append(_text(node.named_children[0]).partition("[")[0])
         elif kind in _REDIRECTS:
             findings.redirects = True
-        elif kind in ("command_substitution", "process_substitution"):
-            substitution = True
-    findings.unknown |= root.has_error or (substitutes(script) and not substitution)
+    findings.unknown |= root.has_error or not _agrees(script, findings)
+
+
+def _agrees(script: str, findings: _Findings) -> bool:
+    """Whether nothing runs that the grammar did not see. Inside substitutions there is no second opinion."""
+    words = first_words(script)
+    if words is None:
+        return False
+    seen = {argv[0] for argv in findings.commands}
+    return all(_plain_word(word, 0)[1] in seen for word in words)
 
 
 def _follow(argv: Argv, findings: _Findings) -> "Iterator[str]":

@@ -7,6 +7,7 @@ substitute at all is taken to do so.
 """
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,6 +65,18 @@ def substitutes(command: str) -> bool:
     except _Unclear:
         return _could_substitute(command)
     return False
+
+
+def pieces(command: str) -> list[str] | None:
+    """The command cut at everything that the scan looks at: quotes, expansions, operators, comments, newlines
+    together with the here-documents after them, and the text between. None where it substitutes or is unclear.
+    """
+    code = _Code(command)
+    try:
+        code.scan()
+    except (_Found, _Unclear):
+        return None
+    return [command[start:end] for start, end in pairwise([0, *code.cuts, len(command)]) if start < end]
 
 
 def _could_substitute(command: str) -> bool:
@@ -228,6 +241,7 @@ class _Code(_Text):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.word_begins = True
+        self.cuts: list[int] = []
         self.parentheses = 0
         self.pattern = 0
         """How many parentheses of an extended pattern such as `@(a|b)` are open."""
@@ -252,6 +266,7 @@ class _Code(_Text):
             if match.start() > i:
                 self.word_begins = self.text[match.start() - 1] in " \t;&|"
             i = self.token(match.start())
+            self.cuts += (match.start(), i)
 
     def token(self, i: int) -> int:
         if self.text.startswith(_CONTINUATION, i):
