@@ -24,6 +24,8 @@ class Limits:
     """How often a resolution is tried again because a rename raced it."""
     links: int = 40
     """Symbolic links followed in one path, as in the Linux kernel."""
+    command_chars: int = 8 * KIB
+    """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
     log_chars: int = 2000
