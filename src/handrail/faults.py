@@ -2,6 +2,7 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled
+    ├── InvalidPattern         a glob or a regular expression that has no meaning
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
     │   ├── OutsideRoot · NotAbsolute
@@ -66,6 +67,18 @@ class BadParameters(Fault):
 @dataclass(eq=False)
 class Cancelled(Fault):
     pass
+
+
+@dataclass(eq=False)
+class InvalidPattern(Fault):
+    kind: str
+    """glob or regex"""
+    pattern: str
+    reason: str
+    position: int
+    """The offending character, counted from 0."""
+    example: str
+    """A valid pattern, as near to the given one as can be told."""
 
 
 @dataclass(eq=False)
