@@ -14,6 +14,12 @@
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
     │   ├── NoMatch · NotUnique
+    ├── FetchFault             carry the URL of the hop that failed
+    │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
+    │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
+    │   ├── FetchFailed        no such host, refused, TLS, broken answer
+    │   ├── FetchTimeout · TooManyRedirects
+    │   └── BinaryContent      not text
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -148,6 +154,45 @@ class NotUnique(EditFault):
 
     def facts(self) -> dict[str, Any]:
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines[:20]))}
+
+
+@dataclass(eq=False)
+class FetchFault(Fault):
+    url: str
+
+
+@dataclass(eq=False)
+class InvalidUrl(FetchFault):
+    why: str
+
+
+@dataclass(eq=False)
+class ForbiddenAddress(FetchFault):
+    host: str
+    address: str
+    why: str
+
+
+@dataclass(eq=False)
+class FetchFailed(FetchFault):
+    why: str
+
+
+@dataclass(eq=False)
+class FetchTimeout(FetchFault):
+    seconds: float
+
+
+@dataclass(eq=False)
+class TooManyRedirects(FetchFault):
+    limit: int
+
+
+@dataclass(eq=False)
+class BinaryContent(FetchFault):
+    content_type: str
+    size: int | None
+    """In bytes; None: the server did not say, and it was not read to its end."""
 
 
 @dataclass(eq=False)
