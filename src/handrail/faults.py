@@ -4,7 +4,7 @@
     ├── UnknownTool · BadParameters · Cancelled
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
-    │   ├── OutsideRoot
+    │   ├── OutsideRoot · NotAbsolute
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink
@@ -13,7 +13,8 @@
     │   ├── Conflict           it kept changing under our hands
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
-    │   ├── NoMatch · NotUnique
+    │   ├── NoMatch · NotUnique · MatchCount
+    │   └── BadLineRange
     ├── FetchFault             carry the URL of the hop that failed
     │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
     │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
@@ -77,6 +78,11 @@ class BadPath(PathFault):
 
 @dataclass(eq=False)
 class OutsideRoot(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class NotAbsolute(PathFault):
     pass
 
 
@@ -154,6 +160,19 @@ class NotUnique(EditFault):
 
     def facts(self) -> dict[str, Any]:
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines[:20]))}
+
+
+@dataclass(eq=False)
+class MatchCount(EditFault):
+    expected: int
+    found: int
+
+
+@dataclass(eq=False)
+class BadLineRange(EditFault):
+    first: int
+    last: int | None
+    total: int
 
 
 @dataclass(eq=False)

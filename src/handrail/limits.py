@@ -11,6 +11,11 @@ class Limits:
     """The largest file that is read whole to be edited."""
     page_bytes: int = 16 * MIB
     """The most that one page of a paged read may hold."""
+    gemini_read_bytes: int = 20 * MIB
+    copilot_bytes: int = 10 * MIB
+    """What `copilot` reads or creates at most."""
+    copilot_entries: int = 1000
+    """Entries on a page of `list_dir`."""
     conflict_retries: int = 64
     """How often an edit is worked out anew because its file changed before it could land."""
     resolve_retries: int = 128

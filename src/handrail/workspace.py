@@ -99,6 +99,6 @@ def _as_verdict(asker: Any) -> Approver | None:
         answer = asker(question)
         if isinstance(answer, Verdict):
             return answer
-        return Verdict(bool(answer), "callback", "" if answer else "the approval callback said no")
+        return Verdict(bool(answer), "callback", reason="" if answer else "the approval callback said no")
 
     return ask

@@ -127,7 +127,7 @@ class Writer:
                 os.fsync(fd)
         record.mark_done(sync=sync)
         for work in works:
-            if work.step:
+            if work.step and (many or work.step.creates):  # else the rename has used up the only spare
                 self._drop_spares(work.step, work.place.dir_fd)
         record.end()
 

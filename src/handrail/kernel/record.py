@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 _OPEN, _DONE, _IDLE = b"O", b"D", b"-"
 _HEAD = 13
@@ -40,7 +40,8 @@ class Record:
     created: set[str] = field(default_factory=set)
 
     def save(self, *, sync: bool) -> None:
-        facts = {"root": self.root, "steps": [asdict(step) for step in self.steps], "made": self.made}
+        steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
+        facts = {"root": self.root, "steps": steps, "made": self.made}
         body = json.dumps(facts).encode()
         os.pwrite(self.fd, _OPEN + b"%12d" % len(body) + body, 0)
         if sync:
@@ -117,5 +118,5 @@ def _read(fd: int) -> Record | None:
     if len(body) < int(head[1:]):
         return None
     facts = json.loads(body)
-    steps = [Step(**step) for step in facts["steps"]]
+    steps = [Step(*step) for step in facts["steps"]]
     return Record(fd, facts["root"], steps, facts["made"], done=head[:1] == _DONE)
