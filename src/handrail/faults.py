@@ -24,6 +24,14 @@
     ├── CommandNotStarted      no such program, no such directory
     ├── TerminalFault          also carry the session's id
     │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
+    │   ├── NoMatch · NotUnique · MatchCount
+    │   └── BadLineRange
+    ├── FetchFault             carry the URL of the hop that failed
+    │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
+    │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
+    │   ├── FetchFailed        no such host, refused, TLS, broken answer
+    │   ├── FetchTimeout · TooManyRedirects
+    │   └── BinaryContent      not text
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -284,6 +292,45 @@ class TerminalBusy(TerminalFault):
 @dataclass(eq=False)
 class TooManyTerminals(TerminalFault):
     limit: int
+
+
+@dataclass(eq=False)
+class FetchFault(Fault):
+    url: str
+
+
+@dataclass(eq=False)
+class InvalidUrl(FetchFault):
+    why: str
+
+
+@dataclass(eq=False)
+class ForbiddenAddress(FetchFault):
+    host: str
+    address: str
+    why: str
+
+
+@dataclass(eq=False)
+class FetchFailed(FetchFault):
+    why: str
+
+
+@dataclass(eq=False)
+class FetchTimeout(FetchFault):
+    seconds: float
+
+
+@dataclass(eq=False)
+class TooManyRedirects(FetchFault):
+    limit: int
+
+
+@dataclass(eq=False)
+class BinaryContent(FetchFault):
+    content_type: str
+    size: int | None
+    """In bytes; None: the server did not say, and it was not read to its end."""
 
 
 @dataclass(eq=False)

@@ -86,3 +86,13 @@ class Limits:
     """How many skipped files are named; the rest are counted."""
     query_words: int = 8
     """How many words of a query are ranked by."""
+    fetch_bytes: int = MIB
+    """The most that is kept of a page, unpacked; also the longest Markdown made of it."""
+    fetch_redirects: int = 5
+    """Redirects followed by one fetch."""
+    fetch_header_bytes: int = 64 * KIB
+    """The most that a server may send before its headers end, interim answers included."""
+    fetch_url_chars: int = 8192
+    """The longest URL that is fetched."""
+    fetch_convert_bytes: int = 512 * MIB
+    """The memory that turning one page into Markdown may take."""
