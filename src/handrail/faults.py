@@ -24,8 +24,6 @@
     ├── CommandNotStarted      no such program, no such directory
     ├── TerminalFault          also carry the session's id
     │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
-    │   ├── NoMatch · NotUnique · MatchCount
-    │   └── BadLineRange
     ├── FetchFault             carry the URL of the hop that failed
     │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
     │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
