@@ -1,7 +1,7 @@
 """The sentences for faults that most dialects share. A dialect's own table goes before this one.
 
 A table maps a fault, or a tool's name and a fault, to what is said: a code, a message and a suggestion, as format
-strings over the fault's facts. `{path!r}` style conversions are not used: facts arrive ready to be shown.
+strings over the fault's facts and the root, or as functions of these facts.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import Any
 from handrail.faults import (
     AccessDenied,
     AlreadyExists,
+    BadLineRange,
     BadParameters,
     BadPath,
     Cancelled,
@@ -20,7 +21,9 @@ from handrail.faults import (
     Fault,
     IsDirectory,
     LinkLoop,
+    MatchCount,
     NoMatch,
+    NotAbsolute,
     NotADirectory,
     NotFound,
     NotUnique,
@@ -32,12 +35,15 @@ from handrail.faults import (
     WriteFailed,
 )
 
+Facts = dict[str, Any]
+Sentence = str | Callable[[Facts], str]
+
 
 @dataclass(frozen=True, slots=True)
 class Say:
     code: str
-    message: str | Callable[[Any], str]
-    suggestion: str | Callable[[Any], str] = ""
+    message: Sentence
+    suggestion: Sentence = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +87,28 @@ def problem_sentence(problem: Problem) -> str:
     )
 
 
-def _problems(fault: BadParameters) -> str:
-    return "; ".join(map(problem_sentence, fault.problems))
+def _problems(facts: Facts) -> str:
+    return "; ".join(map(problem_sentence, facts["problems"]))
 
 
-def _nearest(fault: NoMatch) -> str:
-    hint = f" The nearest place is {fault.nearest}." if fault.nearest else ""
+def _nearest(facts: Facts) -> str:
+    hint = f" The nearest place is {facts['nearest']}." if facts["nearest"] else ""
     return f"Read the file again and copy the text exactly, whitespace included.{hint}"
 
 
 COMMON: Words = {
-    UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f.known)}"),
+    UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
     Cancelled: Say("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
-    BadPath: Say("invalid_parameters", lambda f: f"{_BAD_PATHS[f.why]}: '{f.path[:200]}'", "Use a shorter, plain path"),
+    BadPath: Say(
+        "invalid_parameters", lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'", "Use a shorter, plain path"
+    ),
     OutsideRoot: Say(
         "path_outside_workspace",
         "Path '{path}' is outside the workspace",
         "Use a path inside the workspace, relative to its root",
     ),
+    NotAbsolute: Say("invalid_parameters", "Path must be absolute: '{path}'", "Give the whole path, from / on"),
     NotFound: Say("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
     AlreadyExists: Say("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
     IsDirectory: Say("is_directory", "'{path}' is a directory, not a file", "Name a file inside it"),
@@ -137,20 +146,32 @@ COMMON: Words = {
         "The text was found {count} times in '{path}', at lines {places}",
         "Add surrounding lines until it occurs only once",
     ),
+    MatchCount: Say(
+        "match_count",
+        "Expected {expected} occurrences in '{path}' but found {found}",
+        "Say how many are expected, or add surrounding lines",
+    ),
+    BadLineRange: Say(
+        "invalid_line_range",
+        lambda f: (
+            f"Lines {f['first']}-{f['last'] or f['first']} are not in '{f['path']}': valid lines are 1-{f['total']}"
+        ),
+        "Read the file to see its line numbers",
+    ),
     Denied: Say("approval_denied", "{tool} was not approved: {reason}", "{remedy}"),
 }
 
 
-def word(tables: tuple[Words, ...], tool: str, fault: Fault) -> ToolError:
+def word(tables: tuple[Words, ...], tool: str, fault: Fault, root: str) -> ToolError:
     """What to say about `fault`: the nearest kind wins, and for one kind the tool's own words."""
     for kind in type(fault).__mro__:
         for table in tables:
             say = table.get((tool, kind)) or table.get(kind)
             if say is not None:
-                facts = fault.facts()
-                return ToolError(say.code, _fill(say.message, fault, facts), _fill(say.suggestion, fault, facts))
+                facts = {"root": root, **fault.facts()}
+                return ToolError(say.code, _fill(say.message, facts), _fill(say.suggestion, facts))
     raise LookupError(f"{type(fault).__name__} has no words")
 
 
-def _fill(text: str | Callable[[Any], str], fault: Fault, facts: dict[str, Any]) -> str:
-    return text.format(**facts) if isinstance(text, str) else text(fault)
+def _fill(text: Sentence, facts: Facts) -> str:
+    return text.format(**facts) if isinstance(text, str) else text(facts)

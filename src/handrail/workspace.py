@@ -36,8 +36,15 @@ class Workspace:
         writer = Writer(boundary, state, self.settings.durability)
         self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits))
         self.rules = RuleBook.load(config_home(), limits.rule_seconds)
-        self.recovered = writer.recover()
+        self.recovered = self._recover(writer)
         self._default = self.session(asker=asker)
+
+    def _recover(self, writer: Writer) -> int:
+        try:
+            return writer.recover()
+        except (OSError, PathFault) as error:
+            self.notes.append(f"what a killed process left is not put right yet: {error}")
+            return 0
 
     @property
     def root(self) -> str:
@@ -99,6 +106,6 @@ def _as_verdict(asker: Any) -> Approver | None:
         answer = asker(question)
         if isinstance(answer, Verdict):
             return answer
-        return Verdict(bool(answer), "callback", "" if answer else "the approval callback said no")
+        return Verdict(bool(answer), "callback", reason="" if answer else "the approval callback said no")
 
     return ask

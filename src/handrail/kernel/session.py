@@ -1,13 +1,14 @@
 """The capability that a tool is handed. A session belongs to one client; each call gets a `Call` of its own."""
 
 import secrets
+import stat
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.faults import Cancelled, Denied
+from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -48,6 +49,7 @@ class Call:
     tool: str
     params: dict[str, Any]
     effects: Effect
+    bodies: frozenset[str] = frozenset()
     cancel: threading.Event | None = None
     files_affected: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -81,7 +83,7 @@ class Call:
         self.check_cancelled()
         ask(
             self.session.approver,
-            Question(self.dialect, self.tool, self.params, effects, targets, changes),
+            Question(self.dialect, self.tool, self.params, effects, self.bodies, targets, changes),
         )
         self.check_cancelled()
 
@@ -101,11 +103,41 @@ class Files:
     def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
         return self._kernel.reader.page(path, first, count)
 
+    def head(self, path: str, count: int) -> tuple[bytes, int]:
+        """The first bytes of a file, and its size."""
+        return self._kernel.reader.head(path, count)
+
     def entries(self, path: str) -> list[Entry]:
         return self._kernel.reader.entries(path)
 
     def kind(self, path: str) -> str | None:
         return self._kernel.reader.kind(path)
+
+    def stem(self, directory: str) -> str:
+        """What stands before the names in a directory: its place beneath the root, and a slash."""
+        place = self._kernel.boundary.locate(directory)
+        place.close()
+        return f"{place.rel}/" if place.rel else ""
+
+    def missing_parents(self, path: str) -> list[str] | None:
+        """The directories that would have to be made before this one; None where it is there already."""
+        place = self._kernel.boundary.locate(path, future=True)
+        try:
+            found = None if place.rest else place.stat()
+        finally:
+            place.close()
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            return None
+        parts = place.target.split("/")
+        return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
+
+    def removal(self, path: str) -> Remove:
+        """To delete a file as it is now; of a link, only the link."""
+        try:
+            linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+            return Remove(path, None if linked else self.read(path))
+        except (TooLarge, SpecialFile, AccessDenied):
+            return Remove(path)
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
