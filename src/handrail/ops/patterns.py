@@ -54,7 +54,14 @@ class Pattern:
 
     @property
     def for_ripgrep(self) -> str:
-        return "".join(token.text for token in self.tokens)
+        """PCRE2 is given each line with its end, so there nothing may match that."""
+        if not self.needs_pcre:
+            return "".join(token.text for token in self.tokens)
+        wrapped = "(?:(?![\\r\\n]){})"
+        return "".join(
+            wrapped.format(token.text) if token.kind == "class" and not token.pcre else token.text
+            for token in self.tokens
+        )
 
     @property
     def literal(self) -> str | None:
