@@ -51,7 +51,7 @@ IGNORES = st.lists(st.sampled_from(IGNORE_LINES), min_size=1, max_size=4).map(la
 def _directory(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     files = st.dictionaries(st.sampled_from(NAMES), children, max_size=4)
     rules = st.dictionaries(st.sampled_from([".gitignore", ".ignore", ".rgignore"]), IGNORES, max_size=1)
-    git = st.one_of(
+    git: st.SearchStrategy[dict[str, Any]] = st.one_of(
         st.just({}), st.just({}), st.just({}), IGNORES.map(lambda text: {".git": {"info": {"exclude": text}}})
     )
     return st.builds(lambda *parts: {k: v for part in parts for k, v in part.items()}, files, rules, git)
@@ -106,5 +106,6 @@ def plant(tree: dict[str, Any], place: str) -> None:
         if isinstance(value, dict):
             plant(value, path)
         else:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(value)

@@ -23,7 +23,7 @@ class Ranked:
     path: str
     score: float
     line: int
-    """The line that says most about the query; in a file found by its name alone the first that is not empty; 0: none."""
+    """The line that says most; in a file found by its name alone the first that is not empty; 0: none."""
     content: str
 
 
