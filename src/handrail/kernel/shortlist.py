@@ -19,11 +19,11 @@ class Shortlist:
             self._deep.update("/".join(path.split("/")[:depth]) for path in paths if path.count("/") >= depth)
             paths = [path for path in paths if path.count("/") < depth]
         self.total += len(paths)
-        self._kept += [(self._rank(path), path) for path in paths]
+        self._kept += [(self.rank(path), path) for path in paths]
         if len(self._kept) > 4 * self._request.limit + 1000:
             self._kept = nsmallest(self._request.limit, self._kept)
 
-    def _rank(self, path: str) -> int:
+    def rank(self, path: str) -> int:
         """Newer files come before older ones; where the path alone decides, all are equal."""
         if self._request.sort == "path":
             return 0
