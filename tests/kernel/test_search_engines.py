@@ -10,7 +10,7 @@ from search_trees import Open, found
 
 from handrail.faults import Cancelled, InvalidPattern
 from handrail.kernel import confine
-from handrail.kernel.query import FindRequest, Scope, SearchRequest, Skipped, Watch
+from handrail.kernel.query import FindRequest, Named, Scope, SearchRequest, Skipped, Watch
 from handrail.kernel.rgoutput import Complaint, Line, blocks, complaints
 from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher, pattern_of
@@ -163,7 +163,9 @@ def test_what_goes_while_it_is_searched_is_no_failure(tree: Open, tmp_path: Path
         assert engine.lines(fd, pattern_of(request), request, ["gone"], Watch.starting_now(60)) == []
         assert engine.lines(fd, pattern_of(request), request, [], Watch.starting_now(60)) == []
     assert Windows(fd, "gone", 2000).shown(Line(1, b"y" * 3000, 2500)) == ("y" * 2000 + "…", True)
-    assert Shortlist(fd, FindRequest(Scope(), sort="time"), Skipped.none(Limits())).rank("gone") == 0
+    newest = Shortlist(fd, FindRequest(Scope(), sort="time"), Skipped.none(Limits()))
+    newest.add(["gone", "a"])
+    assert newest.result("", complete=True, unreadable=Named(1)).files == ["a", "gone"]
 
 
 def test_a_very_large_file_is_left_out_by_the_built_in_engine(tree: Open) -> None:

@@ -99,9 +99,9 @@ class Ripgrep:
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
         run = run_ripgrep(argv, dir_fd, watch)
         self._expect_valid(pattern, request, run, dir_fd, watch)
-        seen = [(_path(name), number) for name, number in rgoutput.counts(run.output)]
-        held = [(path, number) for path, number in seen if request.scope.holds(path)]
-        lines = {path: number for path, number in held if number}
+        seen = dict(rgoutput.counts(run.output))
+        held = request.scope.held(list(seen))
+        lines = {path: seen[path] for path in held if seen[path]}
         return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
 
     def lines(
@@ -140,14 +140,14 @@ class Ripgrep:
 
     def find(self, dir_fd: int, request: FindRequest, watch: Watch, *, any_one: bool = False) -> FindResult:
         shortlist = Shortlist(dir_fd, request, Skipped.none(self._limits))
-        argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False), "."]
+        argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False)]
         rest = b""
 
         def take(chunk: bytes) -> bool:
             nonlocal rest
-            *names, rest = (rest + chunk).split(b"\0")
-            holds = request.scope.holds
-            shortlist.add([path for path in map(_path, names) if holds(path)])
+            names, _, rest = (rest + chunk).rpartition(b"\0")
+            if names:
+                shortlist.add(request.scope.held(names.decode(errors="surrogateescape").split("\0")))
             return not (any_one and shortlist.total)
 
         run = run_ripgrep(argv, dir_fd, watch, take=take)
