@@ -21,6 +21,7 @@
     │   └── TooMuchSearch      a patch made to be slow
     ├── BadPatch               it cannot be read
     ├── SandboxUnavailable     nothing here can confine a command
+    ├── EmptyCommand · ForbiddenSyntax
     ├── CommandNotStarted      no such program, no such directory
     ├── TerminalFault          also carry the session's id
     │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
@@ -30,6 +31,7 @@
     │   ├── FetchFailed        no such host, refused, TLS, broken answer
     │   ├── FetchTimeout · TooManyRedirects
     │   └── BinaryContent      not text
+    ├── NoEngine               no ripgrep, and the configuration forbids the built-in search
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -171,7 +173,11 @@ class EditFault(Fault):
 @dataclass(eq=False)
 class NoMatch(EditFault):
     find: str
-    nearest: str = ""
+    line: int = 0
+    """The nearest place; 0 if nothing is like it."""
+    found: str = ""
+    difference: str = ""
+    """How the line there differs first: see `ops/nearest.py`."""
 
 
 @dataclass(eq=False)
@@ -329,6 +335,21 @@ class BinaryContent(FetchFault):
     content_type: str
     size: int | None
     """In bytes; None: the server did not say, and it was not read to its end."""
+
+
+@dataclass(eq=False)
+class EmptyCommand(Fault):
+    pass
+
+
+@dataclass(eq=False)
+class ForbiddenSyntax(Fault):
+    command: str
+
+
+@dataclass(eq=False)
+class NoEngine(Fault):
+    pass
 
 
 @dataclass(eq=False)

@@ -64,6 +64,10 @@ class Limits:
     """Terminal sessions that may live at once."""
     terminal_bytes: int = MIB
     """Output of one terminal that waits to be read; the oldest is dropped first."""
+    terminal_wait_seconds: float = 10.0
+    """How long a reading of a terminal waits for it to go quiet or end."""
+    terminal_write_seconds: float = 5.0
+    """How long a program may take to read what is typed."""
     terminal_quiet_seconds: float = 0.15
     """A terminal that printed nothing for so long is quiet."""
     search_seconds: float = 30.0

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from handrail.effects import Effect
 from handrail.faults import AlreadyExists, BadLineRange, BadParameters, NotFound, Problem
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.kernel.values import File, Put
 from handrail.ops.diff import unified
 from handrail.ops.lines import edit_lines

@@ -7,7 +7,31 @@ from handrail.faults import InvalidPattern
 from handrail.ops.globs import check, expand_braces, path_regex
 
 DEFAULT_EXCLUSIONS = tuple(
-    [".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "dist", "build", "target", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox", ".gradle", ".next", ".nuxt", ".turbo", ".parcel-cache", ".terraform"]
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".jj",
+        "node_modules",
+        "bower_components",
+        "dist",
+        "build",
+        "target",
+        ".venv",
+        "venv",
+        "__pycache__",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".tox",
+        ".nox",
+        ".gradle",
+        ".next",
+        ".nuxt",
+        ".turbo",
+        ".parcel-cache",
+        ".terraform",
+    ]
 )
 """Directories that hold what tools made or keep for themselves; no search enters them unless told to."""
 
