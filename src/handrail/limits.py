@@ -12,8 +12,13 @@ class Limits:
     page_bytes: int = 16 * MIB
     """The most that one page of a paged read may hold."""
     gemini_read_bytes: int = 20 * MIB
+    listed_files: int = 100_000
+    """Files that a listing by glob returns at most."""
+    gemini_matches: int = 20_000
+    gemini_files: int = 20_000
     copilot_bytes: int = 10 * MIB
     """What `copilot` reads or creates at most."""
+    copilot_depth: int = 20
     copilot_entries: int = 1000
     """Entries on a page of `list_dir`."""
     context_entries: int = 500

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
+from handrail.faults import AccessDenied, Cancelled, Denied, Fault, SpecialFile, TooLarge
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
@@ -31,7 +31,8 @@ class Call:
     bodies: frozenset[str] = frozenset()
     cancel: threading.Event | None = None
     files_affected: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    """Facts to be said beside the answer, worded like faults."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -126,6 +127,12 @@ class Files:
             return None
         parts = place.target.split("/")
         return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
+
+    def target(self, path: str) -> str:
+        """The place that a path means, there or not, with links resolved."""
+        place = self._kernel.boundary.locate(path, future=True)
+        place.close()
+        return place.target
 
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""
