@@ -2,6 +2,7 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled
+    ├── PatternTooSlow         a regular expression that does not end in time
     ├── InvalidPattern         a glob or a regular expression that has no meaning
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
@@ -87,6 +88,12 @@ class InvalidPattern(Fault):
     """The offending character, counted from 0."""
     example: str
     """A valid pattern, as near to the given one as can be told."""
+
+
+@dataclass(eq=False)
+class PatternTooSlow(Fault):
+    pattern: str
+    seconds: float
 
 
 @dataclass(eq=False)

@@ -21,6 +21,8 @@ class Limits:
     copilot_depth: int = 20
     copilot_entries: int = 1000
     """Entries on a page of `list_dir`."""
+    context_depth: int = 10
+    context_file_bytes: int = MIB
     context_entries: int = 500
     """The ceiling of every result list in `context`."""
     conflict_retries: int = 64

@@ -88,4 +88,6 @@ class ToolRouter:
         if call is None:
             return ToolResult(tool, error is None, output, [], took, error=error)
         warnings = [self._word(tool, note, call.params).message for note in call.warnings]
+        if isinstance(output, dict) and "warnings" in output:  # where the contract has a place for them
+            output["warnings"] = warnings
         return ToolResult(tool, error is None, output, call.files_affected, took, call.metadata, error, warnings)

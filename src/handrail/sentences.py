@@ -41,6 +41,7 @@ from handrail.faults import (
     NotFound,
     NotUnique,
     OutsideRoot,
+    PatternTooSlow,
     Problem,
     ProgramNotFound,
     SandboxUnavailable,
@@ -276,6 +277,11 @@ COMMON: Words = NOTES | {
         "invalid_pattern",
         "Invalid {kind} pattern '{pattern}': {reason} at position {position}",
         "A valid pattern would be: {example}",
+    ),
+    PatternTooSlow: Say(
+        "timeout",
+        "The pattern '{pattern}' took longer than {seconds:g} seconds",
+        "Use a simpler pattern, without nested repetition",
     ),
     NoEngine: Say(
         "ripgrep_not_found",

@@ -1,89 +1,18 @@
-"""The `context` dialect: categories, permissions, guidance, previews; every answer is an object."""
+"""File Reading, File Writing and File Management."""
 
-import functools
-from collections.abc import Callable
 from typing import Any, Literal
 
+from handrail.dialects.context.declare import MANAGEMENT, READING, WRITING, ContextParams, tool
 from handrail.effects import Effect
-from handrail.faults import AlreadyExists, BadLineRange, BadParameters, NotFound, Problem
+from handrail.faults import BadLineRange, BadParameters, Problem
 from handrail.kernel.call import Call
 from handrail.kernel.values import File, Put
 from handrail.ops.diff import unified
 from handrail.ops.lines import edit_lines
+from handrail.ops.replace import replace_all, replace_regex
 from handrail.ops.text import Text
-from handrail.params import Params, field
-from handrail.paths import quote
-from handrail.tool import Dialect, Guide, Output, Tool
-from handrail.words import Say, ToolError, Words
-
-SEARCH, READING, WRITING, MANAGEMENT = "Search & Discovery", "File Reading", "File Writing", "File Management"
-CATEGORIES = {
-    SEARCH: "Find files and text in the workspace. These tools only look: they change nothing and never ask.",
-    READING: "Read files. Access is read-only and needs no approval.",
-    WRITING: "Create and change files. Every change needs the person's approval, with the diff in front of them.",
-    MANAGEMENT: "Destructive operations on whole files. What is deleted is gone; approval is always needed.",
-}
-
-WORDS: Words = {
-    NotFound: Say("file_not_found", "File not found: '{path}'", "Use glob or list_directory to find the right path"),
-    AlreadyExists: Say(
-        "file_exists", "File already exists: '{path}'", "Use update_file, replace_in_file or edit_lines to change it"
-    ),
-    BadLineRange: Say(
-        "invalid_line_range",
-        lambda f: f"Line range {f['first']}-{f['last']} is invalid for '{f['path']}': valid range is 1-{f['total']}",
-        "Use read_file to see the line numbers",
-    ),
-}
-
-
-def _with_suggestion(error: ToolError) -> Output:
-    return {"error": error.code, "message": error.message, "suggestion": error.suggestion}
-
-
-dialect = Dialect("context", WORDS, _with_suggestion, categories=CATEGORIES)
-
-
-class ContextParams(Params):
-    terminate: bool = field("End the agent's turn after this call.", default=False)
-
-
-_Run = Callable[[Any, Call], Output]
-
-
-def _tool(name: str, effects: Effect, guide: Guide) -> Callable[[_Run], Tool]:
-    """A tool of this dialect: it hands `terminate` back to the agent loop."""
-
-    def declare(run: _Run) -> Tool:
-        @functools.wraps(run)
-        def with_terminate(p: ContextParams, c: Call) -> Output:
-            c.metadata["terminate"] = p.terminate
-            return run(p, c)
-
-        return dialect.tool(name, effects, guide)(with_terminate)
-
-    return declare
-
-
-class ListDirectory(ContextParams):
-    path: str = field("Directory, relative to the workspace root.", default=".")
-
-
-@_tool(
-    "list_directory",
-    Effect.READ,
-    Guide(
-        SEARCH,
-        "terminate=false if a file of the listing is read next; terminate=true if the person asked for the listing.",
-        {"path": "src"},
-        "A first look at a project, or at what a directory holds.",
-    ),
-)
-def list_directory(p: ListDirectory, c: Call) -> dict[str, Any]:
-    """List the entries of a directory with their type and size."""
-    entries, most = c.files.entries(p.path), c.limits.context_entries
-    listed = [{"name": quote(e.name), "type": e.kind, "size": e.size} for e in entries[:most]]
-    return {"entries": listed, "total_entries": len(entries), "truncated": len(entries) > most}
+from handrail.params import field
+from handrail.tool import Guide
 
 
 class ReadFile(ContextParams):
@@ -92,7 +21,7 @@ class ReadFile(ContextParams):
     end_line: int | None = field("Last line, inclusive.", default=None, ge=1)
 
 
-@_tool(
+@tool(
     "read_file",
     Effect.READ,
     Guide(
@@ -116,7 +45,7 @@ class CreateFile(ContextParams):
     content: str = field("What it holds.", body=True)
 
 
-@_tool(
+@tool(
     "create_file",
     Effect.CREATE,
     Guide(
@@ -138,7 +67,7 @@ class UpdateFile(ContextParams):
     content: str = field("The whole new content.", body=True)
 
 
-@_tool(
+@tool(
     "update_file",
     Effect.WRITE,
     Guide(
@@ -160,7 +89,7 @@ class AppendFile(ContextParams):
     content: str = field("Text to add at the end.", body=True)
 
 
-@_tool(
+@tool(
     "append_file",
     Effect.WRITE,
     Guide(
@@ -179,6 +108,35 @@ def append_file(p: AppendFile, c: Call) -> dict[str, Any]:
     return {"bytes_written": len(data) - len(file.data), "message": f"Appended to {p.path}"}
 
 
+class ReplaceInFile(ContextParams):
+    path: str = field("File to edit, relative to the workspace root.")
+    find: str = field("Text, or with is_regex a regular expression, to find.", min_length=1)
+    replace: str = field("What to put in its place; groups as $1, ${name} or \\1 where it is a regular expression.")
+    is_regex: bool = field("Whether find is a regular expression.", default=False)
+    preview_only: bool = field("Return the diff without changing the file.", default=False)
+
+
+@tool(
+    "replace_in_file",
+    Effect.READ | Effect.WRITE,
+    Guide(
+        WRITING,
+        "Use preview_only=true first; terminate=true after a successful edit, terminate=false if it is to be verified.",
+        {"path": "src/app.ts", "find": "oldName", "replace": "newName", "preview_only": True},
+        "Replaces every occurrence. With is_regex=true, groups can be used in the replacement.",
+    ),
+)
+def replace_in_file(p: ReplaceInFile, c: Call) -> dict[str, Any]:
+    """Find and replace text in a file, every occurrence."""
+    file = c.files.read(p.path)
+    if p.is_regex:
+        data, count = replace_regex(file.data, p.find, p.replace, c.limits.regex_seconds)
+    else:
+        data, count = replace_all(file.data, p.find, p.replace)
+    word = "replacement" if count == 1 else "replacements"
+    return {"replacements": count, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{count} {word} in {p.path}"}
+
+
 class EditLines(ContextParams):
     path: str = field("File to edit, relative to the workspace root.")
     operation: Literal["insert", "delete", "replace"] = field("What to do with the lines.")
@@ -188,7 +146,7 @@ class EditLines(ContextParams):
     preview_only: bool = field("Return the diff without changing the file.", default=False)
 
 
-@_tool(
+@tool(
     "edit_lines",
     Effect.READ | Effect.WRITE,
     Guide(
@@ -224,7 +182,7 @@ class DeleteFile(ContextParams):
     path: str = field("File to delete, relative to the workspace root.")
 
 
-@_tool(
+@tool(
     "delete_file",
     Effect.DELETE,
     Guide(
@@ -238,7 +196,3 @@ def delete_file(p: DeleteFile, c: Call) -> dict[str, Any]:
     """Delete a file."""
     c.files.commit(c.files.removal(p.path))
     return {"message": f"Deleted {p.path}"}
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())
