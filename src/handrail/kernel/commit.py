@@ -8,8 +8,8 @@ Whatever stops it before Done is rolled back, at once or by the next open; after
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from handrail.faults import (
@@ -114,7 +114,12 @@ class Writer:
             found = None if place.rest else place.stat()
             if not isinstance(change, MakeDirectory) and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)
-            _expect(change, place, found)
+            try:
+                _expect(change, place, found)
+            except PathFault:
+                if approved is None:
+                    raise
+                raise Conflict(change.path) from None  # it was not so when it was shown: to be worked out anew
             if approved not in (None, place.target):
                 raise Conflict(change.path)
         except BaseException:
@@ -131,11 +136,11 @@ class Writer:
             self._note(record, work, number)
         record.save(sync=False)
         for work in works:
-            with faults_for(work.change.path):
+            with _conflict_if_taken(work.change.path):
                 self._prepare(record, work)
         record.save(sync=sync)
         for work in works:
-            with faults_for(work.change.path):
+            with _conflict_if_taken(work.change.path):
                 self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
@@ -266,6 +271,16 @@ class Writer:
                     os.rmdir(place.name, dir_fd=place.dir_fd)
             finally:
                 place.close()
+
+
+@contextmanager
+def _conflict_if_taken(path: str) -> Iterator[None]:
+    """A name that was free when it was looked at, and is not now, asks for the change to be worked out anew."""
+    with faults_for(path):
+        try:
+            yield
+        except FileExistsError:
+            raise Conflict(path) from None
 
 
 def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
