@@ -8,9 +8,10 @@ Whatever stops it before Done is rolled back, at once or by the next open; after
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from handrail.faults import (
     AccessDenied,
@@ -33,6 +34,7 @@ from handrail.paths import quote
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NONE_HELD: Mapping[str, int] = MappingProxyType({})
 _ACL = "system.posix_acl_access"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -75,7 +77,7 @@ class Writer:
                 self._carry_out(record, works)
                 self._clear_away(record, works)
             except BaseException:
-                self._give_up(record)
+                self._give_up(record, works)
                 raise
             finally:
                 for work in works:
@@ -100,9 +102,10 @@ class Writer:
                 count += 1
         return count
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: Record, works: list[_Work]) -> None:
+        held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
         try:
-            self._roll_back(record)
+            self._roll_back(record, held)
         except (OSError, PathFault):
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
 
@@ -154,7 +157,7 @@ class Writer:
                     self._drop_spares(work.step, work.place.dir_fd)
             record.end()
         except OSError:
-            self._ledger.leave()  # the change is made; the next commit or open clears away
+            self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
@@ -224,21 +227,25 @@ class Writer:
 
     # ── putting right ──
 
-    def _roll_back(self, record: Record) -> None:
-        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated."""
+    def _roll_back(self, record: Record, held: Mapping[str, int] = _NONE_HELD) -> None:
+        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated.
+
+        A directory that is still held is the right one wherever it was moved to; the others are found by name.
+        """
         if not record.done:
             for step in reversed(record.steps):
-                self._in_directory(step, self._restore)
+                self._in_directory(step, self._restore, held)
         for step in record.steps:
-            self._in_directory(step, self._drop_spares)
+            self._in_directory(step, self._drop_spares, held)
         if not record.done:
             for rel in reversed(record.made):
                 self._remove_if_empty(rel)
         record.end()
 
-    def _in_directory(self, step: Step, act: Callable[[Step, int], None]) -> None:
+    def _in_directory(self, step: Step, act: Callable[[Step, int], None], held: Mapping[str, int]) -> None:
         try:
-            fd = self._boundary.open_directory(quote(step.directory) or ".")
+            kept = held.get(step.directory)
+            fd = os.dup(kept) if kept is not None else self._boundary.open_directory(quote(step.directory) or ".")
         except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return  # the directory was taken away, and all that was in it
         try:
