@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.faults import Cancelled, Denied
+from handrail.faults import AlreadyExists, Cancelled, Conflict, Denied
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -106,6 +106,13 @@ class Files:
 
     def kind(self, path: str) -> str | None:
         return self._kernel.reader.kind(path)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Write a file whole, whether it is there or not."""
+        try:
+            self.commit(Put(path, data, self.read_if_there(path)))
+        except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
+            raise Conflict(path) from None
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
