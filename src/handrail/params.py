@@ -25,8 +25,10 @@ class Field:
         le: int | None = None,
         min_length: int | None = None,
         title: str | None = None,
+        body: bool = False,
     ) -> None:
         self.description, self.default, self.title = description, default, title
+        self.body = body  # the contents of a file: questions show its size, the diff shows the rest
         self.ge, self.le, self.min_length = ge, le, min_length
         self.required = default is _REQUIRED
 
@@ -71,15 +73,18 @@ def field(description: str, **options: Any) -> Any:
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Params:
     fields: ClassVar[dict[str, Field]] = {}
+    bodies: ClassVar[frozenset[str]] = frozenset()
     unknown_allowed: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        cls.fields = dict(cls.fields)
+        inherited, cls.fields = cls.fields, {}
         for name, kind in cls.__annotations__.items():
             declared = cls.__dict__.get(name)
             if isinstance(declared, Field):
                 declared.bind(name, kind)
                 cls.fields[name] = declared
+        cls.fields |= inherited
+        cls.bodies = frozenset(name for name, declared in cls.fields.items() if declared.body)
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)

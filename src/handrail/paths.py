@@ -61,6 +61,11 @@ def unquote(text: str) -> str:
     return _ESCAPED.sub(plain, raw).decode(errors="surrogateescape")
 
 
+def is_absolute(text: str, *, windows: bool = False) -> bool:
+    name = unquote(text)
+    return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
+
+
 def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenPath:
     """The components of `text` beneath the root. `roots` are the absolute names that the root is known by."""
     if not text:

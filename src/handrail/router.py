@@ -6,8 +6,9 @@ from typing import Any
 
 from handrail.effects import needs_approval
 from handrail.faults import Conflict, Fault, UnknownTool
+from handrail.kernel.call import Call
 from handrail.kernel.log import SessionLog
-from handrail.kernel.session import Call, Session
+from handrail.kernel.session import Session
 from handrail.params import Params
 from handrail.tool import Dialect, Output, Tool, ToolResult
 from handrail.words import ToolError, word
@@ -46,13 +47,14 @@ class ToolRouter:
         try:
             found = self._look_up(tool)
             parsed = found.params.parse(given)
-            call = Call(self.session, self.dialect.name, tool, given, found.effects, cancel)
+            ordered = {name: given[name] for name in found.params.fields if name in given}
+            call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append("the workspace directory was replaced; this session still works in the original")
             output = self._run(found, parsed, call)
             result = self._answer(tool, call, started, output)
         except Fault as fault:
-            error = word(self.dialect.tables, tool, fault)
+            error = word(self.dialect.tables, tool, fault, self.session.kernel.boundary.root)
             result = self._answer(tool, call, started, self.dialect.error_output(error), error)
         except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
             self._log.bug(number, tool)

@@ -34,7 +34,7 @@ class Workspace:
         if state.warning:
             self.notes.append(state.warning)
         writer = Writer(boundary, state, self.settings.durability)
-        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits))
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
         self.rules = RuleBook.load(config_home(), limits.rule_seconds)
         self.recovered = self._recover(writer)
         self._default = self.session(asker=asker)
@@ -86,6 +86,7 @@ class ClientSession:
         return self._routers[dialect]
 
     def close(self) -> None:
+        self.session.close()
         self.log.close()
 
 
@@ -106,6 +107,6 @@ def _as_verdict(asker: Any) -> Approver | None:
         answer = asker(question)
         if isinstance(answer, Verdict):
             return answer
-        return Verdict(bool(answer), "callback", "" if answer else "the approval callback said no")
+        return Verdict(bool(answer), "callback", reason="" if answer else "the approval callback said no")
 
     return ask

@@ -11,7 +11,12 @@ from handrail import ToolResult, Workspace
 from handrail.faults import Fault
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove
 
-OLD = {"keep.txt": b"keep\n", "replace.txt": b"old\n" * 9, "sub/replace.txt": b"old too\n", "sub/remove.txt": b"going\n"}
+OLD = {
+    "keep.txt": b"keep\n",
+    "replace.txt": b"old\n" * 9,
+    "sub/replace.txt": b"old too\n",
+    "sub/remove.txt": b"going\n",
+}
 
 
 def build(root: str) -> Tree:

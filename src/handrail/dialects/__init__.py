@@ -8,7 +8,10 @@ NAMES = ("file",)
 
 
 def load(name: str) -> Dialect:
-    if name not in NAMES:
-        raise KeyError(name)
     found: Dialect = import_module(f"handrail.dialects.{name}").dialect
     return found
+
+
+def find_dialect(tool: str) -> list[str]:
+    """The dialects that have a tool of this name."""
+    return [name for name in NAMES if tool in load(name).tools]

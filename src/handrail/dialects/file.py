@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.faults import NoMatch, NotUnique
-from handrail.kernel.session import Call
-from handrail.kernel.values import Entry, Put, Remove
-from handrail.ops.text import Text, find_all, split_lines, to_lf
+from handrail.kernel.call import Call
+from handrail.kernel.values import Entry, Put
+from handrail.ops.replace import replace_once
+from handrail.ops.text import split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
 from handrail.tool import Dialect, Tool
@@ -32,7 +32,7 @@ def read(p: Read, c: Call) -> dict[str, Any]:
 
 class Write(Params):
     path: str = field("Path of the file, relative to the workspace root.")
-    content: str = field("Full file contents.")
+    content: str = field("Full file contents.", body=True)
 
 
 @dialect.tool("file.write", Effect.CREATE | Effect.WRITE)
@@ -59,19 +59,9 @@ def patch(p: Patch, c: Call) -> dict[str, Any]:
     file = c.files.read(p.path)
     data = file.data
     for edit in p.patches:
-        data = _replace_once(p.path, data, edit)
+        data = replace_once(p.path, data, edit.find, edit.replace)
     c.files.commit(Put(p.path, data, file))
     return {"success": True, "patches_applied": len(p.patches)}
-
-
-def _replace_once(path: str, data: bytes, edit: Edit) -> bytes:
-    text, find = Text.of(data), to_lf(edit.find)
-    found = find_all(text.lf, find, overlapping=True)
-    if not found:
-        raise NoMatch(path, edit.find)
-    if len(found) > 1:
-        raise NotUnique(path, edit.find, [text.line_of(at) for at in found])
-    return text.replace([(found[0], found[0] + len(find), edit.replace)])
 
 
 class Delete(Params):
@@ -81,7 +71,7 @@ class Delete(Params):
 @dialect.tool("file.delete", Effect.DELETE)
 def delete(p: Delete, c: Call) -> dict[str, Any]:
     """Delete a file. Does not delete directories."""
-    c.files.commit(Remove(p.path))
+    c.files.commit(c.files.removal(p.path))
     return {"success": True}
 
 
@@ -93,20 +83,16 @@ class List(Params):
 @dialect.tool("file.list", Effect.READ)
 def list_files(p: List, c: Call) -> dict[str, Any]:
     """List files in a directory with optional glob pattern filtering."""
-    entries = c.files.entries(p.path)
+    entries, stem = c.files.entries(p.path), c.files.stem(p.path)
     return {
-        "files": [_listed(p.path, entry) for entry in entries if entry.kind == "file"],
-        "directories": [f"{_under(p.path, entry.name)}/" for entry in entries if entry.is_directory],
+        "files": [_listed(stem, entry) for entry in entries if entry.kind == "file"],
+        "directories": [quote(f"{stem}{entry.name}/") for entry in entries if entry.is_directory],
     }
 
 
-def _listed(directory: str, entry: Entry) -> dict[str, Any]:
+def _listed(stem: str, entry: Entry) -> dict[str, Any]:
     modified = datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
-    return {"path": _under(directory, entry.name), "size": entry.size, "modified": modified}
-
-
-def _under(directory: str, name: str) -> str:
-    return quote(name if directory == "." else f"{directory}/{name}")
+    return {"path": quote(stem + entry.name), "size": entry.size, "modified": modified}
 
 
 def tool_registrations() -> list[Tool]:

@@ -18,9 +18,18 @@ class Question:
     params: dict[str, Any]
     """In the order of the schema, defaults left out."""
     effects: Effect
+    bodies: frozenset[str] = frozenset()
+    """Parameters that hold the contents of files."""
     targets: tuple[str, ...] = ()
     """The files that would change, beneath the root with links resolved."""
     changes: tuple[Change, ...] = field(default=(), repr=False)
+    command: str = ""
+    """What would run, or, where a terminal is named, be typed into it."""
+    directory: str = ""
+    terminal: str = ""
+    sandbox: str = ""
+    host: str = ""
+    """Whom a fetch would reach."""
 
     @property
     def risk(self) -> str:
@@ -32,6 +41,8 @@ class Verdict:
     allowed: bool
     by: str
     """Who decided: a policy, a rule, a person."""
+    always: bool = False
+    """The same call need not be asked again."""
     reason: str = ""
     remedy: str = ""
 

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16
@@ -43,7 +43,8 @@ class Record:
     """Where the next line goes: behind the last whole one."""
 
     def save(self, *, sync: bool) -> None:
-        facts = {"root": self.root, "steps": [asdict(step) for step in self.steps], "made": self.made}
+        steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
+        facts = {"root": self.root, "steps": steps, "made": self.made}
         self._append(json.dumps(facts).encode())
         if sync:
             os.fsync(self.fd)
@@ -143,7 +144,7 @@ def _read(fd: int) -> Record | None:
         return None
     try:
         facts = json.loads(lines[-1])
-        steps = [Step(**step) for step in facts["steps"]]
+        steps = [Step(*step) for step in facts["steps"]]
         return Record(fd, facts["root"], steps, facts["made"], done=done, size=size - len(cut))
     except (ValueError, TypeError, KeyError):
         return None  # spoilt by the disk: nothing in it can be relied on

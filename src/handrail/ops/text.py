@@ -22,7 +22,7 @@ class Text:
     @classmethod
     def of(cls, data: bytes) -> "Text":
         raw = data.decode(errors="surrogateescape")
-        if "\r\n" not in raw:
+        if "\r" not in raw or "\r\n" not in raw:
             return cls(raw, raw)
         crs = [match.start() - number for number, match in enumerate(_ENDS.finditer(raw))]
         return cls(raw, raw.replace("\r\n", "\n"), crs)
@@ -30,7 +30,7 @@ class Text:
     @property
     def newline(self) -> str:
         """The line end that new lines take: the one that most lines have."""
-        return "\r\n" if len(self._crs) * 2 > self.lf.count("\n") else "\n"
+        return "\r\n" if self._crs and len(self._crs) * 2 > self.lf.count("\n") else "\n"
 
     def replace(self, spans: list[tuple[int, int, str]]) -> bytes:
         """Put new text into spans of `lf`, given in order and not overlapping."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from handrail.kernel.gate import Approver, Question, Verdict
-from handrail.policy.rules import RuleBook, exact_pattern
+from handrail.policy.rules import Rule, RuleBook, exact_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,15 +14,19 @@ class Policy:
 
     def __call__(self, question: Question) -> Verdict:
         if self.approve == "never":
-            return Verdict(False, "policy never", "the policy is never", "Run with --approve ask or --approve auto")
+            remedy = "Run with --approve ask or --approve auto"
+            return Verdict(False, "policy never", reason="the policy is never", remedy=remedy)
         if self.approve in ("auto", "host"):
             return Verdict(True, f"policy {self.approve}")
         number = self.rules.match(question.tool, question.params)
         if number is not None:
             return Verdict(True, f"rule {number}")
         if self.asker is None:
-            return Verdict(False, "nobody", "there is nobody to ask", how_to_allow(question))
-        return self.asker(question)
+            return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question))
+        verdict = self.asker(question)
+        if verdict.allowed and verdict.always:
+            self.rules.add(Rule(question.tool, exact_pattern(question.params)))
+        return verdict
 
 
 def how_to_allow(question: Question) -> str:

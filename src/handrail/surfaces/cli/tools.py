@@ -1,0 +1,48 @@
+"""`handrail tools`: what a dialect offers."""
+
+import json
+
+import click
+
+from handrail.dialects import NAMES, load
+from handrail.surfaces.cli.options import dialect_option, read_only_option
+from handrail.tool import Tool
+
+
+@click.command("tools")
+@dialect_option
+@read_only_option
+@click.option("--format", "form", type=click.Choice(["text", "functions", "json"]), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(dialect: str | None, form: str, read_only: bool | None, as_json: bool) -> None:
+    """List the tools of a dialect, or of all of them."""
+    names = [dialect] if dialect else NAMES
+    tools = [tool for name in names for tool in load(name).tools.values()]
+    offered = [tool for tool in tools if not (read_only and tool.requires_approval)]
+    if form == "functions":
+        click.echo(json.dumps([tool.function() for tool in offered], indent=2, ensure_ascii=False))
+    elif form == "json" or as_json:
+        click.echo(json.dumps([_described(tool) for tool in offered], indent=2, ensure_ascii=False))
+    else:
+        for tool in offered:
+            click.echo(_text(tool))
+
+
+def _described(tool: Tool) -> dict[str, object]:
+    return {
+        "name": tool.name,
+        "dialect": tool.dialect,
+        "description": tool.description,
+        "risk_level": tool.risk,
+        "permissions": tool.permissions,
+        "requires_approval": tool.requires_approval,
+        "input_schema": tool.params.schema(),
+    }
+
+
+def _text(tool: Tool) -> str:
+    lines = [f"{tool.name}  ({tool.dialect}, {tool.risk})", f"  {tool.description}"]
+    for name, field in tool.params.fields.items():
+        default = "" if field.required else f" [default: {json.dumps(field.default)}]"
+        lines.append(f"    {name}: {field.description}{default}")
+    return "\n".join([*lines, ""])
