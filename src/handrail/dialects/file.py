@@ -40,7 +40,7 @@ class Write(Params):
 def write(p: Write, c: Call) -> dict[str, Any]:
     """Create or overwrite a file. Creates parent directories if needed."""
     data = p.content.encode()
-    c.files.commit(Put(p.path, data, c.files.read_if_there(p.path)))
+    c.files.overwrite(p.path, data)
     return {"success": True, "bytes_written": len(data)}
 
 

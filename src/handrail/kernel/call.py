@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, Cancelled, Denied, Fault, SpecialFile, TooLarge
+from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, SpecialFile, TooLarge
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
@@ -141,6 +141,13 @@ class Files:
             return Remove(path, None if linked else self.read(path))
         except (TooLarge, SpecialFile, AccessDenied):
             return Remove(path)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Write a file whole, whether it is there or not."""
+        try:
+            self.commit(Put(path, data, self.read_if_there(path)))
+        except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
+            raise Conflict(path) from None
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
