@@ -62,11 +62,11 @@ _NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
 
 def problem_sentence(problem: Problem) -> str:
     where, expected = problem.where, problem.expected
+    inside = f" in '{where}'" if where else ""
     if problem.kind == "missing":
-        inside = f" in '{where}'" if where else ""
         return f"Missing required parameter '{expected}'{inside}"
     if problem.kind == "unknown":
-        return f"Unknown parameter '{problem.got}'; expected {expected or 'no parameters'}"
+        return f"Unknown parameter '{problem.got}'{inside}; expected {expected or 'no parameters'}"
     name = f"Parameter '{where}'" if where else "The parameters"
     return (
         name
