@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
+from handrail.faults import AccessDenied, Cancelled, Denied, TooLarge
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -119,7 +119,7 @@ class Files:
         try:
             linked = self._kernel.boundary.stat(path, follow=False).st_mode & 0o170000 == 0o120000
             return Remove(path, None if linked else self.read(path))
-        except (TooLarge, SpecialFile, AccessDenied):
+        except (TooLarge, AccessDenied):
             return Remove(path)
 
     def commit(self, *changes: Change) -> None:
