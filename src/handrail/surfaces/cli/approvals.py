@@ -10,6 +10,7 @@ from handrail.kernel.state import config_home
 from handrail.limits import Limits
 from handrail.policy.rules import BadRule, Rule, RuleBook, parse_time
 from handrail.surfaces.cli.options import json_option
+from handrail.surfaces.cli.show import echo_json
 
 
 def _book() -> RuleBook:
@@ -30,7 +31,7 @@ def list_rules(as_json: bool) -> None:
     """List the rules, numbered."""
     book = _book()
     if as_json:
-        click.echo(json.dumps([_facts(number, rule) for number, rule in enumerate(book.rules, 1)], indent=2))
+        echo_json([_facts(number, rule) for number, rule in enumerate(book.rules, 1)], indent=2)
         return
     if not book.rules:
         click.echo(f"No rules. They live in {book.path}")

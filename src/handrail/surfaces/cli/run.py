@@ -8,6 +8,7 @@ import click
 
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
 from handrail.surfaces.cli.prompt import terminal_asker
+from handrail.surfaces.cli.show import echo_json
 from handrail.tool import ToolResult
 from handrail.words import ToolError
 from handrail.workspace import Workspace
@@ -23,7 +24,7 @@ def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
     with open_workspace(root, asker=terminal_asker(), **options) as workspace:
         for line in sys.stdin.buffer:
             if line.strip():
-                click.echo(json.dumps(_answer(workspace, dialect, line), ensure_ascii=False))
+                echo_json(_answer(workspace, dialect, line))
 
 
 def _answer(workspace: Workspace, dialect: str | None, line: bytes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.surfaces.cli.options import dialect_option, read_only_option
+from handrail.surfaces.cli.show import echo_json
 from handrail.tool import Tool
 
 
@@ -20,9 +21,9 @@ def command(dialect: str | None, form: str, read_only: bool | None, as_json: boo
     tools = [tool for name in names for tool in load(name).tools.values()]
     offered = [tool for tool in tools if not (read_only and tool.requires_approval)]
     if form == "functions":
-        click.echo(json.dumps([tool.function() for tool in offered], indent=2, ensure_ascii=False))
+        echo_json([tool.function() for tool in offered], indent=2)
     elif form == "json" or as_json:
-        click.echo(json.dumps([_described(tool) for tool in offered], indent=2, ensure_ascii=False))
+        echo_json([_described(tool) for tool in offered], indent=2)
     else:
         for tool in offered:
             click.echo(_text(tool))
