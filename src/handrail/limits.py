@@ -19,5 +19,7 @@ class Limits:
     """Symbolic links followed in one path, as in the Linux kernel."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
+    rule_chars: int = 20_000
+    """The longest pattern of an approval rule, its counted repeats written out."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""

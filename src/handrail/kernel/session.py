@@ -80,10 +80,10 @@ class Call:
         if self.session.read_only:
             raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
         self.check_cancelled()
-        ask(
-            self.session.approver,
-            Question(self.dialect, self.tool, self.params, effects, self.bodies, targets, changes),
-        )
+        question = Question(self.dialect, self.tool, self.params, effects, self.bodies, targets, changes)
+        verdict = ask(self.session.approver, question)
+        if verdict.warning:
+            self.warnings.append(verdict.warning)
         self.check_cancelled()
 
 
