@@ -35,6 +35,8 @@ class Limits:
     """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
+    rule_chars: int = 20_000
+    """The longest pattern of an approval rule, its counted repeats written out."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
     patch_search: int = 200_000_000

@@ -67,6 +67,11 @@ class MorePages(Note):
 
 
 @dataclass(eq=False)
+class RuleNotStored(Note):
+    why: str
+
+
+@dataclass(eq=False)
 class SandboxRestarted(Note):
     pass
 

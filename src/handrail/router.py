@@ -42,6 +42,7 @@ class ToolRouter:
     ) -> ToolResult:
         """Run a tool. Whatever happens, the answer is a ToolResult."""
         started = time.perf_counter()
+        tool = str(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         number = self._log.request(self.dialect.name, tool, given, call_id)
         call: Call | None = None
@@ -66,7 +67,7 @@ class ToolRouter:
     def _look_up(self, tool: str) -> Tool:
         found = self.tools.get(tool)
         if found is None:
-            raise UnknownTool(str(tool), list(self.tools))
+            raise UnknownTool(tool, list(self.tools))
         return found
 
     def _run(self, tool: Tool, params: Params, call: Call) -> Output:

@@ -65,6 +65,7 @@ from handrail.notes import (
     MorePages,
     NotAllTyped,
     RootReplaced,
+    RuleNotStored,
     SandboxRefused,
     SandboxRestarted,
     SearchIncomplete,
@@ -114,11 +115,11 @@ _NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
 
 def problem_sentence(problem: Problem) -> str:
     where, expected = problem.where, problem.expected
+    inside = f" in '{where}'" if where else ""
     if problem.kind == "missing":
-        inside = f" in '{where}'" if where else ""
         return f"Missing required parameter '{expected}'{inside}"
     if problem.kind == "unknown":
-        return f"Unknown parameter '{problem.got}'; expected {expected or 'no parameters'}"
+        return f"Unknown parameter '{problem.got}'{inside}; expected {expected or 'no parameters'}"
     name = f"Parameter '{where}'" if where else "The parameters"
     return (
         name
@@ -206,6 +207,7 @@ NOTES: Words = {
     AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
     LinesCut: Say("note", "{count} long lines were cut around the match"),
     MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
+    RuleNotStored: Say("note", "{why}"),
     SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
     SandboxRefused: Say("note", _refused),
     NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),

@@ -253,4 +253,3 @@ def _open_and_close(workspace: Workspace, number: int) -> list[bool]:
 @CROWDS
 def test_workspaces_that_open_and_close_do_not_disturb_each_other(root: Path, crowd: Crowd) -> None:
     assert crowd(str(root), _open_and_close, 6) == [[True] * 10] * 6
-

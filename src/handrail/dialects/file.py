@@ -94,8 +94,15 @@ def list_files(p: List, c: Call) -> dict[str, Any]:
 
 
 def _listed(stem: str, entry: Entry) -> dict[str, Any]:
-    modified = datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
-    return {"path": quote(stem + entry.name), "size": entry.size, "modified": modified}
+    return {"path": quote(stem + entry.name), "size": entry.size, "modified": _moment(entry.mtime_ns)}
+
+
+def _moment(mtime_ns: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    except (OverflowError, ValueError):  # a file can be dated beyond any calendar
+        moment = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) if mtime_ns > 0 else datetime(1, 1, 1, tzinfo=UTC)
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 class Search(Params):

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, SpecialFile, TooLarge
+from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, TooLarge
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
 from handrail.limits import Limits
+from handrail.notes import RuleNotStored
 from handrail.paths import quote
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Call:
         self.check_cancelled()
         question = Question(self.dialect, self.tool, self.params, effects, self.bodies, **shown)
         verdict = ask(self.session.approver, question)
+        if verdict.warning:
+            self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()
         return verdict
 
@@ -139,7 +142,7 @@ class Files:
         try:
             linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
-        except (TooLarge, SpecialFile, AccessDenied):
+        except (TooLarge, AccessDenied):
             return Remove(path)
 
     def overwrite(self, path: str, data: bytes) -> None:
