@@ -74,7 +74,7 @@ class _Placer:
         """`low` is the current position, None while there is none."""
         places: list[Place] = []
         drift = 0
-        for index, chunk in enumerate(chunks):
+        for chunk in chunks:
             try:
                 if chunk.to_end:
                     place = self._at_end(chunk, low or 0)
@@ -82,7 +82,7 @@ class _Placer:
                     place = self._numbered(chunk, low or 0, min(chunk.start + drift, self.size + 1))
                     drift = place.start - chunk.start
                 else:
-                    place = self._following(chunk, low, chunks[index + 1 :])
+                    place = self._only(chunk, chunks[1:]) if low is None else self._following(chunk, low)
             except OutOfEffort:
                 raise TooMuchSearch(self.path, chunk.number) from None
             low = place.floor()
@@ -147,12 +147,16 @@ class _Placer:
 
     # A chunk without one.
 
-    def _following(self, chunk: Chunk, low: int | None, rest: tuple[Chunk, ...]) -> Place:
-        candidates = self._candidates(chunk, low or 0)
-        first = next(candidates, None)
+    def _following(self, chunk: Chunk, low: int) -> Place:
+        for place in self._candidates(chunk, low):
+            return place
+        raise self._missing(chunk, low)
+
+    def _only(self, chunk: Chunk, rest: tuple[Chunk, ...]) -> Place:
+        candidates = self._candidates(chunk, 0)
+        first, second = next(candidates, None), next(candidates, None)
         if first is None:
-            raise self._missing(chunk, low or 0)
-        second = next(candidates, None) if low is None else None
+            raise self._missing(chunk, 0)
         if second is None or not self._rest_fits(second, rest):
             return first
         others = islice(candidates, self.limits.places - 2)

@@ -73,7 +73,8 @@ class _Section:
         if special:
             raise SpecialMode(path, special[0])
         action, source = self._action(old, new)
-        if not self.chunks and not source and action is not Action.DELETE and not self.modes:
+        says_something = source or self.modes.keys() - {"index"} or action is Action.DELETE
+        if not self.chunks and not says_something:
             raise BadPatch("no_hunks", self.at, path)
         mode = self.modes.get("new") or self.modes.get("new file")
         return FilePatch(
