@@ -147,7 +147,7 @@ def _agrees(script: str, findings: _Findings) -> bool:
     if words is None:
         return False
     seen = {argv[0] for argv in findings.commands}
-    return all(_plain_word(word, 0)[1] in seen for word in words)
+    return all((word if word == "[" else _plain_word(word, 0)[1]) in seen for word in words)
 
 
 def _follow(argv: Argv, findings: _Findings) -> "Iterator[str]":
