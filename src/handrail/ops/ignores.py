@@ -42,7 +42,7 @@ Verdict = bool | None
 def compile_ignores(text: str) -> Callable[[str, bool], Verdict]:
     """What an ignore file says about a path relative to the directory it lies in. The last line that fits decides."""
     anything, directories = [], []
-    for line in reversed(text.removeprefix("\ufeff").split("\n")):
+    for line in reversed(_by_bytes(text.removeprefix("\ufeff")).split("\n")):
         rule = _rule(line.removesuffix("\r"))
         if rule is not None:
             regex, keeps, only_directories = rule
@@ -61,10 +61,15 @@ def _first_of(rules: list[tuple[str, bool]]) -> Callable[[str], Verdict]:
     match = re.compile("|".join(f"({regex})" for regex, _ in rules), re.DOTALL).fullmatch
 
     def verdict(path: str) -> Verdict:
-        found = match(path)
+        found = match(path if path.isascii() else _by_bytes(path))
         return None if found is None else not keeps[(found.lastindex or 1) - 1]
 
     return verdict
+
+
+def _by_bytes(text: str) -> str:
+    """One character a byte: that is what `?` stands for in ignore files, for git and ripgrep alike."""
+    return text.encode(errors="surrogateescape").decode("latin-1")
 
 
 def _rule(line: str) -> tuple[str, bool, bool] | None:

@@ -100,7 +100,7 @@ class _Reader:
             token = self._next(repeatable=repeatable)
             yield token
             self.at = max(self.at, token.at + 1)
-            repeatable = token.kind not in ("open", "or")
+            repeatable = token.kind in ("literal", "class", "close", "repeat")
 
     def _next(self, *, repeatable: bool) -> Token:
         given, at = self.given, self.at
