@@ -30,9 +30,7 @@ class Nearest:
     missing (the file ends before), text"""
 
 
-def nearest(
-    data: bytes, wanted: bytes, *, partial: bool = False, limits: Limits | None = None
-) -> Nearest | None:
+def nearest(data: bytes, wanted: bytes, *, partial: bool = False, limits: Limits | None = None) -> Nearest | None:
     """None if nothing in `data` is like it. `partial`: the text may start and end inside a line."""
     lines = [_cut(line) for line in wanted.removesuffix(b"\n").split(b"\n")[:_LINES]]
     best, best_score = -1, _ALIKE

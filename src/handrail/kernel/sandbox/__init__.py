@@ -81,6 +81,8 @@ class Sandbox:
     def begin(self, request: dict[str, Any], *streams: int) -> Started:
         """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
         with self._lock:
+            if self._closed:
+                raise SandboxUnavailable(self.settings.level, ["closed"])
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
                 return replace(self._start_along(self._whole(request), streams), restarted=restarted)
@@ -131,7 +133,7 @@ class Sandbox:
 
     def _living_link(self) -> Link:
         while not self._alive():
-            if self._closed or not self._ways:
+            if not self._ways:
                 raise SandboxUnavailable(self.settings.level, self._why)
             way = self._ways[0]
             try:
@@ -160,9 +162,7 @@ class Sandbox:
 
     def _spawn_way(self, way: Confinement, link: Link) -> None:
         if way.by_bubblewrap:
-            building = self._build(way, None)
-            self._spawn(link, building)
-            os.close(building.info)
+            self._spawn(link, self._build(way, None))
         else:
             link.spawn(build.unconfined(self._place, reduced=way.level == "reduced"))
 

@@ -15,9 +15,18 @@ from handrail.kernel.sandbox.settings import Level, SandboxSettings
 
 INSIDE_UID = 1000
 
-# Start the first command, then become the supervisor: the command need not wait for an interpreter.
+# Start the first command and become the supervisor, so that the command need not wait for an interpreter. It
+# waits for the shell to be gone, though: a shell would collect its status. (A shell also gives a background
+# command an empty input before anything else, so handle 0 is kept as 3.)
 SHELL, SETSID = "/bin/sh", "/usr/bin/setsid"
-ALONGSIDE = 'echo begun >&2; {setsid} "$@" 2>&0 </dev/null & echo forked >&2; exec {supervisor} $! >&2 </dev/null'
+ALONGSIDE = """echo begun >&2
+exec 3>&0 </dev/null
+{{
+echo forked >&2
+while read name </proc/1/comm; [ "$name" = sh ]; do :; done
+exec {setsid} "$@" 2>&3 3>&-
+}} &
+exec {supervisor} $! >&2 3>&-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +96,8 @@ class Building:
     """A launch and the handles to close once it runs."""
 
     launch: Launch
-    info: int
-    """Read end: bubblewrap says here which process is the sandbox's first."""
+    info: int | None
+    """Where bubblewrap says which process is the sandbox's first, if a command starts along with it."""
     handles: list[int]
 
     def done(self) -> None:
@@ -100,13 +109,14 @@ class Building:
 def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) -> Building:
     """Bubblewrap's command line; `alongside` is a first command that starts with it."""
     who, handles = identity(place.root_fd), _Handles()
-    info, info_in = os.pipe2(os.O_CLOEXEC)
-    handles.keep(info_in)
+    info, info_in = None, None
     view = _view(place, who, handles, guard)
     filter_fd = handles.data(seccomp.assemble(platform.machine()))
     supervisor = entering()
     inside = [*supervisor, "0"]
     if alongside is not None:
+        info, info_in = os.pipe2(os.O_CLOEXEC)
+        handles.keep(info_in)
         script = ALONGSIDE.format(setsid=SETSID, supervisor=shlex.join(supervisor))
         inside = [SHELL, "-c", script, "sh", *alongside]
     argv = [bwrap, *profile.arguments(view, filter_fd, info_in), "--", *inside]

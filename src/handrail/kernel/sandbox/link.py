@@ -174,6 +174,7 @@ class Link:
 
     def close(self, patience: float) -> None:
         self._control.close()
+        self._theirs.close()
         if self._process is not None and not self._ended.wait(patience):
             self.kill()
             self._ended.wait()

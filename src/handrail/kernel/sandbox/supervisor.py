@@ -5,8 +5,9 @@ first command's, so it imports C modules only: `socket`, `signal` and `json` wou
 
 Requests come over `control` with descriptors: a marshalled request, the command's own `channel`, its output
 and error. On the channel we say `started PID`, `failed ERRNO` or `exit STATUS PIDS LIMIT`; the host says
-`end`, or closes it, which means the same. What belongs to a command is known by a mark that is inherited whatever a
-process does and that can only be lowered: the hard limit of a resource that ordinary processes never use.
+`end`, or closes it, which means the same. What belongs to a command is known by a mark that is inherited
+whatever a process does and that can only be lowered: the hard limit of a resource that ordinary processes
+never use.
 """
 
 import _socket
