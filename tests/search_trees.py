@@ -13,7 +13,26 @@ IGNORE_LINES = [
     "x\\ y", "x y", "b.*", "!src/b.py", "src/**/a", ".hidden", "[a-c].*", "build", "!build/", "/src/build", "trail  ",
     "?", "*.[!p]*", "a/b.py", "**", "**/", "!**/a", "f*o", "foo.o/", "a/../b",
 ]  # fmt: skip
-WORDS = ["foo", "Foo", "FOO", "bar", "fo", "o", "{}", "a_b", "aß", "é", " ", "\t", "(x)", "0", "12", "$x", "\u017f", "K"]
+WORDS = [
+    "foo",
+    "Foo",
+    "FOO",
+    "bar",
+    "fo",
+    "o",
+    "{}",
+    "a_b",
+    "aß",
+    "é",
+    " ",
+    "\t",
+    "(x)",
+    "0",
+    "12",
+    "$x",
+    "\u017f",
+    "K",
+]
 
 _LINE = st.lists(st.sampled_from(WORDS), max_size=4).map("".join)
 _TEXT = st.builds(
@@ -22,7 +41,9 @@ _TEXT = st.builds(
     st.lists(st.sampled_from(["\n", "\n", "\r\n", "\r"]), min_size=6, max_size=6),
     _LINE,
 ).map(str.encode)
-_ODD = st.sampled_from([b"", b"\n", b"\n\n", b"foo\0bar\n", b"\xff\xfef\0o\0o\0", b"\xef\xbb\xbffoo", b"a\xffb foo\n\xfe\n"])
+_ODD = st.sampled_from(
+    [b"", b"\n", b"\n\n", b"foo\0bar\n", b"\xff\xfef\0o\0o\0", b"\xef\xbb\xbffoo", b"a\xffb foo\n\xfe\n"]
+)
 CONTENT = st.one_of(_TEXT, _TEXT, _ODD)
 IGNORES = st.lists(st.sampled_from(IGNORE_LINES), min_size=1, max_size=4).map(lambda lines: "\n".join(lines).encode())
 
@@ -30,7 +51,9 @@ IGNORES = st.lists(st.sampled_from(IGNORE_LINES), min_size=1, max_size=4).map(la
 def _directory(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     files = st.dictionaries(st.sampled_from(NAMES), children, max_size=4)
     rules = st.dictionaries(st.sampled_from([".gitignore", ".ignore", ".rgignore"]), IGNORES, max_size=1)
-    git = st.one_of(st.just({}), st.just({}), st.just({}), IGNORES.map(lambda text: {".git": {"info": {"exclude": text}}}))
+    git: st.SearchStrategy[dict[str, Any]] = st.one_of(
+        st.just({}), st.just({}), st.just({}), IGNORES.map(lambda text: {".git": {"info": {"exclude": text}}})
+    )
     return st.builds(lambda *parts: {k: v for part in parts for k, v in part.items()}, files, rules, git)
 
 
@@ -83,5 +106,6 @@ def plant(tree: dict[str, Any], place: str) -> None:
         if isinstance(value, dict):
             plant(value, path)
         else:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(value)

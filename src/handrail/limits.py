@@ -97,6 +97,8 @@ class Limits:
     """The largest file that the built-in engine reads."""
     skipped_names: int = 20
     """How many skipped files are named; the rest are counted."""
+    rank_candidates: int = 200
+    """How many files beyond those shown are looked into before the ranking is settled."""
     query_words: int = 8
     """How many words of a query are ranked by."""
     fetch_bytes: int = MIB

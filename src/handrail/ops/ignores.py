@@ -6,32 +6,11 @@ from collections.abc import Callable
 from handrail.faults import InvalidPattern
 from handrail.ops.globs import check, expand_braces, path_regex
 
-DEFAULT_EXCLUSIONS = tuple(
-    [
-        ".git",
-        ".hg",
-        ".svn",
-        ".jj",
-        "node_modules",
-        "bower_components",
-        "dist",
-        "build",
-        "target",
-        ".venv",
-        "venv",
-        "__pycache__",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".pytest_cache",
-        ".tox",
-        ".nox",
-        ".gradle",
-        ".next",
-        ".nuxt",
-        ".turbo",
-        ".parcel-cache",
-        ".terraform",
-    ]
+DEFAULT_EXCLUSIONS = (
+    *(".git", ".hg", ".svn", ".jj"),
+    *("node_modules", "bower_components", ".next", ".nuxt", ".turbo", ".parcel-cache"),
+    *("dist", "build", "target", ".gradle", ".terraform"),
+    *(".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox"),
 )
 """Directories that hold what tools made or keep for themselves; no search enters them unless told to."""
 
