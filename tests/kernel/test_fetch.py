@@ -4,11 +4,15 @@ import gzip
 import socket
 import tracemalloc
 import zlib
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import binary, integers, sampled_from
 from kernel.loopback import Site, failure, fetch, fetched, page
 
 from handrail.faults import BinaryContent, FetchTimeout
+from handrail.kernel.content import unpacked
 from handrail.kernel.fetch import Fetched
 from handrail.limits import MIB
 
@@ -194,6 +198,32 @@ def test_a_packed_page_that_comes_byte_by_byte_is_unpacked() -> None:
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in packed)
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert fetched(head + chunks + b"0\r\n\r\n").text == "slowly"
+
+
+PACKERS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", _raw_deflate),
+]
+
+
+@given(data=binary(max_size=300), size=integers(1, 40), packer=sampled_from(PACKERS))
+@settings(max_examples=200, derandomize=True)
+def test_it_does_not_matter_where_the_chunks_of_packed_data_end(
+    data: bytes, size: int, packer: tuple[str, Callable[[bytes], bytes]]
+) -> None:
+    coding, pack = packer
+    packed = pack(data * 100)
+    chunks = [packed[start : start + size] for start in range(0, len(packed), size)]
+    assert b"".join(unpacked(chunks, [coding])) == data * 100
+
+
+def test_codings_in_several_headers_count_together() -> None:
+    body = gzip.compress(gzip.compress(b"twice"))
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\n"
+    kinds = b"Content-Type: text/css\r\nContent-Type: text/html\r\n\r\n"
+    found = fetched(head + kinds + body)
+    assert (found.text, found.content_type) == ("twice", "text/css")
 
 
 def test_an_empty_page_that_claims_to_be_packed_is_empty() -> None:

@@ -11,7 +11,7 @@ CODINGS_AT_MOST = 3
 
 _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
-_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80})\s*(?:;|$)", re.IGNORECASE)
+_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80})\s*(?:[;,]|$)", re.IGNORECASE)
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _DECLARED = (
     re.compile(rb"""<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE),
