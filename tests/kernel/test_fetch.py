@@ -314,6 +314,12 @@ def test_the_charset_of_the_header_is_used(label: str) -> None:
         assert fetched(page(body, form)).text == CHARSETS[label]
 
 
+def test_utf_16_without_an_order_follows_the_bom_and_is_little_endian_without_one() -> None:
+    for body in ("\ufeff文字".encode("utf-16-be"), "\ufeff文字".encode("utf-16-le"), "文字".encode("utf-16-le")):
+        assert fetched(page(body, "text/plain; charset=utf-16")).text == "文字"
+    assert fetched(page(b"\x87eW[!", "text/plain; charset=utf-16")).text == "文字\ufffd"
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [

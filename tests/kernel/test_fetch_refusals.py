@@ -163,6 +163,7 @@ INVALID = {
         "http://[::1]x/",
         "http://[:::]/",
         "http://[v1.x]/",
+        "http://[::1%\xe9]/",
         "http://public.test:x/",
         "http://public.test:80:80/",
         "http://public.test/\r\nHost: x",

@@ -118,6 +118,8 @@ def text_of(data: bytes, header: str, *, cut: bool) -> str:
     """
     named = _CHARSET.search(header)
     codec = _codec(named[1]) if named else None
+    if codec == "utf-16":  # a label without an order: the BOM tells, and the web's default is little-endian
+        codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
     text = codecs.getincrementaldecoder(codec or _guessed(data))("replace").decode(data, final=not cut)
     return text.removeprefix("\ufeff")
 

@@ -87,6 +87,7 @@ class Fetcher:
             raise InvalidUrl(url[: self._limits.fetch_url_chars], "too_long")
         try:
             parsed = httpx2.URL(url)
+            host = parsed.raw_host.decode("ascii")
         except (httpx2.InvalidURL, UnicodeError):
             raise InvalidUrl(url, "syntax") from None
         if parsed.scheme not in _PORTS:
@@ -96,7 +97,6 @@ class Fetcher:
         port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
         if not 0 < port < 65536:
             raise InvalidUrl(url, "port")
-        host = parsed.raw_host.decode("ascii")
         known = addresses.literal(host) or (host if addresses.is_name(host) else None)
         if known is None:
             raise InvalidUrl(url, "host")
