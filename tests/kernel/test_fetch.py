@@ -4,11 +4,15 @@ import gzip
 import socket
 import tracemalloc
 import zlib
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import binary, integers, sampled_from
 from kernel.loopback import Site, failure, fetch, fetched, page
 
 from handrail.faults import BinaryContent, FetchTimeout
+from handrail.kernel.content import unpacked
 from handrail.kernel.fetch import Fetched
 from handrail.limits import MIB
 
@@ -196,6 +200,32 @@ def test_a_packed_page_that_comes_byte_by_byte_is_unpacked() -> None:
     assert fetched(head + chunks + b"0\r\n\r\n").text == "slowly"
 
 
+PACKERS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", _raw_deflate),
+]
+
+
+@given(data=binary(max_size=300), size=integers(1, 40), packer=sampled_from(PACKERS))
+@settings(max_examples=200, derandomize=True)
+def test_it_does_not_matter_where_the_chunks_of_packed_data_end(
+    data: bytes, size: int, packer: tuple[str, Callable[[bytes], bytes]]
+) -> None:
+    coding, pack = packer
+    packed = pack(data * 100)
+    chunks = [packed[start : start + size] for start in range(0, len(packed), size)]
+    assert b"".join(unpacked(chunks, [coding])) == data * 100
+
+
+def test_codings_in_several_headers_count_together() -> None:
+    body = gzip.compress(gzip.compress(b"twice"))
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\n"
+    kinds = b"Content-Type: text/css\r\nContent-Type: text/html\r\n\r\n"
+    found = fetched(head + kinds + body)
+    assert (found.text, found.content_type) == ("twice", "text/css")
+
+
 def test_an_empty_page_that_claims_to_be_packed_is_empty() -> None:
     assert fetched(page(b"", Content_Encoding="gzip")).text == ""
 
@@ -282,6 +312,12 @@ def test_the_charset_of_the_header_is_used(label: str) -> None:
     body = CHARSETS[label].encode(PYTHONS.get(label, label))
     for form in (f'text/plain; charset="{label}"', f"text/plain;charset={label.upper()}; x=y"):
         assert fetched(page(body, form)).text == CHARSETS[label]
+
+
+def test_utf_16_without_an_order_follows_the_bom_and_is_little_endian_without_one() -> None:
+    for body in ("\ufeff文字".encode("utf-16-be"), "\ufeff文字".encode("utf-16-le"), "文字".encode("utf-16-le")):
+        assert fetched(page(body, "text/plain; charset=utf-16")).text == "文字"
+    assert fetched(page(b"\x87eW[!", "text/plain; charset=utf-16")).text == "文字\ufffd"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import runpy
 import socket
 import ssl
 import subprocess
@@ -367,7 +368,7 @@ def test_the_converter_reads_a_page_and_writes_no_more_than_asked(monkeypatch: p
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("<h1>grüße</h1>".encode())))
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written))
     monkeypatch.setattr(sys, "argv", ["html_worker.py", "http://page.test/", "-1", "-1", "5"])
-    html_worker.main()
+    runpy.run_path(html_worker.__file__, run_name="__main__")
     assert written.getvalue() == "# grü".encode()
 
 

@@ -4,6 +4,8 @@ import ipaddress
 import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import sampled_from, text
 from kernel.loopback import Site, moved, page
 
 from handrail.faults import Fault, FetchFailed, ForbiddenAddress, InvalidUrl
@@ -161,6 +163,7 @@ INVALID = {
         "http://[::1]x/",
         "http://[:::]/",
         "http://[v1.x]/",
+        "http://[::1%\xe9]/",
         "http://public.test:x/",
         "http://public.test:80:80/",
         "http://public.test/\r\nHost: x",
@@ -179,6 +182,21 @@ INVALID = {
 @pytest.mark.parametrize(("url", "why"), [(url, why) for why, urls in INVALID.items() for url in urls])
 def test_a_url_that_could_be_read_in_two_ways_is_refused_before_anything_is_looked_up(url: str, why: str) -> None:
     assert refusal(url) == ("InvalidUrl", why)
+
+
+HOSTILE = list(dict.fromkeys("htps:/.@[]%\\#?&:;, 0123789abfx-_\t\r\n\0\u3002\uff0e\uff11\u2460\ud800\xe9"))
+
+
+@given(text(sampled_from(HOSTILE), max_size=40), sampled_from(["", "http://", "https://", "http://[", "http://127."]))
+@settings(max_examples=1000, derandomize=True)
+def test_whatever_is_understood_leads_to_an_address_or_to_a_plain_name(rest: str, start: str) -> None:
+    try:
+        target = Fetcher(Limits(), resolve=no_resolver).target(start + rest)
+    except InvalidUrl:
+        return
+    assert addresses.literal(target.host) == target.host or addresses.is_name(target.host)
+    assert target.url.scheme in ("http", "https")
+    assert 0 < target.port < 65536
 
 
 def test_ideographic_dots_are_dots_and_hide_nothing() -> None:
