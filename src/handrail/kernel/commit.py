@@ -139,11 +139,11 @@ class Writer:
             self._note(record, work, number)
         record.save(sync=False)
         for work in works:
-            with _conflict_if_taken(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._prepare(record, work)
         record.save(sync=sync)
         for work in works:
-            with _conflict_if_taken(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
@@ -281,12 +281,14 @@ class Writer:
 
 
 @contextmanager
-def _conflict_if_taken(path: str) -> Iterator[None]:
-    """A name that was free when it was looked at, and is not now, asks for the change to be worked out anew."""
+def _conflict_if_changed(path: str) -> Iterator[None]:
+    """What is not as it was when it was looked at asks for the change to be worked out anew."""
     with faults_for(path):
         try:
             yield
-        except FileExistsError:
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
             raise Conflict(path) from None
 
 
