@@ -104,6 +104,7 @@ class Writer:
 
     def _give_up(self, record: Record, works: list[_Work]) -> None:
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
+        record.made = [rel for rel in record.made if rel in record.created]
         try:
             self._roll_back(record, held)
         except (OSError, PathFault):
@@ -161,6 +162,8 @@ class Writer:
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
+        if isinstance(work.change, MakeDirectory) and work.found:
+            return  # it is there, and not ours to take back
         directory, _, name = work.place.target.rpartition("/")
         chain = [work.place.name, *work.place.rest]
         made = chain if isinstance(work.change, MakeDirectory) else chain[:-1]
