@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tree import snapshot
 
 from handrail import Workspace
 
@@ -106,10 +107,10 @@ def test_patches_are_all_or_none(workspace: Workspace, root: Path) -> None:
 
 def test_an_edit_that_changes_nothing_touches_nothing_and_asks_nobody(root: Path) -> None:
     (root / "file").write_bytes(b"a\r\n")
-    before = (root / "file").stat()
+    before = snapshot(root, precise=True)
     with Workspace(str(root), approve="never") as workspace:
         same = {"path": "file", "patches": [{"find": "a", "replace": "a"}]}
         for tool, params in (("file.patch", same), ("file.write", {"path": "file", "content": "a\r\n"})):
             result = workspace.call("file", tool, params)
             assert (result.success, result.files_affected) == (True, [])
-    assert (root / "file").stat() == before
+    assert snapshot(root, precise=True) == before

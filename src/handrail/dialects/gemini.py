@@ -255,11 +255,9 @@ class WriteFile(GeminiParams):
 @dialect.tool("write_file", Effect.CREATE | Effect.WRITE)
 def write_file(p: WriteFile, c: Call) -> str:
     """Writes content to a specified file in the local filesystem."""
-    old = c.files.read_if_there(_absolute(p.file_path))
-    c.files.commit(Put(p.file_path, p.content.encode(), old))
-    if old is None:
-        return f"Successfully created and wrote to new file: {p.file_path}."
-    return f"Successfully overwrote file: {p.file_path}."
+    if c.files.overwrite(_absolute(p.file_path), p.content.encode()):
+        return f"Successfully overwrote file: {p.file_path}."
+    return f"Successfully created and wrote to new file: {p.file_path}."
 
 
 class Replace(GeminiParams):

@@ -145,12 +145,14 @@ class Files:
         except (TooLarge, AccessDenied):
             return Remove(path)
 
-    def overwrite(self, path: str, data: bytes) -> None:
-        """Write a file whole, whether it is there or not."""
+    def overwrite(self, path: str, data: bytes) -> bool:
+        """Write a file whole, whether it is there or not. Returns whether it was."""
+        old = self.read_if_there(path)
         try:
-            self.commit(Put(path, data, self.read_if_there(path)))
+            self.commit(Put(path, data, old))
         except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
             raise Conflict(path) from None
+        return old is not None
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""

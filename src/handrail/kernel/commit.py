@@ -104,6 +104,7 @@ class Writer:
 
     def _give_up(self, record: Record, works: list[_Work]) -> None:
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
+        record.made = [rel for rel in record.made if rel in record.created]
         try:
             self._roll_back(record, held)
         except (OSError, PathFault):
@@ -139,11 +140,11 @@ class Writer:
             self._note(record, work, number)
         record.save(sync=False)
         for work in works:
-            with _conflict_if_taken(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._prepare(record, work)
         record.save(sync=sync)
         for work in works:
-            with _conflict_if_taken(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
@@ -161,6 +162,8 @@ class Writer:
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
+        if isinstance(work.change, MakeDirectory) and work.found:
+            return  # it is there, and not ours to take back
         directory, _, name = work.place.target.rpartition("/")
         chain = [work.place.name, *work.place.rest]
         made = chain if isinstance(work.change, MakeDirectory) else chain[:-1]
@@ -281,12 +284,14 @@ class Writer:
 
 
 @contextmanager
-def _conflict_if_taken(path: str) -> Iterator[None]:
-    """A name that was free when it was looked at, and is not now, asks for the change to be worked out anew."""
+def _conflict_if_changed(path: str) -> Iterator[None]:
+    """What is not as it was when it was looked at asks for the change to be worked out anew."""
     with faults_for(path):
         try:
             yield
-        except FileExistsError:
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
             raise Conflict(path) from None
 
 
