@@ -42,18 +42,8 @@ def file(root: Path) -> Path:
 
 def acl(*users: tuple[int, int]) -> bytes:
     """An access list as the kernel keeps it: the owner, some users, the group, the mask, the others."""
-<<<<<<< HEAD
-    entries = [
-        (0x01, 6, -1),
-        *[(0x02, rights, uid) for uid, rights in users],
-        (0x04, 4, -1),
-        (0x10, 6, -1),
-        (0x20, 0, -1),
-    ]
-=======
     named = [(0x02, rights, uid) for uid, rights in users]
     entries = [(0x01, 6, -1), *named, (0x04, 4, -1), (0x10, 6, -1), (0x20, 0, -1)]
->>>>>>> proofs
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
 
 
