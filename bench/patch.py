@@ -111,7 +111,7 @@ def hostile() -> list[dict[str, Any]]:
     """Each about 100 KB against 10 MB, made to be searched for long."""
     prose = b"\n".join(words(240_000))
     letters = b"a\n" * 5_000_000
-    far = b"z\n" * 4_900_000 + b"".join(b"k%d\n" % i for i in range(4500))
+    far = b"zzzz zzzz\n" * 990_000 + b"".join(b"k%d\n" % i for i in range(4500))
     cases = {
         "lines that are nowhere": (
             prose,

@@ -43,7 +43,7 @@ class Limits:
     """Lines that a patch may make us look at in one file, all hunks together."""
     places: int = 20
     """How many places an ambiguous edit lists."""
-    nearest_bytes: int = 64 * MIB
+    nearest_bytes: int = 32 * MIB
     """Bytes that may be looked at to say which place is most like the one that was not found."""
     command_seconds: float = 120.0
     """How long a command may run when nothing else was asked for."""

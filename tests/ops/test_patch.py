@@ -26,9 +26,9 @@ def test_a_quoted_quote_in_a_name() -> None:
 
 def test_the_caller_says_which_names_are_one_file() -> None:
     text = envelope(
-        "*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /root/a.txt", "@@", "-two", "+2"
+        "*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /top/a.txt", "@@", "-two", "+2"
     )
-    outcomes = apply(parse(text), FILES.get, key=lambda path: path.removeprefix("/root/"))
+    outcomes = apply(parse(text), FILES.get, key=lambda path: path.removeprefix("/top/"))
     assert [(o.path, o.before, o.after) for o in outcomes] == [
         ("a.txt", FILES["a.txt"], Content(b"1\n2\n", 0o640))
     ]

@@ -52,7 +52,7 @@ def _template(new: str) -> str:
 
 def no_match(path: str, data: bytes, find: str) -> NoMatch:
     """The fault, with the place that is most like what was not found."""
-    near = nearest(data, find.encode(errors="surrogateescape"))
+    near = nearest(data, find.encode(errors="surrogateescape"), partial=True)
     if near is None:
         return NoMatch(path, find)
     return NoMatch(path, find, near.line, one_line(near.found.decode(errors="surrogateescape")), near.difference)
