@@ -67,12 +67,7 @@ class _Below:
 class _Placer:
     def __init__(self, path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits) -> None:
         self.path, self.file, self.limits = path, file, limits
-<<<<<<< HEAD
-        wanted = (line for chunk in chunks for line in (*chunk.anchors, *(signed[1:] for signed in chunk.lines)))
-        self.hay = Haystack(file.given, file.lines, wanted, limits.patch_search)
-=======
         self.chunks = chunks
->>>>>>> patch
         self.size = len(file.lines)
 
     @cached_property
@@ -268,7 +263,9 @@ class _Placer:
 
     def _not_unique(self, chunk: Chunk, starts: list[int]) -> HunkNotUnique:
         expected = chunk.old or list(chunk.anchors)
-        return HunkNotUnique(self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts])
+        return HunkNotUnique(
+            self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts]
+        )
 
 
 def _rungs(chunk: Chunk) -> Iterator[Rung]:
