@@ -1,6 +1,7 @@
 """Random commands for bash: well-formed ones, the same with a few characters moved, and plain soup.
 
-`X` is what a substitution runs, and stands nowhere else. No slash can be written, and nothing here can loop.
+`X` is what a substitution runs, `Z` what `>( )` does, and they stand nowhere else. No slash can be
+written, and nothing here can loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SUBSTITUTIONS = ["$(X)", "`X`", "<(X)", ">(X)", "$( (X) )", "$((X);(X))", "$\\\n(X)", "<\\\n(X)", "${ X; }"]
+SUBSTITUTIONS = ["$(X)", "`X`", "<(X)", ">(Z)", "$( (X) )", "$((X);(X))", "$\\\n(X)", "<\\\n(X)", "${ X; }"]
 SOUP = [
     *SUBSTITUTIONS,
     "'", '"', "\\", "\n", " ", " ", "#", " #", "$", "$$", "{", "}", "[", "]", "(", ")", "((", "))", "<<E\n",
