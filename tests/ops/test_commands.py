@@ -185,6 +185,8 @@ UNKNOWN: list[tuple[str, list[str]]] = [
     ("git -C dir -c alias.s='!rm x' s", ["git"]),
     ("git --exec-path=/x status", ["git"]),
     ("timeout $x a", ["timeout", "a"]),
+    ('a=""\\; rm x', [";"]),
+    ("a <<E; rm x\nE", ["a"]),
     ("a 'unclosed", ["a"]),
     ("a\0b", []),
 ]
@@ -213,6 +215,7 @@ def test_what_cannot_be_named_is_said_to_be_unknown(command: str, programs: list
 
 
 def test_the_whole_of_a_command_line() -> None:
+    assert parse_command("a <<E; b 2>f\nE").redirects
     assert parse_command("PATH=. git log \"$x\" '*' > f; env A=1 B=2 ls") == CommandLine(
         commands=(("git", "log", None, "*"), ("env", "A=1", "B=2", "ls"), ("ls",)),
         programs=("git", "env", "ls"),

@@ -6,7 +6,7 @@ from fuzz_shell import compare
 
 from handrail.ops.shellscan import substitutes
 
-# X is what the substitution runs.
+# X is what the substitution runs, or Z.
 SUBSTITUTES = [
     "$(X)",
     "echo $(X)",
@@ -62,11 +62,11 @@ SUBSTITUTES = [
     "echo \"${x:-${y:-'$(X)'}}\"",
     "echo ${x-<(X)}",
     "cat <(X)",
-    "echo >(X)",
+    "echo >(Z)",
     "echo a<(X)",
     "echo 3<(X)",
     ": < <(X)",
-    ": > >(X)",
+    ": > >(Z)",
     "echo <\\\n(X)",
     "echo $\\\n(X)",
     "echo $\\\n\\\n(X)",
@@ -232,7 +232,7 @@ RUNS = [
     ": <<-'E'\n\t$(X)\n\tE",
     ": <<E\n\\$(X)\nE",
     ": <<E\n\\`X\\`\nE",
-    ": <<E\n<(X) >(X)\nE",
+    ": <<E\n<(X) >(Z)\nE",
     ": <<E\n$x ${x:-a} $((1+1)) it's \"\nE",
     ": <<E\n# it's\nE\necho '$(X)'",
     ": <<'A' <<'B'\n$(X)\nA\n`X`\nB",
