@@ -61,7 +61,7 @@ class Channel:
     def receive(self) -> tuple[bytes, list[int]]:
         """A message and its handles; an empty one means that the sandbox is gone."""
         try:
-            message, handles, _, _ = socket.recv_fds(self._line, 65536, 1)
+            message, handles, _, _ = socket.recv_fds(self._line, 65536, 2)
         except ConnectionError:
             return b"", []
         return message, handles

@@ -162,11 +162,12 @@ class Supervisor:
 
         screen, keyboard = os.openpty()
         termios.tcsetwinsize(keyboard, request["terminal"])
+        begun, begins = os.pipe2(os.O_CLOEXEC)  # closed by the program's start, or by its failure
         task.pid = os.fork()
         if task.pid:
-            task.say(b"started %d" % task.pid, screen)
-            os.close(screen)
-            os.close(keyboard)
+            task.say(b"started %d" % task.pid, screen, begun)
+            for fd in (screen, keyboard, begun, begins):
+                os.close(fd)
             return
         try:
             os.login_tty(keyboard)
