@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from sandboxes import PYTHON, gone, open_handles, python, running, sh, sleeping, workspace
+
 from handrail.faults import CommandNotStarted, SandboxUnavailable
 from handrail.kernel.process import Command, Processes, ending_of
 from handrail.kernel.sandbox import SandboxSettings, bwrap, landlock
 from handrail.limits import Limits
-from sandboxes import PYTHON, gone, open_handles, python, running, sh, sleeping, workspace
 
 Level = Literal["strict", "off", "reduced"]
 

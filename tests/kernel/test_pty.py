@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sandboxes import PYTHON, gone, open_handles, sh, sleeping, workspace
+
 from handrail.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 from handrail.kernel.process import Processes
 from handrail.kernel.pty import Terminal, Terminals
 from handrail.kernel.sandbox import SandboxSettings, bwrap
 from handrail.limits import Limits
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from sandboxes import PYTHON, gone, open_handles, sh, sleeping, workspace
 
 LIMITS = replace(Limits(), terminals=3, terminal_bytes=20_000)
 ECHO = [PYTHON, "-I", "-u", "-c", "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)"]
