@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from sandboxes import PYTHON, gone, open_handles, python, running, sh, sleeping, workspace
+
 from handrail.faults import CommandNotStarted, SandboxUnavailable
 from handrail.kernel.process import Command, Processes, ending_of
 from handrail.kernel.sandbox import SandboxSettings, bwrap, landlock
 from handrail.limits import Limits
-from sandboxes import PYTHON, gone, open_handles, python, running, sh, sleeping, workspace
 
 Level = Literal["strict", "off", "reduced"]
 
@@ -56,7 +57,12 @@ def marker() -> str:
 def test_output_error_and_exit_code_come_back(processes: Processes) -> None:
     outcome = sh(processes, "echo out; echo err >&2; exit 7")
     assert (outcome.stdout.head, outcome.stderr.head, outcome.exit_code) == (b"out\n", b"err\n", 7)
-    assert (outcome.signal, outcome.timed_out, outcome.cancelled, outcome.background) == (None, False, False, ())
+    assert (outcome.signal, outcome.timed_out, outcome.cancelled, outcome.background) == (
+        None,
+        False,
+        False,
+        (),
+    )
 
 
 def test_the_first_command_is_like_any_other(strict: Processes) -> None:
@@ -155,7 +161,9 @@ def test_long_output_keeps_head_and_tail_and_the_whole_in_a_file(processes: Proc
 
 
 def test_a_cut_falls_between_characters(processes: Processes) -> None:
-    outcome = python(processes, "print('€' * 5000, end='')", output_bytes=1000, environment={"PYTHONUTF8": "1"})
+    outcome = python(
+        processes, "print('€' * 5000, end='')", output_bytes=1000, environment={"PYTHONUTF8": "1"}
+    )
     out = outcome.stdout
     assert out.head.decode() == "€" * 166
     assert out.tail.decode() == "€" * 166
@@ -267,7 +275,9 @@ def test_background_children_live_on_where_allowed(processes: Processes, marker:
     outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
     assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)
     assert outcome.background == tuple(sorted(outcome.background))
-    again = sh(processes, f"kill {outcome.background[0]}; sleep 0.05; kill -0 {outcome.background[1]} && echo alive")
+    again = sh(
+        processes, f"kill {outcome.background[0]}; sleep 0.05; kill -0 {outcome.background[1]} && echo alive"
+    )
     assert again.stdout.head == b"alive\n"
     assert len(sleeping(marker)) == 1
     processes.close()
@@ -308,7 +318,12 @@ def test_a_server_left_by_one_command_answers_the_next(strict: Processes) -> Non
         "open('ready', 'w').close()\n"
         "while True:\n c, _ = s.accept(); c.sendall(b'hello'); c.close()\n"
     )
-    outcome = sh(strict, f'"{PYTHON}" -I -c "$1" & until test -e ready; do sleep 0.01; done', serve, keep_background=True)
+    outcome = sh(
+        strict,
+        f'"{PYTHON}" -I -c "$1" & until test -e ready; do sleep 0.01; done',
+        serve,
+        keep_background=True,
+    )
     assert len(outcome.background) == 1
     ask = "import socket; print(socket.create_connection(('127.0.0.1', 8765)).recv(9).decode())"
     assert python(strict, ask).stdout.head == b"hello\n"
@@ -343,7 +358,9 @@ def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: s
     assert gone(marker)
 
 
-def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(tmp_path: Path, marker: str) -> None:
+def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(
+    tmp_path: Path, marker: str
+) -> None:
     with workspace(tmp_path / "ws", settings_for("strict", end_patience_seconds=0.3)) as processes:
         sh(processes, "true")
         init = [pid for pid in running("control.recvmsg") if _is_first(pid)]

@@ -129,7 +129,7 @@ class Sandbox:
         building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
         building.launch.streams = (streams[0], streams[1])
         self._spawn(link, building)
-        return Started(channel, way, restarted=False, info=building.info)
+        return Started(channel, self._ways[0], restarted=False, info=building.info)
 
     def _living_link(self) -> Link:
         while not self._alive():
@@ -169,6 +169,7 @@ class Sandbox:
     def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
         self._guard.leave()
         self._guard.stand(self.settings.guarded)
+        self._ways[0] = replace(self._ways[0], unguarded=tuple(self._guard.unguarded))
         return build.strict(self._place, way.by, self._guard, alongside)
 
     def _spawn(self, link: Link, building: build.Building) -> None:

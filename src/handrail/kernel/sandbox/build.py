@@ -1,10 +1,12 @@
 """From the person's settings and this machine to a program that becomes the sandbox."""
 
+import errno
 import os
 import platform
 import resource
 import shlex
 import stat
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,7 +114,7 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
     info, info_in = None, None
     view = _view(place, who, handles, guard)
     filter_fd = handles.data(seccomp.assemble(platform.machine()))
-    supervisor = entering()
+    supervisor = entering(_interpreter_for(who))
     inside = [*supervisor, "0"]
     if alongside is not None:
         info, info_in = os.pipe2(os.O_CLOEXEC)
@@ -125,6 +127,16 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
     return Building(launch, info, handles.open)
 
 
+def _interpreter_for(who: Identity) -> str:
+    """Our own interpreter, or one of the same version that the one who runs commands can reach."""
+    own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for path in (own, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        if who.drop_to is None or (os.path.exists(path) and places.reachable(path, *who.drop_to)):
+            return path
+    raise PermissionError(errno.EACCES, f"the workspace's owner ({who.uid}) cannot reach {own}")
+
+
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
     settings, root, home = place.settings, place.root, places.private_home(place.home, place.root)
     etc = places.etc_names(network=place.network)
@@ -132,6 +144,8 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         *(n for n in etc if os.path.isdir(n)),
         *places.toolchains(place.person.get("PATH", ""), home, root),
     ]
+    if who.drop_to is not None:
+        shown = [path for path in shown if places.reachable(path, *who.drop_to)]
     readable = [*shown, *settings.readable]
     visible = [root, *readable, *settings.writable]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
@@ -175,9 +189,9 @@ def _is_plain(name: str) -> bool:
 
 def unconfined(place: Place, *, reduced: bool) -> Launch:
     """The supervisor itself, which confines itself where it is told to."""
-    if not reduced:
-        return Launch([*entering(), "0"])
-    return Launch([*entering(), "0"], [place.root_fd], identity(place.root_fd).drop_to)
+    who = identity(place.root_fd) if reduced else Identity(None, 0, 0)
+    handles = [place.root_fd] if reduced else []
+    return Launch([*entering(_interpreter_for(who)), "0"], handles, who.drop_to)
 
 
 def command_limits(settings: SandboxSettings, level: Level) -> list[tuple[int, int]]:

@@ -118,6 +118,7 @@ class Guard:
     def leave(self) -> None:
         """Take away what we put there, unless someone filled it or another sandbox still stands on it."""
         self.release_handles()
+        self.unguarded = []
         for name, handle in self._ours:
             with contextlib.suppress(OSError):  # filled, replaced, in use or already gone: not ours to remove
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
