@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.scenes import SCENES, Stage, left_over, open_workspace
 from faulty import Act, ShortThenFull, failing, faults, short
-from scenes import SCENES, Stage, left_over, open_workspace
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQUOT", "EACCES", "EROFS")}
