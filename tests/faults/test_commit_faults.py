@@ -115,7 +115,7 @@ def leave_half_done(stage: Stage) -> bool:
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(scene: str, tmp_path: Path) -> None:
-    stride = "1" if LONG else "3"
+    stride = "1" if LONG else "5"
     here = os.path.dirname(__file__)
     run = subprocess.run(
         [sys.executable, os.path.join(here, "killing.py"), scene, str(tmp_path / "workspace"), stride],
