@@ -1,13 +1,13 @@
 """Many at once: as threads of one process that share a workspace, or as processes that each open it."""
 
-import multiprocessing
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from processes import processes, start
+
 from handrail import Workspace
 
-_processes = multiprocessing.get_context("forkserver")
 Act = Callable[[Workspace, int], Any]
 
 
@@ -28,12 +28,8 @@ def as_threads(root: str, act: Act, count: int, **flags: Any) -> list[Any]:
 
 
 def as_processes(root: str, act: Act, count: int, **flags: Any) -> list[Any]:
-    barrier, answers = _processes.Barrier(count), _processes.SimpleQueue()
-    crowd = [
-        _processes.Process(target=_member, args=(root, act, number, barrier, answers, flags)) for number in range(count)
-    ]
-    for process in crowd:
-        process.start()
+    barrier, answers = processes.Barrier(count), processes.SimpleQueue()
+    crowd = [start(_member, root, act, number, barrier, answers, flags) for number in range(count)]
     found = dict(answers.get() for _ in crowd)
     for process in crowd:
         process.join()

@@ -2,7 +2,7 @@
 
 import sys
 
-from scenes import SCENES, open_workspace
+from faults.scenes import SCENES, open_workspace
 
 if __name__ == "__main__":
     with open_workspace(sys.argv[2]) as workspace:

@@ -1,14 +1,14 @@
 """Run a function as a user without privileges, whoever runs the tests."""
 
-import multiprocessing
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from processes import processes, start
+
 _NOBODY = 65534
-_processes = multiprocessing.get_context("forkserver")
 
 
 def as_ordinary_user(function: Callable[[str], Any]) -> Any:
@@ -29,9 +29,8 @@ def as_ordinary_user(function: Callable[[str], Any]) -> Any:
 
 
 def _in_another_process(function: Callable[[str], Any], top: str) -> Any:
-    receive, send = _processes.Pipe(duplex=False)
-    process = _processes.Process(target=_run, args=(function, top, send))
-    process.start()
+    receive, send = processes.Pipe(duplex=False)
+    process = start(_run, function, top, send)
     send.close()
     try:
         answer = receive.recv()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crowd import as_processes, as_threads
+from faults.crowd import as_processes, as_threads
 from faulty import faults
 
 from handrail import Question, Workspace
@@ -116,7 +116,7 @@ def test_readers_never_see_a_torn_file(root: Path, crowd: Crowd) -> None:
     assert seen <= {"a300000", "b300000"}
 
 
-def interrupted(root: Path, action: Callable[[], None]) -> Workspace:
+def interrupted(root: Path, action: Callable[[], object]) -> Workspace:
     """A workspace whose first question is answered only after `action` has happened behind its back."""
     todo = [action]
 
@@ -130,14 +130,14 @@ def interrupted(root: Path, action: Callable[[], None]) -> Workspace:
 
 def test_an_outside_edit_between_reading_and_writing_is_kept(root: Path) -> None:
     (root / "file").write_text("one two\n")
-    with interrupted(root, lambda: (root / "file").write_text("ONE two\n") and None) as workspace:
+    with interrupted(root, lambda: (root / "file").write_text("ONE two\n")) as workspace:
         assert patch(workspace, "two", "2") == "ok"
     assert (root / "file").read_text() == "ONE 2\n"
 
 
 def test_an_outside_edit_of_the_same_words_is_told(root: Path) -> None:
     (root / "file").write_text("one two\n")
-    with interrupted(root, lambda: (root / "file").write_text("one 2 \n") and None) as workspace:
+    with interrupted(root, lambda: (root / "file").write_text("one 2 \n")) as workspace:
         assert patch(workspace, "two", "2") == "find_not_found"
     assert (root / "file").read_text() == "one 2 \n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ordinary import as_ordinary_user
+from faults.ordinary import as_ordinary_user
 
 from handrail import Workspace
 from handrail.kernel.values import Put

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.scenes import Stage, left_over, open_workspace
 from faulty import faults
-from scenes import Stage, left_over, open_workspace
 
 from handrail import Workspace
 
@@ -33,7 +33,8 @@ def code(workspace: Workspace, tool: str, **params: Any) -> str:
 def test_a_full_disk_and_a_read_only_one_answer_clearly_and_lose_nothing(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o size=256k none "$0" && exec "$@"'
     enter = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-    if not shutil.which("unshare") or subprocess.run([*enter, "mount", "-t", "tmpfs", "none", tmp_path]).returncode:
+    trial = [*enter, "mount", "-t", "tmpfs", "none", str(tmp_path)]
+    if not shutil.which("unshare") or subprocess.run(trial, check=False).returncode:
         pytest.skip("mounting takes a mount namespace, which this machine does not give")
     argv = [*enter, "sh", "-c", script, str(tmp_path), sys.executable, f"{HERE}/mounted.py", str(tmp_path)]
     run = subprocess.run(argv, env=environment(), capture_output=True, check=False)

@@ -50,16 +50,17 @@ class FaultyOs:
 def faults(at: int, act: Act, *, lasting: bool = False) -> Iterator[FaultyOs]:
     faulty: Any = FaultyOs(at, act, lasting=lasting)
     modules: tuple[Any, ...] = (commit, record, state)
-    free_name = commit.rename_to_free_name
+    writer = modules[0]
+    free_name = writer.rename_to_free_name
     for module in modules:
         module.os = faulty
-    commit.rename_to_free_name = faulty.guard("rename_to_free_name", free_name)
+    writer.rename_to_free_name = faulty.guard("rename_to_free_name", free_name)
     try:
         yield faulty
     finally:
         for module in modules:
             module.os = os
-        commit.rename_to_free_name = free_name
+        writer.rename_to_free_name = free_name
 
 
 def failing(code: int) -> Act:
