@@ -11,7 +11,7 @@ from typing import Any
 from handrail.paths import unquote
 
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
-AFTERWARDS = ("after", "bytes", "gone")
+AFTERWARDS = ("after", "bytes", "gone", "mode")
 """Expectations about the files rather than the answer."""
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
 
@@ -150,6 +150,8 @@ def check(step: Step, result: dict[str, Any], root: Path) -> None:
             assert _same(json.loads(body), result.get(block.kind)), result.get(block.kind)
         elif block.kind == "affected":
             assert body.split("\n")[:-1] == result["files_affected"]
+        elif block.kind == "output":
+            assert json.loads(body) == result["output"], result["output"]
         elif block.kind in AFTERWARDS:
             _look(block, root / unquote(block.argument))
         else:
@@ -159,6 +161,8 @@ def check(step: Step, result: dict[str, Any], root: Path) -> None:
 def _look(block: Expectation, path: Path) -> None:
     if block.kind == "gone":
         assert not os.path.lexists(path)
+    elif block.kind == "mode":
+        assert f"{path.stat().st_mode & 0o7777:o}" == block.body.strip()
     else:
         assert path.read_bytes() == (block.body.encode() if block.kind == "after" else _escaped(block.body[:-1]))
 

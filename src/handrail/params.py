@@ -78,12 +78,13 @@ class Params:
     unknown_allowed: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        cls.fields = dict(cls.fields)
+        inherited, cls.fields = cls.fields, {}
         for name, kind in cls.__annotations__.items():
             declared = cls.__dict__.get(name)
             if isinstance(declared, Field):
                 declared.bind(name, kind)
                 cls.fields[name] = declared
+        cls.fields |= inherited
         cls.bodies = frozenset(name for name, declared in cls.fields.items() if declared.body)
 
     def __init__(self, **values: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from handrail.kernel.session import Powers
 from handrail.limits import Limits
 
 PROJECT_FILE = ".handrail.toml"
@@ -29,10 +30,28 @@ class Settings:
     durability: str = "full"
     log: str | None = None
     log_level: str = "info"
+    readable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may read."""
+    writable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may change."""
+    environment: tuple[str, ...] = ()
+    """Variables that commands may see, beside PATH, HOME, LANG and TERM."""
+    guarded: tuple[str, ...] | None = None
+    """Names in the workspace that commands can neither create nor change; a list of the usual ones if not set."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that may be fetched from although their address is not a public one."""
+    builtin_search: bool = True
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def powers(self) -> Powers:
+        return Powers(**{each.name: getattr(self, each.name) for each in fields(Powers)})
 
 
 _CHOICES = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "log_level": LOG_LEVELS}
+
+
+_LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts")
 
 
 def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
@@ -109,7 +128,12 @@ def _in_vain(key: str, value: Any) -> str:
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
-    kinds = {"read_only": (bool, "true or false"), "log": (str, "the name of a file")}
+    yes_or_no = (bool, "true or false")
+    kinds = {"read_only": yes_or_no, "builtin_search": yes_or_no, "log": (str, "the name of a file")}
+    if key in _LISTS:
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            raise BadSettings(f"{where}{key} must be a list of strings, not {value!r}")
+        return tuple(value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
             raise BadSettings(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
@@ -123,7 +147,9 @@ def _checked(key: str, value: Any, where: str) -> Any:
 def _from_text(key: str, value: str) -> Any:
     """A variable's text; words that are neither yes nor no are left for the check to refuse."""
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    return words.get(value.lower(), value) if key == "read_only" else value
+    if key in _LISTS:
+        return [each for each in value.split(":") if each]
+    return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value
 
 
 def _limits(given: Any, where: str) -> dict[str, Any]:

@@ -6,11 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.effects import Effect, needs_approval, permissions, risk_level
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.params import Params
-from handrail.words import COMMON, ToolError, Words
+from handrail.sentences import COMMON
+from handrail.words import ToolError, Words
 
 Output = str | dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """What a model is told about a tool beside its schema."""
+
+    category: str
+    ends: str
+    """When to end the turn with this call, and when not."""
+    example: dict[str, Any]
+    use: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +33,7 @@ class Tool:
     effects: Effect
     run: Callable[[Any, Call], Output]
     description: str
+    guide: Guide | None = None
 
     @property
     def risk(self) -> str:
@@ -51,17 +64,21 @@ class Dialect:
     words: Words = field(default_factory=dict)
     error_output: Callable[[ToolError], Output] = _error_object
     tools: dict[str, Tool] = field(default_factory=dict)
+    categories: dict[str, str] = field(default_factory=dict)
+    """In the order of the system prompt, each with its description."""
 
     @property
     def tables(self) -> tuple[Words, ...]:
         return (self.words, COMMON)
 
-    def tool(self, name: str, effects: Effect) -> Callable[[Callable[[Any, Call], Output]], Tool]:
+    def tool(
+        self, name: str, effects: Effect, guide: Guide | None = None
+    ) -> Callable[[Callable[[Any, Call], Output]], Tool]:
         """Declare a tool. Its parameters are the annotation of the function's first argument."""
 
         def declare(run: Callable[[Any, Call], Output]) -> Tool:
             params = next(iter(run.__annotations__.values()))
-            made = Tool(name, self.name, params, effects, run, inspect.cleandoc(run.__doc__ or ""))
+            made = Tool(name, self.name, params, effects, run, inspect.cleandoc(run.__doc__ or ""), guide)
             self.tools[name] = made
             return made
 

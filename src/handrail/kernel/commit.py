@@ -8,11 +8,22 @@ Whatever stops it before Done is rolled back, at once or by the next open; after
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from handrail.faults import AccessDenied, AlreadyExists, Conflict, IsDirectory, NotADirectory, NotFound, PathFault
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    Conflict,
+    IsDirectory,
+    LinkLoop,
+    NotADirectory,
+    NotFound,
+    OutsideRoot,
+    PathFault,
+)
 from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place, rename_to_free_name
@@ -22,6 +33,9 @@ from handrail.paths import quote
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NONE_HELD: Mapping[str, int] = MappingProxyType({})
+_ACL = "system.posix_acl_access"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -61,8 +75,9 @@ class Writer:
                 for change, target in zip(changes, approved, strict=True):
                     works.append(self._look(change, target))
                 self._carry_out(record, works)
+                self._clear_away(record, works)
             except BaseException:
-                self._give_up(record)
+                self._give_up(record, works)
                 raise
             finally:
                 for work in works:
@@ -87,10 +102,12 @@ class Writer:
                 count += 1
         return count
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: Record, works: list[_Work]) -> None:
+        held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
+        record.made = [rel for rel in record.made if rel in record.created]
         try:
-            self._roll_back(record)
-        except OSError:
+            self._roll_back(record, held)
+        except (OSError, PathFault):
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
 
     # ── looking ──
@@ -99,7 +116,14 @@ class Writer:
         place = self._boundary.locate(change.path, follow=not isinstance(change, Remove), future=True)
         try:
             found = None if place.rest else place.stat()
-            _expect(change, place, found)
+            if not isinstance(change, MakeDirectory) and self._boundary.split(change.path).wants_directory:
+                raise IsDirectory(change.path)
+            try:
+                _expect(change, place, found)
+            except PathFault:
+                if approved is None:
+                    raise
+                raise Conflict(change.path) from None  # it was not so when it was shown: to be worked out anew
             if approved not in (None, place.target):
                 raise Conflict(change.path)
         except BaseException:
@@ -116,23 +140,30 @@ class Writer:
             self._note(record, work, number)
         record.save(sync=False)
         for work in works:
-            with faults_for(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._prepare(record, work)
         record.save(sync=sync)
         for work in works:
-            with faults_for(work.change.path):
-                self._publish(work, keep=many)
+            with _conflict_if_changed(work.change.path):
+                self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
         record.mark_done(sync=sync)
-        for work in works:
-            if work.step and (many or work.step.creates):  # else the rename has used up the only spare
-                self._drop_spares(work.step, work.place.dir_fd)
-        record.end()
+
+    def _clear_away(self, record: Record, works: list[_Work]) -> None:
+        try:
+            for work in works:
+                if work.step:
+                    self._drop_spares(work.step, work.place.dir_fd)
+            record.end()
+        except OSError:
+            self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
+        if isinstance(work.change, MakeDirectory) and work.found:
+            return  # it is there, and not ours to take back
         directory, _, name = work.place.target.rpartition("/")
         chain = [work.place.name, *work.place.rest]
         made = chain if isinstance(work.change, MakeDirectory) else chain[:-1]
@@ -180,7 +211,7 @@ class Writer:
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
 
     @staticmethod
-    def _publish(work: _Work, *, keep: bool) -> None:
+    def _publish(work: _Work, *, alone: bool) -> None:
         step, fd = work.step, work.place.dir_fd
         if step is None:
             return
@@ -190,8 +221,7 @@ class Writer:
         now = Place(fd, step.name, step.name).stat()
         if now is None or Version.of(now) != Version.of(work.found):
             raise Conflict(work.change.path)
-        if keep:
-            _keep(step, fd)
+        _keep(work, step, alone=alone)
         if step.removes:
             with suppress(FileNotFoundError):  # where hard links are not to be had, keeping has moved it already
                 os.unlink(step.name, dir_fd=fd)
@@ -200,22 +230,26 @@ class Writer:
 
     # ── putting right ──
 
-    def _roll_back(self, record: Record) -> None:
-        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated."""
+    def _roll_back(self, record: Record, held: Mapping[str, int] = _NONE_HELD) -> None:
+        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated.
+
+        A directory that is still held is the right one wherever it was moved to; the others are found by name.
+        """
         if not record.done:
             for step in reversed(record.steps):
-                self._in_directory(step, self._restore)
+                self._in_directory(step, self._restore, held)
         for step in record.steps:
-            self._in_directory(step, self._drop_spares)
+            self._in_directory(step, self._drop_spares, held)
         if not record.done:
             for rel in reversed(record.made):
                 self._remove_if_empty(rel)
         record.end()
 
-    def _in_directory(self, step: Step, act: Callable[[Step, int], None]) -> None:
+    def _in_directory(self, step: Step, act: Callable[[Step, int], None], held: Mapping[str, int]) -> None:
         try:
-            fd = self._boundary.open_directory(quote(step.directory) or ".")
-        except (NotFound, NotADirectory):
+            kept = held.get(step.directory)
+            fd = os.dup(kept) if kept is not None else self._boundary.open_directory(quote(step.directory) or ".")
+        except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return  # the directory was taken away, and all that was in it
         try:
             act(step, fd)
@@ -236,7 +270,7 @@ class Writer:
     @staticmethod
     def _drop_spares(step: Step, fd: int) -> None:
         for name in (step.temp, step.old):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is none of ours
                 os.unlink(name, dir_fd=fd)
 
     def _remove_if_empty(self, rel: str) -> None:
@@ -249,6 +283,18 @@ class Writer:
                 place.close()
 
 
+@contextmanager
+def _conflict_if_changed(path: str) -> Iterator[None]:
+    """What is not as it was when it was looked at asks for the change to be worked out anew."""
+    with faults_for(path):
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            raise Conflict(path) from None
+
+
 def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
     """What is there must be what the change was worked out from."""
     path = change.path
@@ -256,7 +302,7 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise AlreadyExists(path)
         return
-    if (found is not None and stat.S_ISDIR(found.st_mode)) or path.endswith("/"):
+    if found is not None and stat.S_ISDIR(found.st_mode):
         raise IsDirectory(path)
     if isinstance(change, Remove) and found is None:
         raise NotFound(path)
@@ -280,36 +326,63 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | None) -> None:
     """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power."""
-    if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+    made = os.fstat(fd)  # its group may be the directory's
+    if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
         for uid, gid in ((found.st_uid, found.st_gid), (-1, found.st_gid)):
             with suppress(PermissionError):
                 os.fchown(fd, uid, gid)
                 break
-    os.fchmod(fd, stat.S_IMODE(found.st_mode if mode is None else mode))
     if hasattr(os, "listxattr"):
-        source = f"/proc/self/fd/{place.dir_fd}/{place.name}"
-        for name in os.listxattr(source, follow_symlinks=False):
-            try:
-                os.setxattr(fd, name, os.getxattr(source, name, follow_symlinks=False))
-            except OSError as error:
-                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
-                    raise
+        source = os.open(place.name, _SOURCE, dir_fd=place.dir_fd)
+        try:
+            _copy_attributes(source, fd)
+        finally:
+            os.close(source)
+    os.fchmod(fd, stat.S_IMODE(found.st_mode if mode is None else mode))  # last: an ACL brings a mode of its own
 
 
-def _keep(step: Step, fd: int) -> None:
+def _copy_attributes(source: int, fd: int) -> None:
+    wanted = _attributes(source)
+    if _ACL in _attributes(fd) and _ACL not in wanted:
+        os.removexattr(fd, _ACL)  # the directory's default, which the old file did not have
+    for name in wanted:
+        try:
+            os.setxattr(fd, name, os.getxattr(source, name))
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
+                raise
+
+
+def _attributes(fd: int) -> list[str]:
+    try:
+        return os.listxattr(fd)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return []
+
+
+def _keep(work: _Work, step: Step, *, alone: bool) -> None:
     """Give what is about to go a second name, so that it can come back."""
+    fd = work.place.dir_fd
     try:
         os.link(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
+        if alone and not step.removes:
+            return  # one rename is whole in itself, and moving the file first would let readers find none
         os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
+    kept = Place(fd, step.old, step.old).stat()
+    if kept is None or work.found is None or (kept.st_dev, kept.st_ino) != (work.found.st_dev, work.found.st_ino):
+        raise Conflict(work.change.path)  # exchanged at the last moment
 
 
 def _create(step: Step, fd: int) -> None:
     """Publish under a name that must be free: of many creators one wins."""
     try:
-        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
+        # Were a link planted in the temporary's place, following it would bring a file from outside in.
+        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

@@ -11,6 +11,7 @@ _COMMANDS = {
     "call": "Call one tool.",
     "run": "Answer JSON lines: one call a line in, one envelope a line out.",
     "tools": "List the tools of a dialect.",
+    "prompt": "Print the system-prompt section of a dialect.",
     "approvals": "List, add, remove, switch and test approval rules.",
     "doctor": "Say what this machine offers and what is missing.",
     "demo": "Watch a short scripted agent session.",

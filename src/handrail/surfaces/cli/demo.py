@@ -8,7 +8,7 @@ import click
 
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.scratch import scratch_workspace
-from handrail.surfaces.cli.prompt import diff_lines, display
+from handrail.surfaces.cli.asking import diff_lines, display
 from handrail.surfaces.cli.show import human
 from handrail.workspace import Workspace
 
