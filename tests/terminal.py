@@ -20,12 +20,14 @@ PATIENCE = 60
 
 
 class Terminal:
-    def __init__(self, *argv: str, stdin: bytes | None = None, rows: int = 24, columns: int = 120) -> None:
+    def __init__(
+        self, *argv: str, stdin: bytes | None = None, rows: int = 24, columns: int = 120, controlling: bool = True
+    ) -> None:
         """Without `stdin` the command reads the terminal itself."""
         self._master, slave = pty.openpty()
         ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _TAKE_TERMINAL, *argv],
+            [sys.executable, "-c", _TAKE_TERMINAL, *argv] if controlling else argv,
             stdin=slave if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=slave,

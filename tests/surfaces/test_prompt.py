@@ -187,6 +187,24 @@ def test_a_long_diff_is_folded_to_fit_the_screen(root: Path) -> None:
     assert shown[29:32] == ["+999", "", "Tool: file.write"]
 
 
+def test_a_terminal_that_does_not_know_its_size_is_taken_for_an_ordinary_one(root: Path) -> None:
+    content = "".join(f"{n}\n" for n in range(1000))
+    argv = [*ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root)]
+    with Terminal(*argv, rows=0, columns=0) as terminal:
+        shown = terminal.until("Tool: ").split("\n")
+        terminal.send("n\n")
+        terminal.finish()
+    assert len(shown) == 48 + 2
+
+
+def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> None:
+    argv = [*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)]
+    with Terminal(*argv, controlling=False) as terminal:
+        status, out, shown = terminal.finish()
+    assert (status, shown) == (3, "")
+    assert out.startswith("✗ file.write was not approved: there is nobody to ask\n")
+
+
 def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
     with write(root, path="a\n\x1b[2J\u202etxt", content="x\x1b]0;title\x07\n") as terminal:
         assert terminal.until(PROMPT) == (

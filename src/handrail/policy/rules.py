@@ -171,9 +171,10 @@ def _rule(entry: dict[str, Any], name: str) -> Rule:
         items = value if isinstance(value, list) else []
         if not isinstance(value, _KINDS[key]) or not all(isinstance(item, str) for item in items):
             raise BadRule(f"{name}: {key} cannot be {value!r}")
-    expires = entry.get("expires_at")
-    if expires is not None:
-        expires = parse_time(str(expires))
+    try:
+        expires = parse_time(str(entry["expires_at"])) if "expires_at" in entry else None
+    except BadRule as error:
+        raise BadRule(f"{name}: {error}") from None
     examples = {key: tuple(entry.get(key, ())) for key in ("matches", "rejects")}
     return Rule(entry["tool"], entry["pattern"], entry.get("enabled", True), expires, **examples)
 

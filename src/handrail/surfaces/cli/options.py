@@ -43,6 +43,8 @@ def usage_errors(root: str) -> Iterator[None]:
         raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
     except (BadSettings, BadRule) as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:  # nowhere to keep the state
+        raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
 
 
 def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
