@@ -87,7 +87,7 @@ class Limits:
     """The longest regular expression or glob."""
     repetitions: int = 10_000
     """How often a regular expression may repeat something, nested counts multiplied."""
-    glob_alternatives: int = 256
+    glob_alternatives: int = 1000
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""

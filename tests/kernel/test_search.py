@@ -75,7 +75,7 @@ PATTERNS = [
     ("(?i:tas)K", [("c/letters.txt", 2, "TASK task")]),
     (r"na\wve", [("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
     ("[[]|[]]|[&&]", []),
-    ("two|first|ÉCOLE", [("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first"), ("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
+    ("two|first|ÉC", [("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first"), ("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
     ("o{2,}|w{1}", [("a.txt", 2, "two two")]),
     (r"\x{74}wo", [("a.txt", 2, "two two")]),
     ("", [("a.txt", 1, "one"), ("a.txt", 2, "two two"), ("a.txt", 3, "three"), ("b.go", 1, "type T interface{}"),
@@ -186,7 +186,7 @@ def test_binary_files_are_passed_over(searcher: Searcher, tree: Open) -> None:
 
 def test_odd_names_are_found_and_named(searcher: Searcher, tree: Open) -> None:
     names = ["-e", "--pre=id", "new\nline", "bad\udcff", "tab\t", " ", "x: WARNING: stopped", "é", "{a,b}", "[x]"]
-    fd = tree({name: b"hit\n" for name in names} | {"dir\n": {"a\nb": b"hit"}})
+    fd = tree(dict.fromkeys(names, b"hit\n") | {"dir\n": {"a\nb": b"hit"}})
     expected = sorted([*names, "dir\n/a\nb"])
     assert [match[0] for match in found(searcher, fd, "hit")] == expected
     assert searcher.find(fd, FindRequest(Scope())).files == expected
@@ -239,7 +239,9 @@ def test_ignore_files_above_and_of_the_person_say_nothing(
 
 
 def test_an_include_does_not_bring_back_what_is_ignored(searcher: Searcher, tree: Open) -> None:
-    fd = tree({".gitignore": b"b.py\n", "a.py": b"hit", "b.py": b"hit", "build": {"c.py": b"hit"}, "d": {"e.py": b"hit"}})
+    fd = tree(
+        {".gitignore": b"b.py\n", "a.py": b"hit", "b.py": b"hit", "build": {"c.py": b"hit"}, "d": {"e.py": b"hit"}}
+    )
     assert [match[0] for match in found(searcher, fd, "hit", scope=Scope(include=("*.py",)))] == ["a.py", "d/e.py"]
 
 
@@ -316,7 +318,7 @@ def test_links_are_not_followed(searcher: Searcher, tree: Open, tmp_path: Path) 
 
 
 def test_files_are_found_newest_first_on_request(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
-    fd = tree({name: b"" for name in "dcba"})
+    fd = tree(dict.fromkeys("dcba", b""))
     for age, name in enumerate("badc"):
         os.utime(tmp_path / "tree" / name, ns=(0, 10**18 - (age // 2) * 10**9))
     newest = searcher.find(fd, FindRequest(Scope(), sort="time"))
@@ -406,7 +408,7 @@ def test_a_cancelled_search_raises_and_starts_nothing(searcher: Searcher, tree: 
 def test_the_deadline_gives_what_there_is_and_says_so(tree: Open) -> None:
     fd = tree({f"{number}": {"x": b"hit\n"} for number in range(50)})
     for engine in ("ripgrep", "builtin"):
-        late = Searcher(Limits(search_seconds=0), engine=engine)  # type: ignore[arg-type]
+        late = Searcher(Limits(search_seconds=0), engine=engine)
         assert not late.search(fd, SearchRequest("hit")).complete
         assert not late.find(fd, FindRequest(Scope())).complete
 
@@ -469,7 +471,7 @@ def test_what_ripgrep_itself_prints_is_what_is_answered(tree: Open, tmp_path: Pa
     fd = os.open(source, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for engine in ("ripgrep", "builtin"):
-            result = Searcher(engine=engine).search(fd, SearchRequest(r"def \w+\(self", limit=10_000))  # type: ignore[arg-type]
+            result = Searcher(engine=engine).search(fd, SearchRequest(r"def \w+\(self", limit=10_000))
             ours = "".join(f"{match.path}:{match.line}:{match.content}\n" for match in result.matches)
             assert sorted(ours.split("\n")) == sorted(printed.split("\n"))
             assert not result.truncated

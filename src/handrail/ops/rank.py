@@ -9,8 +9,9 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_RUN = re.compile(r"\d+|[^\W\d_]+")
 _TOKEN = re.compile(r"\w+")
 _PART = 0.4
 _NAME, _NAME_PART, _DIRECTORY, _DIRECTORY_PART = 10.0, 6.0, 4.0, 3.0
@@ -18,7 +19,19 @@ _NAME, _NAME_PART, _DIRECTORY, _DIRECTORY_PART = 10.0, 6.0, 4.0, 3.0
 
 def words_of(text: str) -> list[str]:
     """The words of a text or an identifier, in lower case."""
-    return [word.lower() for word in _WORD.findall(text)]
+    return [word.lower() for run in _RUN.findall(text) for word in _camel_parts(run)]
+
+
+def _camel_parts(run: str) -> list[str]:
+    """`HTTPResponse` is `HTTP` and `Response`: a capital starts a word where a small letter stands beside it."""
+    if run.islower() or run.isupper() or run.isdigit():
+        return [run]
+    later = [
+        at
+        for at in range(1, len(run))
+        if run[at].isupper() and (run[at - 1].islower() or run[at + 1 : at + 2].islower())
+    ]
+    return [run[start:end] for start, end in pairwise([0, *later, len(run)])]
 
 
 def terms_of(query: str, at_most: int) -> tuple[str, ...]:
