@@ -2,10 +2,11 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled
+    ├── PatternTooSlow         a regular expression that does not end in time
     ├── InvalidPattern         a glob or a regular expression that has no meaning
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
-    │   ├── OutsideRoot · NotAbsolute
+    │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink
@@ -21,6 +22,7 @@
     │   └── TooMuchSearch      a patch made to be slow
     ├── BadPatch               it cannot be read
     ├── SandboxUnavailable     nothing here can confine a command
+    ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
     ├── CommandNotStarted      no such program, no such directory
     ├── TerminalFault          also carry the session's id
     │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
@@ -30,6 +32,7 @@
     │   ├── FetchFailed        no such host, refused, TLS, broken answer
     │   ├── FetchTimeout · TooManyRedirects
     │   └── BinaryContent      not text
+    ├── NoEngine               no ripgrep, and the configuration forbids the built-in search
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -85,6 +88,12 @@ class InvalidPattern(Fault):
     """The offending character, counted from 0."""
     example: str
     """A valid pattern, as near to the given one as can be told."""
+
+
+@dataclass(eq=False)
+class PatternTooSlow(Fault):
+    pattern: str
+    seconds: float
 
 
 @dataclass(eq=False)
@@ -171,7 +180,11 @@ class EditFault(Fault):
 @dataclass(eq=False)
 class NoMatch(EditFault):
     find: str
-    nearest: str = ""
+    line: int = 0
+    """The nearest place; 0 if nothing is like it."""
+    found: str = ""
+    difference: str = ""
+    """How the line there differs first: see `ops/nearest.py`."""
 
 
 @dataclass(eq=False)
@@ -329,6 +342,52 @@ class BinaryContent(FetchFault):
     content_type: str
     size: int | None
     """In bytes; None: the server did not say, and it was not read to its end."""
+
+
+@dataclass(eq=False)
+class EmptyCommand(Fault):
+    pass
+
+
+@dataclass(eq=False)
+class ForbiddenSyntax(Fault):
+    command: str
+
+
+@dataclass(eq=False)
+class AbsoluteDirectory(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class CommandTimedOut(Fault):
+    command: str
+    seconds: float
+    stdout: str
+    stderr: str
+
+
+@dataclass(eq=False)
+class CommandFailed(Fault):
+    command: str
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(eq=False)
+class ProgramNotFound(Fault):
+    program: str
+
+
+@dataclass(eq=False)
+class NoCommandYet(Fault):
+    pass
+
+
+@dataclass(eq=False)
+class NoEngine(Fault):
+    pass
 
 
 @dataclass(eq=False)
