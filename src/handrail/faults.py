@@ -13,6 +13,8 @@
     │   ├── AccessDenied
     │   ├── TooLarge
     │   ├── Conflict           it kept changing under our hands
+    │   ├── StaleFile          somebody else changed it since this session last saw it
+    │   ├── JournalFailed      it cannot be recorded, and the configuration demands that
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
     │   ├── NoMatch · NotUnique · MatchCount · BadLineRange
@@ -165,6 +167,19 @@ class TooLarge(PathFault):
 @dataclass(eq=False)
 class Conflict(PathFault):
     pass
+
+
+@dataclass(eq=False)
+class StaleFile(PathFault):
+    change: str
+    """changed, deleted"""
+    diff: str = ""
+    """From what was seen to what is there now, in short; empty where that is not known."""
+
+
+@dataclass(eq=False)
+class JournalFailed(PathFault):
+    why: str
 
 
 @dataclass(eq=False)

@@ -51,6 +51,7 @@ class ToolRouter:
             parsed = found.params.parse(given)
             ordered = {name: given[name] for name in found.params.fields if name in given}
             call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
+            call.number, call.call_id = number, call_id
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
             output = self._run(found, parsed, call)

@@ -31,6 +31,7 @@ from handrail.faults import (
     InvalidPattern,
     InvalidUrl,
     IsDirectory,
+    JournalFailed,
     LinkLoop,
     MatchCount,
     NoCommandYet,
@@ -47,6 +48,7 @@ from handrail.faults import (
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
+    StaleFile,
     TerminalBusy,
     TooLarge,
     TooManyRedirects,
@@ -64,10 +66,13 @@ from handrail.notes import (
     MoreFilesSkipped,
     MorePages,
     NotAllTyped,
+    NotJournaled,
+    NotKept,
     RootReplaced,
     RuleNotStored,
     SandboxRefused,
     SandboxRestarted,
+    ScanIncomplete,
     SearchIncomplete,
 )
 from handrail.words import Facts, Say, Words
@@ -198,6 +203,22 @@ def _refused(facts: Facts) -> str:
     return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
 
 
+def _not_kept(facts: Facts) -> str:
+    names = ", ".join(facts["names"]) + (", …" if facts["count"] > len(facts["names"]) else "")
+    return f"the command changed {facts['count']} files whose former contents were not kept: {names}"
+
+
+_STALE = {
+    "changed": "'{path}' was changed by somebody else since it was last read here",
+    "deleted": "'{path}' was deleted by somebody else since it was last read here",
+}
+
+
+def _stale(facts: Facts) -> str:
+    changes = f":\n{facts['diff']}" if facts["diff"] else ""
+    return _STALE[facts["change"]].format(path=facts["path"]) + f"; nothing was written{changes}"
+
+
 NOTES: Words = {
     RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
     FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
@@ -210,6 +231,9 @@ NOTES: Words = {
     RuleNotStored: Say("note", "{why}"),
     SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
     SandboxRefused: Say("note", _refused),
+    NotJournaled: Say("note", "this change was not recorded and cannot be undone: {why}"),
+    NotKept: Say("note", _not_kept),
+    ScanIncomplete: Say("note", "more than {limit} files: what the command changed beyond them was not recorded"),
     NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
 }
 
@@ -251,6 +275,12 @@ COMMON: Words = NOTES | {
         "conflict",
         "'{path}' kept changing while it was being edited; nothing was written",
         "Find out what else writes to it, then try again",
+    ),
+    StaleFile: Say("stale_file", _stale, "Read the file again, then make the edit on what it says now"),
+    JournalFailed: Say(
+        "journal_failed",
+        "'{path}' was not changed: the journal cannot be written ({why}), and the configuration demands it",
+        'Free space in the state directory, or set journal = "on"',
     ),
     WriteFailed: Say(
         "write_failed",

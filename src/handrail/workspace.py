@@ -5,10 +5,12 @@ from typing import Any, Self
 
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
+from handrail.kernel.blobs import Blobs
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.journal import Journal
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session
 from handrail.kernel.state import State, config_home, environment, read_text
@@ -34,8 +36,11 @@ class Workspace:
         state = State(boundary.root)
         if state.warning:
             self.notes.append(state.warning)
-        writer = Writer(boundary, state, self.settings.durability)
-        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
+        durability = self.settings.durability
+        blobs = Blobs(f"{state.path}/blobs", sync=durability != "none")
+        journal = Journal(f"{state.path}/journal.jsonl", blobs, self.settings.journal)
+        writer = Writer(boundary, state, journal, durability)
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
         self.rules = RuleBook.load(config_home(), limits)
         self.recovered = self._recover(writer)
         self._default = self.session(asker=asker)

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
@@ -30,7 +31,8 @@ class Reader:
                 data += more  # a short read, or a file that grows while it is read
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
-            return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode))
+            place = self.boundary.place_of(fd)
+            return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode), place)
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -46,7 +48,8 @@ class Reader:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory."""
         fd, found = self.boundary.open_file(path)
         try:
-            return _page(fd, found, first, count, self._limits.page_bytes)
+            page = _page(fd, found, first, count, self._limits.page_bytes)
+            return replace(page, version=Version.of(found), place=self.boundary.place_of(fd))
         except OSError as error:
             raise_fault(error, path)
         finally:

@@ -41,10 +41,14 @@ class Record:
     created: set[str] = field(default_factory=set)
     size: int = 0
     """Where the next line goes: behind the last whole one."""
+    gone: list[str] = field(default_factory=list)
+    """Directories that the commit takes away, innermost first."""
+    line: str = ""
+    """The finished line for the journal."""
 
     def save(self, *, sync: bool) -> None:
         steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
-        facts = {"root": self.root, "steps": steps, "made": self.made}
+        facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
         self._append(json.dumps(facts).encode())
         if sync:
             os.fsync(self.fd)
@@ -145,6 +149,7 @@ def _read(fd: int) -> Record | None:
     try:
         facts = json.loads(lines[-1])
         steps = [Step(*step) for step in facts["steps"]]
-        return Record(fd, facts["root"], steps, facts["made"], done=done, size=size - len(cut))
+        known = {name: facts[name] for name in ("root", "made", "gone", "line")}
+        return Record(fd, **known, steps=steps, done=done, size=size - len(cut))
     except (ValueError, TypeError, KeyError):
         return None  # spoilt by the disk: nothing in it can be relied on

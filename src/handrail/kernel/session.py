@@ -11,6 +11,8 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
+from handrail.kernel.journal import Journal
+from handrail.kernel.seen import Seen
 from handrail.kernel.state import State
 from handrail.limits import Limits
 
@@ -46,6 +48,7 @@ class Kernel:
     writer: Writer
     reader: Reader
     powers: Powers
+    journal: Journal
 
     @cached_property
     def searcher(self) -> "Searcher":
@@ -61,6 +64,7 @@ class Kernel:
 
     def close(self) -> None:
         self.writer.close()
+        self.journal.blobs.close()
         self.boundary.close()
 
 
@@ -79,6 +83,7 @@ class Session:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         self.last_command: LastCommand | None = None
+        self.seen = Seen(kernel.limits.seen_bytes)
         self._lock = threading.Lock()
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
