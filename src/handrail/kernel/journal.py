@@ -88,7 +88,7 @@ class Journal:
 
     def compose(self, origin: Origin, files: Iterable[Touched], note: str = "") -> bytes:
         """The next line, finished but not written."""
-        return encode(Entry(self._last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
+        return encode(Entry(self.last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
 
     def append(self, line: bytes) -> None:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -106,7 +106,7 @@ class Journal:
 
     def ensure(self, line: bytes) -> None:
         """Write what a killed process had finished but may not have written."""
-        if self._last_number() < _number(line):
+        if self.last_number() < _number(line):
             self.append(line)
 
     def take_trouble(self) -> str:
@@ -127,7 +127,8 @@ class Journal:
         except FileNotFoundError:
             return None
 
-    def _last_number(self) -> int:
+    def last_number(self) -> int:
+        """The number of the newest entry, damaged ones counted; 0 where there is none."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16
+SPARE = ".handrail-"
+"""What the names of files on their way in or out begin with."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class Ledger:
 
     def spare_names(self, number: int) -> tuple[str, str]:
         """Names for a new file on its way in and an old one on its way out, used by no other commit."""
-        stem = f".handrail-{self.token}-{self._count}-{number}"
+        stem = f"{SPARE}{self.token}-{self._count}-{number}"
         return f"{stem}.new", f"{stem}.old"
 
     def leave(self) -> None:

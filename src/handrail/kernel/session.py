@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
+    from handrail.kernel.shadow import Shadow
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,15 @@ class Kernel:
 
         return Fetcher(self.limits, self.powers.allow_hosts)
 
+    @cached_property
+    def shadow(self) -> "Shadow":
+        from handrail.kernel.shadow import Shadow  # noqa: PLC0415  the same
+
+        return Shadow(self.boundary, self.state, self.journal, self.limits)
+
     def close(self) -> None:
+        if "shadow" in vars(self):
+            self.shadow.close()
         self.writer.close()
         self.journal.blobs.close()
         self.boundary.close()
