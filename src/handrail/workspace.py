@@ -1,16 +1,15 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
-from handrail.kernel.blobs import Blobs
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
-from handrail.kernel.journal import Journal
+from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session
 from handrail.kernel.state import State, config_home, environment, read_text
@@ -21,6 +20,9 @@ from handrail.router import ToolRouter
 from handrail.settings import PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
+
+if TYPE_CHECKING:
+    from handrail.undo import History
 
 
 class Workspace:
@@ -37,8 +39,7 @@ class Workspace:
         if state.warning:
             self.notes.append(state.warning)
         durability = self.settings.durability
-        blobs = Blobs(f"{state.path}/blobs", sync=durability != "none")
-        journal = Journal(f"{state.path}/journal.jsonl", blobs, self.settings.journal)
+        journal = journal_of(state, self.settings.journal, sync=durability != "none")
         writer = Writer(boundary, state, journal, durability)
         self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
         self.rules = RuleBook.load(config_home(), limits)
@@ -62,6 +63,12 @@ class Workspace:
 
     def tools(self, dialect: str) -> ToolRouter:
         return self._default.tools(dialect)
+
+    def history(self) -> "History":
+        """To undo, redo and restore what was done here."""
+        from handrail.undo import History  # noqa: PLC0415  most workspaces are opened to go forward
+
+        return History(self._default.session)
 
     def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
         return self.tools(dialect).call(tool, params)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
-from handrail.kernel.values import Entry, File, Page, Version, kind_of
+from handrail.kernel.values import Entry, File, Page, Standing, Version, kind_of
 from handrail.limits import Limits
 from handrail.paths import quote, unquote
 
@@ -43,6 +43,27 @@ class Reader:
             return self.read(path)
         except NotFound:
             return None
+
+    def standing(self, path: str) -> Standing | None:
+        """What stands under a name, a link itself rather than what it leads to; None where it is free."""
+        try:
+            place = self.boundary.locate(path, follow=False)
+        except (NotFound, NotADirectory):
+            return None
+        try:
+            found = place.stat()
+            if found is None:
+                return None
+            kind, data = kind_of(found.st_mode), b""
+            if kind == "link":
+                data = os.fsencode(os.readlink(place.name, dir_fd=place.dir_fd))
+            elif kind == "file":
+                data = self.read(quote(place.target)).data
+            return Standing(kind, data, stat.S_IMODE(found.st_mode), Version.of(found))
+        except OSError as error:
+            raise_fault(error, path)
+        finally:
+            place.close()
 
     def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory."""

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
+from handrail.faults import NotADirectory
 from handrail.kernel.blobs import Blobs
+from handrail.kernel.state import State
 
 _CHUNK = 1 << 16
+_DAY = 86_400
 _SUM = len(',"sum":"00000000"}')
 
 
@@ -109,13 +112,26 @@ class Journal:
         if self.last_number() < _number(line):
             self.append(line)
 
+    @property
+    def pruned(self) -> str:
+        """A file whose date says when the journal was last pruned."""
+        return os.path.join(os.path.dirname(self.path), "pruned")
+
+    def wants_pruning(self) -> bool:
+        if not self.on or not os.path.exists(self.path):
+            return False
+        try:
+            return os.stat(self.pruned).st_mtime < time.time() - _DAY
+        except FileNotFoundError:
+            return True
+
     def take_trouble(self) -> str:
         trouble, self.trouble = self.trouble, ""
         return trouble
 
     def backwards(self) -> Iterator[Entry | Damage]:
         """From the newest on. What cannot be read comes as damage, and the rest goes on."""
-        for at, line in _lines_backwards(self.path):
+        for at, line in lines_backwards(self.path):
             entry = decode(line)
             yield Damage(at, len(line)) if entry is None else entry
 
@@ -141,6 +157,18 @@ class Journal:
                 return each.n + damaged
             damaged += 1
         return damaged
+
+
+def open_journal(root: str) -> tuple[State, Journal]:
+    """The journal of a workspace that is not open, to look into."""
+    if not os.path.isdir(root):
+        raise NotADirectory(root)
+    state = State(os.path.realpath(root))
+    return state, journal_of(state)
+
+
+def journal_of(state: State, mode: str = "on", *, sync: bool = True) -> Journal:
+    return Journal(os.path.join(state.path, "journal.jsonl"), Blobs(os.path.join(state.path, "blobs"), sync=sync), mode)
 
 
 def encode(entry: Entry) -> bytes:
@@ -198,7 +226,7 @@ def _clean_end(fd: int, size: int, line: bytes) -> int:
     return size + 1
 
 
-def _lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
+def lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
     """The lines from the last on, each with where it starts. Empty ones are left out."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -73,6 +73,10 @@ class Kernel:
         if "shadow" in vars(self):
             self.shadow.close()
         self.writer.close()
+        if self.journal.wants_pruning():
+            from handrail.kernel.prune import prune_daily  # noqa: PLC0415  once a day
+
+            prune_daily(self.state, self.journal, self.limits)
         self.journal.blobs.close()
         self.boundary.close()
 
