@@ -149,6 +149,12 @@ class Link:
         return self.forked() or BEGUN in self._said or READY in self._said
 
     @property
+    def ready(self) -> bool:
+        """Whether the supervisor is up by now, without waiting."""
+        self.forked()
+        return READY in self._said
+
+    @property
     def control(self) -> int:
         return self._control.fileno()
 
