@@ -242,7 +242,7 @@ def test_what_is_kept_is_the_start_and_the_end(
     spool = tmp_path_factory.getbasetemp() / "spool"
 
     def new_spool() -> tuple[int, str]:
-        return os.open(spool, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), str(spool)
+        return os.open(spool, os.O_CREAT | os.O_TRUNC | os.O_RDWR), str(spool)
 
     keeper = Keeper(limit, spool_limit, new_spool)
     for chunk in chunks:

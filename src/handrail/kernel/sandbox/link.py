@@ -5,6 +5,7 @@ fails arrives as a message like any other.
 """
 
 import contextlib
+import functools
 import importlib.util
 import marshal
 import os
@@ -191,6 +192,7 @@ class Link:
             self._process.send_signal(signal.SIGKILL)
 
 
+@functools.cache
 def _code_of(module: str) -> Any:
     """The compiled code of a sibling module, from its cache file where there is one."""
     name = f"{__package__}.{module}"
