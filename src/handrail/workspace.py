@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from handrail import __version__
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
 from handrail.kernel.boundary import FsBoundary
@@ -95,13 +96,17 @@ class ClientSession:
     def _open_log(self, workspace: Workspace) -> SessionLog:
         settings, session = workspace.settings, self.session.id
         path = settings.log or workspace.kernel.state.session_log(session)
+        limits = settings.limits
+        chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
         try:
-            return SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=session)
+            log = SessionLog(path, level=settings.log_level, chars=chars, session=session)
         except OSError as error:
             if settings.log:
                 raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
             workspace.notes.append(f"there is no session log: {path} cannot be written: {error.strerror}")
             return SessionLog(None, level="off", chars=0, session=session)
+        log.opened(workspace.root, __version__)
+        return log
 
     def tools(self, dialect: str) -> ToolRouter:
         if dialect not in self._routers:

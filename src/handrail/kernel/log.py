@@ -1,4 +1,6 @@
-"""The session log: JSON lines, requests at INFO, responses at DEBUG. Secrets and long contents are shortened."""
+"""The session log: JSON lines, requests at INFO, responses at DEBUG. Secrets and long contents are shortened, and a
+line of which that is true says so: the rest can be replayed (`replay.py`).
+"""
 
 import json
 import os
@@ -31,6 +33,10 @@ class SessionLog:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
+    def opened(self, root: str, version: str) -> None:
+        if self._fd >= 0:
+            self._write("INFO", "session", 0, {"root": root, "version": version})
+
     def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:
         self._count += 1
         if self._fd >= 0:
@@ -53,7 +59,9 @@ class SessionLog:
 
     def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
         head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
-        line = json.dumps({**head, "call": number, **shorten(facts, self._chars)}, default=str)
+        short = shorten(facts, self._chars)
+        mark = {"shortened": True} if short != facts else {}
+        line = json.dumps({**head, "call": number, **mark, **short}, default=str)
         try:
             os.write(self._fd, line.encode() + b"\n")
         except OSError:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from handrail.kernel.inotify import Watcher
+from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.record import SPARE
 from handrail.kernel.walk import Rules, ignored, with_rules_of
 from handrail.limits import Limits
@@ -177,9 +178,7 @@ class Scan:
             found.unsure = here.st_dev != self._device
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    inside = entry.name not in DEFAULT_EXCLUSIONS and not (
-                        found.rules and ignored(stem + entry.name, found.rules, is_directory=True)
-                    )
+                    inside = _wanted(fd, stem, entry.name, found.rules)
                     (found.below if inside else found.left_out).add(entry.name)
                 else:
                     _note(found, entry, fresh_since)
@@ -188,6 +187,12 @@ class Scan:
         finally:
             os.close(fd)
         return found
+
+
+def _wanted(dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
+    if name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
+        return False
+    return not (rules and ignored(stem + name, rules, is_directory=True))
 
 
 def _note(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> None:
