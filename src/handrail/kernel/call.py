@@ -224,6 +224,7 @@ class Files:
                 continue
             if seen.changed(place, change.base):
                 with self._kernel.state.lock():  # a parallel call of ours may just have written it: let it say so
+                    self._kernel.writer.targets([change])  # a conflict where it is not even what was read just now
                     if seen.changed(place, change.base):
                         raise seen.fault(change.path, place, change.base)
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
@@ -27,7 +27,7 @@ class File:
     data: bytes
     version: Version
     mode: int
-    place: str = ""
+    place: str = field(default="", compare=False)
     """Where it lies beneath the root, links resolved; empty where the system cannot say."""
 
 
@@ -42,8 +42,8 @@ class Page:
     size: int
     cut: bool = False
     """The page itself was too large and ends early."""
-    version: Version | None = None
-    place: str = ""
+    version: Version | None = field(default=None, compare=False)
+    place: str = field(default="", compare=False)
 
     @property
     def more(self) -> bool:
