@@ -132,7 +132,7 @@ def test_a_value_that_is_not_what_the_tool_wants_is_its_answer(root: Path) -> No
 
 
 def test_an_unknown_tool_is_an_answer_that_names_the_known(root: Path) -> None:
-    done = handrail("call", "file.rename", "--root", str(root), "--json")
+    done = handrail("call", "file.rename", "--dialect", "file", "--root", str(root), "--json")
     assert done.returncode == 1
     assert envelope(done.stdout)["error"] == {
         "code": "unknown_tool",
