@@ -255,3 +255,9 @@ def test_help_and_version_are_there() -> None:
     for command in ("call", "run", "tools", "approvals", "doctor", "demo", "completion"):
         assert f"\n  {command} " in done.stdout
     assert usage_error(handrail("frobnicate")) == "No such command 'frobnicate'."
+
+
+def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
+    assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
+        "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+    )
