@@ -1,12 +1,15 @@
 """What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
 
+import os
 import secrets
+import sys
 import threading
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import handrail
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -87,17 +90,19 @@ class Session:
     @property
     def sandbox(self) -> "Sandbox":
         from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.sandbox.settings import GUARDED  # noqa: PLC0415  the same
 
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
+                guarded = GUARDED if powers.guarded is None else powers.guarded
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
                     readable=powers.readable,
                     writable=powers.writable,
                     environment=powers.environment,
+                    guarded=(*guarded, *_own_home(kernel.boundary.root)),
                     limits=kernel.limits,
-                    **({} if powers.guarded is None else {"guarded": powers.guarded}),
                 )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
             return self._sandbox
@@ -127,3 +132,12 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+
+
+def _own_home(root: str) -> tuple[str, ...]:
+    """Where we are installed, if that is in the workspace: a command that could change it would leave the sandbox."""
+    return tuple(
+        os.path.relpath(place, root)
+        for place in {os.path.realpath(sys.prefix), os.path.realpath(os.path.dirname(handrail.__file__))}
+        if os.path.commonpath([place, root]) == root and place != root
+    )

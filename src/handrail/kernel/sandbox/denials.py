@@ -10,7 +10,8 @@ from typing import Literal
 
 from handrail.kernel.sandbox.settings import Confinement
 
-_READ_ONLY = re.compile(rb"(?:[\"'`](/[^\"'`\n]+)[\"'`]|(/[^\s:\"'`]+))?[^\n]{0,80}?(?:Read-only file system|EROFS)")
+_READ_ONLY = re.compile(rb"([^\n]{0,500}?)(?:Read-only file system|EROFS)")
+_PATH = re.compile(rb"[\"'`](/[^\"'`]+)[\"'`]|(?<![\w.])(/[^\s:\"'`]+)")
 _NO_NETWORK = re.compile(
     rb"Network is unreachable|ENETUNREACH|Could not resolve host|Temporary failure in name resolution"
     rb"|getaddrinfo E(?:AI_AGAIN|NOTFOUND)|Address family not supported"
@@ -25,7 +26,9 @@ class Denial:
     certain: bool = False
 
 
-def explain(stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement) -> list[Denial]:
+def explain(
+    stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement
+) -> list[Denial]:
     """What the sandbox probably refused, most certain first."""
     found: list[Denial] = []
     if limit in ("processes", "memory", "disk"):
@@ -34,7 +37,8 @@ def explain(stderr: bytes, *, failed: bool, limit: str | None, root: str, confin
         return found
     text = stderr[-LOOKED_AT:]
     if match := _READ_ONLY.search(text):
-        path = (match[1] or match[2] or b"").decode(errors="surrogateescape")
+        paths = [quoted or bare for quoted, bare in _PATH.findall(match[1])]
+        path = paths[-1].decode(errors="surrogateescape") if paths else ""
         inside = not path or path == root or path.startswith(root.rstrip("/") + "/")
         found.append(Denial("guarded" if inside else "write_outside", path))
     if confinement.level != "network" and _NO_NETWORK.search(text):
