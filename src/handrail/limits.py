@@ -91,7 +91,7 @@ class Limits:
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
-    search_stream_bytes: int = 8 * MIB
+    search_stream_bytes: int = 4 * MIB
     """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""
