@@ -11,16 +11,40 @@ class Limits:
     """The largest file that is read whole to be edited."""
     page_bytes: int = 16 * MIB
     """The most that one page of a paged read may hold."""
+    gemini_read_bytes: int = 20 * MIB
+    listed_files: int = 100_000
+    """Files that a listing by glob returns at most."""
+    gemini_matches: int = 20_000
+    gemini_files: int = 20_000
+    copilot_bytes: int = 10 * MIB
+    """What `copilot` reads or creates at most."""
+    copilot_depth: int = 20
+    copilot_entries: int = 1000
+    """Entries on a page of `list_dir`."""
+    context_depth: int = 10
+    context_file_bytes: int = MIB
+    context_entries: int = 500
+    """The ceiling of every result list in `context`."""
     conflict_retries: int = 64
     """How often an edit is worked out anew because its file changed before it could land."""
     resolve_retries: int = 128
     """How often a resolution is tried again because a rename raced it."""
     links: int = 40
     """Symbolic links followed in one path, as in the Linux kernel."""
+    command_chars: int = 8 * KIB
+    """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
+    rule_chars: int = 20_000
+    """The longest pattern of an approval rule, its counted repeats written out."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
+    patch_search: int = 200_000_000
+    """Lines that a patch may make us look at in one file, all hunks together."""
+    places: int = 20
+    """How many places an ambiguous edit lists."""
+    nearest_bytes: int = 32 * MIB
+    """Bytes that may be looked at to say which place is most like the one that was not found."""
     command_seconds: float = 120.0
     """How long a command may run when nothing else was asked for."""
     output_bytes: int = 256 * KIB
@@ -49,5 +73,41 @@ class Limits:
     """Terminal sessions that may live at once."""
     terminal_bytes: int = MIB
     """Output of one terminal that waits to be read; the oldest is dropped first."""
+    terminal_wait_seconds: float = 10.0
+    """How long a reading of a terminal waits for it to go quiet or end."""
+    terminal_write_seconds: float = 5.0
+    """How long a program may take to read what is typed."""
     terminal_quiet_seconds: float = 0.15
     """A terminal that printed nothing for so long is quiet."""
+    search_seconds: float = 30.0
+    """The time that one search may take; what was found until then is the answer."""
+    regex_seconds: float = 5.0
+    """The time that one file may take to match, where the engine can run away."""
+    pattern_chars: int = 16 * KIB
+    """The longest regular expression or glob."""
+    repetitions: int = 10_000
+    """How often a regular expression may repeat something, nested counts multiplied."""
+    glob_alternatives: int = 1000
+    """How many plain globs the braces of one may stand for."""
+    line_bytes: int = 2000
+    """The longest line that a search shows whole; a longer one is cut around its match."""
+    search_stream_bytes: int = 8 * MIB
+    """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
+    search_read_bytes: int = 64 * MIB
+    """The largest file that the built-in engine reads."""
+    skipped_names: int = 20
+    """How many skipped files are named; the rest are counted."""
+    rank_candidates: int = 200
+    """How many files beyond those shown are looked into before the ranking is settled."""
+    query_words: int = 8
+    """How many words of a query are ranked by."""
+    fetch_bytes: int = MIB
+    """The most that is kept of a page, unpacked; also the longest Markdown made of it."""
+    fetch_redirects: int = 5
+    """Redirects followed by one fetch."""
+    fetch_header_bytes: int = 64 * KIB
+    """The most that a server may send before its headers end, interim answers included."""
+    fetch_url_chars: int = 8192
+    """The longest URL that is fetched."""
+    fetch_convert_bytes: int = 512 * MIB
+    """The memory that turning one page into Markdown may take."""

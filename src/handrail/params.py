@@ -16,7 +16,7 @@ _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 class Field:
     """One parameter: what it is for, its default, and the bounds that it must keep."""
 
-    def __init__(  # noqa: PLR0913  one keyword a JSON Schema word
+    def __init__(
         self,
         description: str,
         *,
@@ -25,8 +25,10 @@ class Field:
         le: int | None = None,
         min_length: int | None = None,
         title: str | None = None,
+        body: bool = False,
     ) -> None:
         self.description, self.default, self.title = description, default, title
+        self.body = body  # the contents of a file: questions show its size, the diff shows the rest
         self.ge, self.le, self.min_length = ge, le, min_length
         self.required = default is _REQUIRED
 
@@ -44,7 +46,8 @@ class Field:
         )
 
     def _bounds(self) -> dict[str, Any]:
-        words = {"minimum": self.ge, "maximum": self.le, "minLength": self.min_length}
+        length = "minItems" if self.origin is list else "minLength"
+        words = {"minimum": self.ge, "maximum": self.le, length: self.min_length}
         return {word: bound for word, bound in words.items() if bound is not None}
 
     def check(self, value: Any, where: str, problems: list[Problem]) -> Any:
@@ -64,22 +67,25 @@ class Field:
 
 
 def field(description: str, **options: Any) -> Any:
-    """Declare a parameter. Typed as Any so that `path: str = field(…)` reads as the declaration it is."""
+    """Typed as Any, so that a declaration with a default reads as what it is."""
     return Field(description, **options)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Params:
     fields: ClassVar[dict[str, Field]] = {}
+    bodies: ClassVar[frozenset[str]] = frozenset()
     unknown_allowed: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        cls.fields = dict(cls.fields)
+        inherited, cls.fields = cls.fields, {}
         for name, kind in cls.__annotations__.items():
             declared = cls.__dict__.get(name)
             if isinstance(declared, Field):
                 declared.bind(name, kind)
                 cls.fields[name] = declared
+        cls.fields |= inherited
+        cls.bodies = frozenset(name for name, declared in cls.fields.items() if declared.body)
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
@@ -107,11 +113,9 @@ class Params:
                 problems.append(Problem(where, "missing", name))
             else:
                 values[name] = declared.default
-        if len(given) > len(values) and not cls.unknown_allowed:
+        if not (cls.unknown_allowed or given.keys() <= cls.fields.keys()):
             known = ", ".join(cls.fields)
-            problems.extend(
-                Problem(where, "unknown", known, str(name)) for name in given if name not in cls.fields
-            )
+            problems.extend(Problem(where, "unknown", known, str(name)) for name in given if name not in cls.fields)
         return cls(**values)
 
     @classmethod
@@ -134,7 +138,7 @@ def _type_schema(kind: Any) -> dict[str, Any]:
     return {"type": _NAMES[kind]}
 
 
-def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: list[Problem]) -> Any:  # noqa: PLR0913
+def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: list[Problem]) -> Any:
     if origin is list:
         return _check_list(args[0], value, where, problems)
     if origin is Literal:
@@ -157,9 +161,7 @@ def _check_list(item: Any, value: Any, where: str, problems: list[Problem]) -> A
         problems.append(Problem(where, "type", "array", _named(value)))
         return value
     origin, args = get_origin(item), get_args(item)
-    return [
-        _check(item, origin, args, each, f"{where}/{number}", problems) for number, each in enumerate(value)
-    ]
+    return [_check(item, origin, args, each, f"{where}/{number}", problems) for number, each in enumerate(value)]
 
 
 def _named(value: Any) -> str:

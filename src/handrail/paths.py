@@ -34,13 +34,13 @@ class GivenPath:
 
 def quote(name: str) -> str:
     """A name as every answer shows it: git's quoting where plain text would lie, break a line or be undecodable."""
-    if not _NEEDS_QUOTES.search(name) and not (name.startswith('"') and name.endswith('"')):
+    looks_quoted = name.startswith('"') and name.endswith('"')
+    if not (looks_quoted or _NEEDS_QUOTES.search(name) or _WINDOWS_ABSOLUTE.match(name)):
         return name
-    shown = []
+    shown: list[str] = []
     for char in name:
         if _NEEDS_QUOTES.match(char) or char in '"\\':
-            for byte in char.encode(errors="surrogateescape"):
-                shown.append(_NAMED.get(byte) or f"\\{byte:03o}")
+            shown.extend(_NAMED.get(b) or f"\\{b:03o}" for b in char.encode(errors="surrogateescape"))
         else:
             shown.append(char)
     return f'"{"".join(shown)}"'
@@ -59,6 +59,11 @@ def unquote(text: str) -> str:
 
     raw = text[1:-1].encode(errors="surrogateescape")
     return _ESCAPED.sub(plain, raw).decode(errors="surrogateescape")
+
+
+def is_absolute(text: str, *, windows: bool = False) -> bool:
+    name = unquote(text)
+    return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
 def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenPath:
@@ -92,7 +97,7 @@ def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) ->
         if not (_DRIVE.match(name) or name[0] in "\\/"):
             return name
         folded, bounds = name.replace("\\", "/").casefold(), [r.replace("\\", "/").casefold() for r in roots]
-    elif _WINDOWS_ABSOLUTE.match(name):
+    elif _WINDOWS_ABSOLUTE.match(given):  # in quotes it is the name of a file here
         raise OutsideRoot(given)
     elif not name.startswith("/"):
         return name

@@ -35,9 +35,7 @@ def test_guarding_leaves_nothing_in_the_workspace(tmp_path: Path) -> None:
     before = sorted(path.relative_to(root) for path in root.rglob("*"))
     with workspace(root) as processes:
         during = sh(processes, "git status --porcelain --untracked-files=all --ignored")
-        outside = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain"], capture_output=True, check=True
-        )
+        outside = subprocess.run(["git", "-C", str(root), "status", "--porcelain"], capture_output=True, check=True)
         assert (said(during), during.exit_code, outside.stdout) == ("", 0, b"")
     assert sorted(path.relative_to(root) for path in root.rglob("*")) == before
 
@@ -177,9 +175,7 @@ def test_memory_of_many_processes_is_bounded(small: Processes) -> None:
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME"])
 def test_private_directories_are_bounded(small: Processes, place: str) -> None:
-    outcome = sh(
-        small, f'for i in 1 2 3 4; do head -c 3000000 /dev/zero > "{place}/fill$i" || echo full; done'
-    )
+    outcome = sh(small, f'for i in 1 2 3 4; do head -c 3000000 /dev/zero > "{place}/fill$i" || echo full; done')
     assert "No space left on device" in said(outcome)
 
 
@@ -236,9 +232,7 @@ def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: 
     assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: not found")
 
 
-def test_a_program_that_is_no_bubblewrap_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\nexec sleep 60\n")
     silent.chmod(0o755)
@@ -274,9 +268,7 @@ def test_a_guarded_name_below_a_missing_directory_is_reported(tmp_path: Path) ->
         assert sh(processes, "true").confinement.unguarded == ("a/b",)
 
 
-def test_a_file_system_without_attributes_is_left_clean_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_attributes_is_left_clean_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*_: object) -> None:
         raise OSError(errno.ENOTSUP, "not supported")
 

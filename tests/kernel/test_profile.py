@@ -74,9 +74,7 @@ def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
 
 def test_every_private_directory_has_a_size() -> None:
     words = profile.arguments(view(), 20, None)
-    sized = [
-        words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"
-    ]
+    sized = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"]
     assert sized == ["/dev/shm", "/tmp", "/home/p"]
 
 
@@ -264,9 +262,7 @@ def test_the_line_for_what_was_cut_stands_alone() -> None:
     assert Output(b"all").joined(b"[cut]") == b"all"
 
 
-def test_a_file_system_that_cannot_splice_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_that_cannot_splice_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unable(*_: object, **__: object) -> int:
         raise OSError(errno.EINVAL, "cannot")
 

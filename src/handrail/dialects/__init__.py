@@ -1,0 +1,17 @@
+"""The dialects, in one explicit list. Each is imported when it is first asked for."""
+
+from importlib import import_module
+
+from handrail.tool import Dialect
+
+NAMES = ("gemini", "context", "copilot", "file", "codex")
+
+
+def load(name: str) -> Dialect:
+    found: Dialect = import_module(f"handrail.dialects.{name}").dialect
+    return found
+
+
+def find_dialect(tool: str) -> list[str]:
+    """The dialects that have a tool of this name."""
+    return [name for name in NAMES if tool in load(name).tools]

@@ -24,9 +24,7 @@ class Pump:
             if self._wake is None:
                 self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                 self._poller.register(self._wake[0], select.POLLIN)
-                self._thread = threading.Thread(
-                    target=self._run, args=self._wake, name="handrail-pump", daemon=True
-                )
+                self._thread = threading.Thread(target=self._run, args=self._wake, name="handrail-pump", daemon=True)
                 self._thread.start()
             self._takers[fd] = take
             self._poller.register(fd, select.POLLIN)

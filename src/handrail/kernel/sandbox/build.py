@@ -168,15 +168,8 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
         data=[
             *((name, handles.content(name)) for name in etc if _is_plain(name)),
-            *(
-                (name, handles.data(text.encode()))
-                for name, text in places.accounts(who.uid, who.gid, home).items()
-            ),
-            *(
-                []
-                if place.network
-                else [("/etc/hosts", handles.data(b"127.0.0.1 localhost\n::1 localhost\n"))]
-            ),
+            *((name, handles.data(text.encode())) for name, text in places.accounts(who.uid, who.gid, home).items()),
+            *([] if place.network else [("/etc/hosts", handles.data(b"127.0.0.1 localhost\n::1 localhost\n"))]),
         ],
     )
 

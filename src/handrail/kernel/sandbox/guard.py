@@ -13,7 +13,7 @@ import os
 import stat
 from dataclasses import dataclass, field
 
-MARK = "user.handrail.placeholder"
+from handrail.kernel.placeholder import MARK
 
 GIT_READ_ONLY = ("hooks", "info", "modules")
 GIT_FILES = ("config", "config.worktree")
@@ -52,9 +52,7 @@ class Guard:
         if kind == "absent":
             try:
                 self._occupy(name, content)
-            except (
-                FileNotFoundError
-            ):  # no parent: a command that wants the name must create a directory first
+            except FileNotFoundError:  # no parent: a command that wants the name must create a directory first
                 self.unguarded.append(name)
                 return
             kind = self._kind(name)
@@ -124,9 +122,7 @@ class Guard:
         for name, handle in self._ours:
             with contextlib.suppress(OSError):  # filled, replaced, in use or already gone: not ours to remove
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                same = os.path.samestat(
-                    os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False)
-                )
+                same = os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False))
                 if same and stat.S_ISDIR(os.fstat(handle).st_mode):
                     os.rmdir(name, dir_fd=self.root_fd)
                 elif same and os.pread(handle, 64, 0) == GIT_HERE:

@@ -46,9 +46,7 @@ def options(place: Place, private: str) -> dict[str, Any]:
     rules += [(f"/dev/{name}", use) for name in DEVICES if os.path.exists(f"/dev/{name}")]
     rules += [(place.root_fd, everything)]
     rules += [(path, everything) for path in (private, *place.settings.writable)]
-    families = (
-        (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK) if place.network else (seccomp.NETLINK,)
-    )
+    families = (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK) if place.network else (seccomp.NETLINK,)
     return {
         "rights": everything,
         "scopes": ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_SINCE else 0,

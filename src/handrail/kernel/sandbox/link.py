@@ -84,17 +84,13 @@ class Link:
         self._said: list[bytes] = []
         self._lock = threading.Lock()
         self._lost = False
-        code = memory_file(
-            marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options))
-        )
+        code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
         socket.send_fds(self._control, [b"code"], [code])
         os.close(code)
 
     def spawn(self, launch: Launch) -> None:
         """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
-        self._thread = threading.Thread(
-            target=self._hold, args=(launch,), name="handrail-sandbox", daemon=True
-        )
+        self._thread = threading.Thread(target=self._hold, args=(launch,), name="handrail-sandbox", daemon=True)
         self._thread.start()
         self._spawned.wait()
         if self._trouble is not None:

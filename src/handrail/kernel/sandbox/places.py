@@ -34,9 +34,7 @@ KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "SHELL", "USER"
 
 def system_directories() -> list[tuple[str, str]]:
     """(name, link target or "") of the directories that hold the operating system's programs."""
-    return [
-        (name, os.readlink(name) if os.path.islink(name) else "") for name in SYSTEM if os.path.lexists(name)
-    ]
+    return [(name, os.readlink(name) if os.path.islink(name) else "") for name in SYSTEM if os.path.lexists(name)]
 
 
 def etc_names(*, network: bool) -> list[str]:
@@ -56,9 +54,7 @@ def toolchains(path: str, home: str, root: str) -> list[str]:
     for entry in path.split(os.pathsep):
         if os.path.isabs(entry) and os.path.isdir(entry):
             wanted += _parts_of(os.path.normpath(entry))
-    wanted += [
-        os.path.join(home, name) for name in TOOLCHAIN_HOMES if any(is_inside(w, home) for w in wanted)
-    ]
+    wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES if any(is_inside(w, home) for w in wanted)]
     exposed = [*SYSTEM, root]
     unfit = [home, *_ancestors(home), *_ancestors(root)]
     return _outermost(w for w in wanted if os.path.exists(w) and w not in unfit and not _in_any(w, exposed))

@@ -63,6 +63,4 @@ REDUCED_CANNOT_STOP = (
     "processes surviving when a command kills the supervisor",
     "sockets to be used at all, loopback and UNIX included, without the level `network`",
 )
-NETWORK_CANNOT_STOP = (
-    "connections to anything the person can reach, loopback and abstract sockets included",
-)
+NETWORK_CANNOT_STOP = ("connections to anything the person can reach, loopback and abstract sockets included",)

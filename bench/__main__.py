@@ -1,0 +1,16 @@
+"""Runs every benchmark: `make bench`."""
+
+from importlib import import_module
+
+from bench.measure import show
+
+MODULES = ("files", "search")
+
+
+def main() -> None:
+    for name in MODULES:
+        show(name, import_module(f"bench.{name}").run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Reading, writing and listing against what the system itself takes."""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.measure import Row, compare, show
+from handrail import Workspace
+
+HUNDRED_KB = 100_000
+
+
+def run() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
+        root = Path(home, "root")
+        root.mkdir()
+        os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
+        os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/config"
+        with Workspace(str(root), approve="auto") as workspace:
+            return [*_reads(workspace, root), *_writes(workspace, root), _listing(workspace, root), *_start(root)]
+
+
+def _reads(workspace: Workspace, root: Path) -> list[Row]:
+    path = root / "small.txt"
+    path.write_text("".join(f"{n:039}\n" for n in range(102))[:4096])
+    name, tools = str(path), workspace.tools("file")
+
+    def plain() -> None:
+        with open(name, "rb") as file:
+            file.read()
+
+    read = workspace.kernel.reader.read
+    return [
+        compare("kernel read of 4 KB / open+read+close", lambda: read("small.txt"), plain, 3, number=500),
+        compare(
+            "file.read of 4 KB / open+read+close",
+            lambda: tools.call("file.read", {"path": "small.txt"}),
+            plain,
+            10,
+            number=300,
+        ),
+    ]
+
+
+def _writes(workspace: Workspace, root: Path) -> list[Row]:
+    path, temp = root / "big.txt", str(root / "temp")
+    lines = [f"line {n:05} {'x' * 87}\n" for n in range(HUNDRED_KB // 99)]
+    path.write_text("".join(lines))
+    data, name, turn, tools = path.read_bytes(), str(root / "bare.txt"), [0], workspace.tools("file")
+
+    def bare(*, directory: bool = False) -> None:
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        os.write(fd, data)
+        os.fsync(fd)
+        os.close(fd)
+        os.rename(temp, name)
+        if directory:
+            fd = os.open(root, os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+
+    def patch() -> None:
+        turn[0] += 1
+        old, new = ("line 00500 ", "LINE 00500 ") if turn[0] % 2 else ("LINE 00500 ", "line 00500 ")
+        result = tools.call("file.patch", {"path": "big.txt", "patches": [{"find": old, "replace": new}]})
+        assert result.success, result
+
+    return [
+        compare("file.patch of 100 KB / write+fsync+rename", patch, bare, 2, rounds=40, number=5),
+        compare(
+            "the same / write+fsync+rename+fsync of directory",
+            patch,
+            lambda: bare(directory=True),
+            2,
+            rounds=40,
+            number=5,
+        ),
+    ]
+
+
+def _listing(workspace: Workspace, root: Path) -> Row:
+    many = root / "many"
+    many.mkdir()
+    for n in range(10_000):
+        (many / f"file{n:05}.txt").touch()
+    name = str(many)
+
+    def scan() -> None:
+        for entry in os.scandir(name):
+            entry.stat(follow_symlinks=False)
+
+    return compare("list 10 000 entries / scandir+stat", lambda: workspace.kernel.reader.entries("many"), scan, 2)
+
+
+def _start(root: Path) -> list[Row]:
+    (root / "one.txt").write_text("one\n")
+    python = [sys.executable]
+
+    def call() -> None:
+        subprocess.run(
+            [*python, "-m", "handrail", "call", "file.read", "path=one.txt", "--root", root], stdout=-3, check=True
+        )
+
+    def click() -> None:
+        subprocess.run([*python, "-c", "import click"], check=True)
+
+    return [compare("handrail call / python -c 'import click'", call, click, 3)]
+
+
+def page_memory() -> Row:
+    """Growth of memory while paging from the middle of a 1 GB file, in MB."""
+    with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
+        os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
+        with open(f"{home}/huge.txt", "wb") as file:
+            block = b"".join(b"line %09d of a large file\n" % n for n in range(32_768))
+            file.writelines(block for _ in range((1 << 30) // len(block)))
+        with Workspace(home, approve="auto") as workspace:
+            tools = workspace.tools("file")
+            tools.call("file.read", {"path": "huge.txt", "offset": 1, "limit": 1})
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            result = tools.call("file.read", {"path": "huge.txt", "offset": 16_000_000, "limit": 100})
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert result.success, result
+    return {
+        "name": "page of a 1 GB file: growth in MB / 50",
+        "ours_ms": grown,
+        "limit_ms": 50,
+        "ratio": grown / 50,
+        "target": 1,
+    }
+
+
+if __name__ == "__main__":
+    show("Files", [*run(), page_memory()])

@@ -1,0 +1,41 @@
+"""Ratios, not seconds: what we do and its limit take turns in one run, and medians are compared."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def compare(
+    name: str,
+    ours: Callable[[], object],
+    limit: Callable[[], object],
+    target: float,
+    *,
+    rounds: int = 15,
+    number: int = 1,
+) -> Row:
+    """How many times the limit we take."""
+    ours()
+    limit()
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for kept, act in zip(times, (ours, limit), strict=True):
+            started = time.perf_counter()
+            for _ in range(number):
+                act()
+            kept.append((time.perf_counter() - started) / number * 1000)
+    mine, bound = (statistics.median(each) for each in times)
+    return {"name": name, "ours_ms": mine, "limit_ms": bound, "ratio": mine / bound, "target": target}
+
+
+def show(title: str, rows: list[Row]) -> None:
+    print(f"\n{title}\n{'':50} {'ours ms':>10} {'limit ms':>10} {'ratio':>6} {'target':>6}")
+    for row in rows:
+        mark = "" if row["ratio"] <= row["target"] else "  over"
+        print(
+            f"{row['name']:50} {row['ours_ms']:10.3f} {row['limit_ms']:10.3f}"
+            f" {row['ratio']:6.2f} {row['target']:6.2f}{mark}"
+        )

@@ -1,0 +1,29 @@
+"""Handrail: the hands of coding agents. The public names, each imported when it is first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from handrail.kernel.boundary import FsBoundary
+    from handrail.kernel.gate import Question, Verdict
+    from handrail.router import ToolRouter
+    from handrail.tool import ToolResult
+    from handrail.workspace import Workspace
+
+__version__ = "0.1.0"
+__all__ = ["FsBoundary", "Question", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
+
+_HOMES = {
+    "FsBoundary": "kernel.boundary",
+    "Question": "kernel.gate",
+    "ToolResult": "tool",
+    "ToolRouter": "router",
+    "Verdict": "kernel.gate",
+    "Workspace": "workspace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'handrail' has no attribute {name!r}")
+    return getattr(import_module(f"handrail.{_HOMES[name]}"), name)

@@ -1,0 +1,3 @@
+from handrail.surfaces.cli import main
+
+main(prog_name="handrail")

@@ -1,0 +1,330 @@
+"""The `copilot` dialect: its strings are the catalogue's, to the letter."""
+
+from datetime import UTC, datetime
+
+from handrail.effects import Effect
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    BadLineRange,
+    CommandFailed,
+    CommandTimedOut,
+    EmptyCommand,
+    InvalidPattern,
+    IsDirectory,
+    NoCommandYet,
+    NoMatch,
+    NotADirectory,
+    NotFound,
+    OutsideRoot,
+    ProgramNotFound,
+    TooLarge,
+)
+from handrail.kernel.call import Call
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
+from handrail.kernel.values import MakeDirectory, Put
+from handrail.limits import MIB
+from handrail.notes import MorePages
+from handrail.ops.lines import count_lines
+from handrail.ops.listing import hex_rows, looks_binary
+from handrail.ops.replace import find_places, no_match, replace_places
+from handrail.ops.shellerrors import not_found_program
+from handrail.ops.text import split_lines
+from handrail.params import Params, field
+from handrail.paths import quote
+from handrail.sentences import nearest_or
+from handrail.tool import Dialect, Tool
+from handrail.words import Facts, Say, ToolError, Words
+
+
+def _requested(facts: Facts) -> str:
+    return f"Line range invalid - file has {facts['total']} lines, requested {facts['first']}-{facts['last'] or 'end'}"
+
+
+WORDS: Words = {
+    OutsideRoot: Say(
+        "path_outside_working_dir",
+        "Path '{path}' is outside working directory",
+        "Use a path inside the working directory, relative to it",
+    ),
+    NotFound: Say(
+        "file_not_found", "File '{path}' not found", "Check the file name and try again, or use file_search to find it"
+    ),
+    IsDirectory: Say("is_a_directory", "Path '{path}' is a directory, not a file", "Use list_dir to see what is in it"),
+    NotADirectory: Say("not_a_directory", "Path '{path}' is not a directory", "Name a directory, or use read_file"),
+    ("create_file", AlreadyExists): Say(
+        "file_exists",
+        "File '{path}' already exists. Use replace_string_in_file to modify",
+        "Use replace_string_in_file, or choose another name",
+    ),
+    ("create_directory", AlreadyExists): Say(
+        "file_exists",
+        "Path '{path}' exists as a file, cannot create directory",
+        "Choose another name, or remove the file first",
+    ),
+    ("create_directory", NotADirectory): Say(
+        "file_exists",
+        "Path '{path}' exists as a file, cannot create directory",
+        "Choose another name, or remove the file first",
+    ),
+    ("create_file", AccessDenied): Say(
+        "permission_denied",
+        "Cannot create file '{path}' - permission denied",
+        "Choose a directory that you may write to, or ask for the permission",
+    ),
+    ("list_dir", AccessDenied): Say(
+        "permission_denied", "Cannot list directory - permission denied", "Ask for the permission to read it"
+    ),
+    ("create_directory", AccessDenied): Say(
+        "permission_denied",
+        "Cannot create directory - permission denied",
+        "Choose a directory that you may write to, or ask for the permission",
+    ),
+    AccessDenied: Say(
+        "permission_denied", "Cannot access '{path}' - permission denied", "Ask for the permission, or use another file"
+    ),
+    ("create_file", TooLarge): Say(
+        "invalid_parameters",
+        "Content for '{path}' is larger than 10MB",
+        "Write a smaller file, or create it with a command",
+    ),
+    BadLineRange: Say("invalid_line_range", _requested, "Ask for lines that the file has"),
+    ("file_search", InvalidPattern): Say(
+        "invalid_pattern", "Invalid glob pattern '{pattern}'", "{reason} at position {position}; try: {example}"
+    ),
+    InvalidPattern: Say(
+        "invalid_pattern", "Invalid {kind} pattern: {reason}", "At position {position} of '{pattern}'; try: {example}"
+    ),
+    ProgramNotFound: Say(
+        "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
+    ),
+    CommandFailed: Say(
+        "command_failed",
+        lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
+        "Read what it printed and correct the command",
+    ),
+    NoCommandYet: Say(
+        "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
+    ),
+    NoMatch: Say(
+        "string_not_found",
+        "String '{find}' not found in file",
+        nearest_or("Use read_file and copy the text exactly"),
+    ),
+}
+
+
+def _with_prefix(error: ToolError) -> str:
+    return f"Error: {error.message}"
+
+
+dialect = Dialect("copilot", WORDS, _with_prefix)
+
+
+class CreateFile(Params):
+    path: str = field("Relative path to the file to create")
+    content: str = field("Content to write to the file", body=True)
+
+
+@dialect.tool("create_file", Effect.CREATE)
+def create_file(p: CreateFile, c: Call) -> str:
+    """Create a new file with specified content"""
+    data = p.content.encode()
+    if len(data) > c.limits.copilot_bytes:
+        raise TooLarge(p.path, len(data), c.limits.copilot_bytes)
+    c.files.commit(Put(p.path, data))
+    return f"Created file: {p.path} ({len(data)} bytes)"
+
+
+class ReadFile(Params):
+    path: str = field("Relative path to the file to read")
+    start_line: int | None = field("Starting line number (1-indexed, optional)", default=None, ge=1)
+    end_line: int | None = field("Ending line number (1-indexed, inclusive, optional)", default=None, ge=1)
+
+
+@dialect.tool("read_file", Effect.READ)
+def read_file(p: ReadFile, c: Call) -> str:
+    """Read the contents of a file, optionally specifying line range"""
+    head, size = c.files.head(p.path, 8192)
+    first, last = p.start_line or 1, p.end_line
+    if last is not None and last < first:
+        raise BadLineRange(p.path, first, last, c.files.page(p.path, 1, 1).total_lines)
+    binary = looks_binary(head)
+    page = c.files.page(p.path, first, 0 if binary else None if last is None else last - first + 1)
+    if first > max(page.total_lines, 1):
+        raise BadLineRange(p.path, first, last, page.total_lines)
+    c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
+    if binary:
+        return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:1024])}"
+    lines = split_lines(page.data.decode(errors="replace"))
+    span = f"{first}-{first + page.count - 1}" if page.count else "0-0"
+    warning = ""
+    if page.cut:
+        warning = f"Warning: File is larger than {c.limits.copilot_bytes // MIB}MB, showing only its beginning\n"
+    return "\n".join([f"{warning}Contents of {p.path} (lines {span}):", *lines])
+
+
+class ReplaceString(Params):
+    path: str = field("Relative path to the file to modify")
+    old_string: str = field("Exact string to find and replace", min_length=1)
+    new_string: str = field("String to replace with")
+
+
+@dialect.tool("replace_string_in_file", Effect.READ | Effect.WRITE)
+def replace_string_in_file(p: ReplaceString, c: Call) -> str:
+    """Replace a specific string in a file with new content"""
+    file = c.files.read(p.path)
+    text, places = find_places(file.data, p.old_string)
+    if not places:
+        raise no_match(p.path, file.data, p.old_string)
+    c.files.commit(Put(p.path, replace_places(text, places[:1], p.new_string), file))
+    line = text.line_of(places[0][0])
+    changed = list(range(line, line + max(1, count_lines(p.new_string.encode()))))
+    c.metadata.update(occurrences_found=len(places), occurrences_replaced=1, lines_changed=changed)
+    if len(places) > 1:
+        return f"Warning: Found {len(places)} occurrences, replaced only the first at line {line}"
+    return f"Replaced 1 occurrence in {p.path}"
+
+
+class ListDir(Params):
+    path: str = field("Relative path to directory (default: current directory)", default=".")
+    page: int = field("Page of the listing, 1000 entries each (default: 1)", default=1, ge=1)
+
+
+@dialect.tool("list_dir", Effect.READ)
+def list_dir(p: ListDir, c: Call) -> str:
+    """List contents of a directory"""
+    entries = c.files.entries(p.path)
+    files = [quote(entry.name) for entry in entries if not entry.is_directory]
+    directories = [f"{quote(entry.name)}/" for entry in entries if entry.is_directory]
+    c.metadata.update(total_entries=len(entries), files=len(files), directories=len(directories))
+    size, names = c.limits.copilot_entries, files + directories
+    shown = names[(p.page - 1) * size : p.page * size]
+    if len(names) > size:
+        c.metadata.update(page=p.page, pages=-(-len(names) // size))
+    if p.page * size < len(names):
+        c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
+    stem = c.files.stem(p.path)[:-1]
+    title = f"Contents of ./{quote(stem)}:" if stem else "Contents of .:"
+    return "".join(f"{line}\n" for line in [title, *(f"  {name}" for name in shown)])
+
+
+class CreateDirectory(Params):
+    path: str = field("Relative path to directory to create")
+
+
+@dialect.tool("create_directory", Effect.CREATE)
+def create_directory(p: CreateDirectory, c: Call) -> str:
+    """Create a directory structure (equivalent to mkdir -p)"""
+    parents = c.files.missing_parents(p.path)
+    c.metadata["created_parents"] = parents
+    if parents is None:
+        c.metadata["created_parents"] = []
+        return f"Directory already exists: {p.path}"
+    c.files.commit(MakeDirectory(p.path))
+    return f"Created directory: {p.path}"
+
+
+class FileSearch(Params):
+    pattern: str = field("Glob pattern (e.g., '**/*.py', 'src/**/*.go')", min_length=1)
+    base_path: str = field("Base directory to search from (default: current directory)", default=".")
+
+
+@dialect.tool("file_search", Effect.READ)
+def file_search(p: FileSearch, c: Call) -> str:
+    """Search for files matching a glob pattern"""
+    scope = Scope((p.pattern,), anywhere=False, max_depth=c.limits.copilot_depth)
+    result = c.finder.find(p.base_path, FindRequest(scope, limit=c.limits.copilot_entries))
+    stem = c.files.stem(p.base_path)
+    c.metadata.update(matches=result.total, pattern=p.pattern)
+    title = f"Found {result.total} files matching '{p.pattern}':"
+    if result.truncated:
+        title = f"Warning: Found {result.total} matches, showing first {len(result.files)}\n{title}"
+    return "\n".join([title, *(f"  {quote(stem + name)}" for name in result.files)])
+
+
+class GrepSearch(Params):
+    pattern: str = field("Text or regex pattern to search for", min_length=1)
+    is_regex: bool = field("Whether pattern is regex (default: false)", default=False)
+    file_pattern: str | None = field("Glob pattern to limit files searched (default: all files)", default=None)
+    max_results: int = field("Maximum number of results to return (default: 100)", default=100, ge=1, le=1000)
+
+
+@dialect.tool("grep_search", Effect.READ)
+def grep_search(p: GrepSearch, c: Call) -> str:
+    """Search file contents for text or regex pattern"""
+    scope = Scope((p.file_pattern,) if p.file_pattern else ())
+    result = c.finder.search(
+        ".", SearchRequest(p.pattern, not p.is_regex, limit=p.max_results, scope=scope, count_searched=True)
+    )
+    c.metadata.update(total_matches=result.total, files_searched=result.files_searched, pattern=p.pattern)
+    lines = [f"  {quote(match.path)}:{match.line}: {match.content.strip()}" for match in result.matches]
+    title = f"Found {result.total} matches for '{p.pattern}':"
+    if not result.complete:
+        title = f"Warning: Search timed out after {c.limits.search_seconds:.0f}s, returning partial results\n{title}"
+    return "\n".join([title, *lines])
+
+
+class RunInTerminal(Params):
+    command: str = field("Shell command to execute")
+    timeout_seconds: int = field("Timeout in seconds (default: 30)", default=30, ge=1, le=300)
+
+
+@dialect.tool("run_in_terminal", Effect.RUN)
+def run_in_terminal(p: RunInTerminal, c: Call) -> str:
+    """Execute a shell command"""
+    if not p.command.strip():
+        raise EmptyCommand
+    ran = c.commands.run(p.command, shell=c.commands.users_shell(), seconds=p.timeout_seconds)
+    outcome = ran.outcome
+    lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
+    c.metadata.update(exit_code=outcome.exit_code, **lines)
+    if outcome.timed_out:
+        raise CommandTimedOut(p.command, p.timeout_seconds, ran.stdout, ran.stderr)
+    if outcome.exit_code == 127 and (missing := not_found_program(p.command, ran.stderr)):
+        raise ProgramNotFound(missing)
+    if outcome.exit_code != 0:
+        raise CommandFailed(p.command, ran.returncode, ran.stdout, ran.stderr)
+    return f"Command output:\n{ran.stdout}"
+
+
+class TerminalLastCommand(Params):
+    pass
+
+
+@dialect.tool("terminal_last_command", Effect.READ)
+def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG001  it has no parameters
+    """Retrieve the last shell command that was executed"""
+    last = c.session.last_command
+    if last is None:
+        raise NoCommandYet
+    executed = datetime.fromtimestamp(last.executed_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    c.metadata.update(command=last.command, exit_code=last.exit_code, executed_at=executed)
+    return f"Last command: {last.command}\nOutput: {last.output}"
+
+
+class FetchWebpage(Params):
+    url: str = field("URL to fetch (must be http or https)")
+    timeout_seconds: int = field("Request timeout (default: 10)", default=10, ge=1, le=60)
+
+
+@dialect.tool("fetch_webpage", Effect.FETCH)
+def fetch_webpage(p: FetchWebpage, c: Call) -> str:
+    """Fetch content from a web page"""
+    page = c.fetch(p.url, p.timeout_seconds)
+    c.metadata.update(
+        url=page.final_url,
+        status_code=page.status_code,
+        content_length=page.content_length,
+        content_type=page.content_type,
+    )
+    size = f"{page.content_length / 1024:.1f} KB" if page.content_length >= 1024 else f"{page.content_length} bytes"
+    lines = [f"Fetched content from {p.url} ({size})"]
+    if page.truncated:
+        c.metadata["truncated"] = True
+        lines.append("Error: Response too large (>1MB), truncating")
+    return "\n".join([*lines, "", page.text])
+
+
+def tool_registrations() -> list[Tool]:
+    return list(dialect.tools.values())

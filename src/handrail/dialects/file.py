@@ -1,0 +1,141 @@
+"""The `file` dialect: sandboxed file operations with structured answers."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from handrail.effects import Effect
+from handrail.kernel.call import Call
+from handrail.kernel.query import Match, Scope, SearchRequest
+from handrail.kernel.values import Entry, Put
+from handrail.ops.replace import replace_once
+from handrail.ops.text import split_lines
+from handrail.params import Params, field
+from handrail.paths import quote
+from handrail.tool import Dialect, Tool
+
+dialect = Dialect("file")
+
+
+class Read(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+    offset: int = field("Start line, 1-indexed.", default=1, ge=1)
+    limit: int | None = field("Maximum number of lines to return; all when left out.", default=None, ge=1)
+
+
+@dialect.tool("file.read", Effect.READ)
+def read(p: Read, c: Call) -> dict[str, Any]:
+    """Read file contents with optional pagination for large files."""
+    page = c.files.page(p.path, p.offset, p.limit)
+    lines = split_lines(page.data.decode(errors="replace"))
+    numbered = [f"{number:6}\t{line}" for number, line in enumerate(lines, p.offset)]
+    return {"content": "\n".join(numbered), "total_lines": page.total_lines, "truncated": page.more}
+
+
+class Write(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+    content: str = field("Full file contents.", body=True)
+
+
+@dialect.tool("file.write", Effect.CREATE | Effect.WRITE)
+def write(p: Write, c: Call) -> dict[str, Any]:
+    """Create or overwrite a file. Creates parent directories if needed."""
+    data = p.content.encode()
+    c.files.overwrite(p.path, data)
+    return {"success": True, "bytes_written": len(data)}
+
+
+class Edit(Params):
+    find: str = field("Exact text to find (must be unique).", min_length=1)
+    replace: str = field("Text to replace it with.")
+
+
+class Patch(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+    patches: list[Edit] = field("Patches to apply in order, all or none.", min_length=1)
+
+
+@dialect.tool("file.patch", Effect.READ | Effect.WRITE)
+def patch(p: Patch, c: Call) -> dict[str, Any]:
+    """Apply search-and-replace edits to a file. More efficient than rewriting entire files for small changes."""
+    file = c.files.read(p.path)
+    data = file.data
+    for edit in p.patches:
+        data = replace_once(p.path, data, edit.find, edit.replace)
+    c.files.commit(Put(p.path, data, file))
+    return {"success": True, "patches_applied": len(p.patches)}
+
+
+class Delete(Params):
+    path: str = field("Path of the file, relative to the workspace root.")
+
+
+@dialect.tool("file.delete", Effect.DELETE)
+def delete(p: Delete, c: Call) -> dict[str, Any]:
+    """Delete a file. Does not delete directories."""
+    c.files.commit(c.files.removal(p.path))
+    return {"success": True}
+
+
+class List(Params):
+    path: str = field("Directory, relative to the workspace root.", default=".")
+    pattern: str | None = field('Glob pattern, such as "**/*.ts" or "*.py".', default=None)
+
+
+@dialect.tool("file.list", Effect.READ)
+def list_files(p: List, c: Call) -> dict[str, Any]:
+    """List files in a directory with optional glob pattern filtering."""
+    entries, stem = c.files.entries(p.path), c.files.stem(p.path)
+    if p.pattern is not None:
+        return {"files": [_listed(stem, each) for each in c.finder.entries(p.path, p.pattern)]}
+    return {
+        "files": [_listed(stem, entry) for entry in entries if entry.kind == "file"],
+        "directories": [quote(f"{stem}{entry.name}/") for entry in entries if entry.is_directory],
+    }
+
+
+def _listed(stem: str, entry: Entry) -> dict[str, Any]:
+    return {"path": quote(stem + entry.name), "size": entry.size, "modified": _moment(entry.mtime_ns)}
+
+
+def _moment(mtime_ns: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    except (OverflowError, ValueError):  # a file can be dated beyond any calendar
+        moment = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) if mtime_ns > 0 else datetime(1, 1, 1, tzinfo=UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+class Search(Params):
+    pattern: str = field("Regex pattern.")
+    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    glob: str | None = field('Filter by filename pattern, such as "*.py".', default=None)
+    case_sensitive: bool = field("Whether case matters.", default=True)
+    context_lines: int = field("Lines before and after each match.", default=0, ge=0, le=20)
+    max_results: int = field("Limit of results.", default=100, ge=1, le=10_000)
+
+
+@dialect.tool("file.search", Effect.READ)
+def search(p: Search, c: Call) -> dict[str, Any]:
+    """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
+    scope = Scope((p.glob,) if p.glob else ())
+    request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope)
+    result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
+    matches = [
+        {"path": quote(stem + m.path), "line": m.line, "content": _shown(m, p.context_lines)} for m in result.matches
+    ]
+    return {"matches": matches, "truncated": result.truncated}
+
+
+def _shown(match: Match, context: int) -> str:
+    if not context:
+        return match.content
+    lines = [
+        *(f"    {line}" for line in match.before),
+        f"--> {match.content}",
+        *(f"    {line}" for line in match.after),
+    ]
+    return "\n".join(lines)
+
+
+def tool_registrations() -> list[Tool]:
+    return list(dialect.tools.values())

@@ -1,0 +1,199 @@
+"""FsBoundary: an open directory beneath which every path is resolved. Nothing in Handrail reaches a file past it."""
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, NoReturn
+
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    BadPath,
+    Conflict,
+    DanglingLink,
+    Fault,
+    IsDirectory,
+    LinkLoop,
+    NotADirectory,
+    NotFound,
+    OutsideRoot,
+    SpecialFile,
+    WriteFailed,
+)
+from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk
+from handrail.limits import Limits
+from handrail.paths import GivenPath, split
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_KINDS: list[tuple[Callable[[int], bool], str]] = [
+    (stat.S_ISFIFO, "FIFO"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "character device"),
+    (stat.S_ISBLK, "block device"),
+]
+_FAULTS: dict[int, Callable[[str], Fault]] = {
+    errno.EXDEV: OutsideRoot,
+    errno.ENOENT: NotFound,
+    errno.ENOTDIR: NotADirectory,
+    errno.EISDIR: IsDirectory,
+    errno.EEXIST: AlreadyExists,
+    errno.ELOOP: LinkLoop,
+    errno.ENOLINK: DanglingLink,
+    errno.EACCES: AccessDenied,
+    errno.EPERM: AccessDenied,
+    errno.EAGAIN: Conflict,
+    errno.ENAMETOOLONG: lambda path: BadPath(path, "too_long"),
+    errno.ENXIO: lambda path: SpecialFile(path, "socket"),
+}
+
+
+@contextmanager
+def faults_for(path: str) -> Iterator[None]:
+    """Turn what the system refused into an answer about `path` as the caller wrote it."""
+    try:
+        yield
+    except OSError as error:
+        raise_fault(error, path)
+
+
+def raise_fault(error: OSError, path: str) -> NoReturn:
+    make = _FAULTS.get(error.errno or 0)
+    raise (make(path) if make else WriteFailed(path, error.strerror or str(error))) from error
+
+
+class FsBoundary:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        limits: Limits | None = None,
+        resolver: Literal["auto", "openat2", "walk"] = "auto",
+    ) -> None:
+        given = os.path.abspath(root)
+        limits = limits or Limits()
+        with faults_for(given):
+            self.fd = os.open(given, _DIRECTORY)
+        self.root = os.path.realpath(given)
+        """For showing, and for taking absolute paths apart; never opened again."""
+        self._roots = (self.root, given) if given != self.root else (self.root,)
+        self._walk = Walk(self.fd, self._roots, limits)
+        fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
+        self._resolver: Resolver = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else self._walk
+        self.resolver = "openat2" if fast else "walk"
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def split(self, path: str) -> GivenPath:
+        return split(path, self._roots, windows=sys.platform == "win32")
+
+    def was_replaced(self) -> bool:
+        """Whether the root's name leads to another directory now. The handle keeps the original."""
+        try:
+            now, then = os.stat(self.root), os.fstat(self.fd)
+        except OSError:
+            return True
+        return (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino)
+
+    def open_file(self, path: str) -> tuple[int, os.stat_result]:
+        """A regular file for reading. What is not one is never opened, so that nothing blocks or is set off."""
+        given = self.split(path)
+        try:
+            if self._resolver is self._walk:
+                return self._open_walked(given)
+            handle = self._resolver.open(given.parts, O_PATH)
+            try:
+                found = os.fstat(handle)
+                self._expect_file(given, found.st_mode)
+                return self._reopen(handle, given), found
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise_fault(error, path)
+
+    def _reopen(self, handle: int, given: GivenPath) -> int:
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        try:
+            return os.open(f"/proc/self/fd/{handle}", flags)
+        except FileNotFoundError:  # no /proc here
+            return self._open_walked(given)[0]
+
+    def _open_walked(self, given: GivenPath) -> tuple[int, os.stat_result]:
+        self._expect_file(given, self._stat(given, follow=True).st_mode)
+        fd = self._walk.open(given.parts, os.O_RDONLY)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode):
+            return fd, found
+        os.close(fd)
+        raise Conflict(given.given)
+
+    @staticmethod
+    def _expect_file(given: GivenPath, mode: int) -> None:
+        if stat.S_ISREG(mode):
+            if given.wants_directory:
+                raise NotADirectory(given.given)
+            return
+        if stat.S_ISDIR(mode):
+            raise IsDirectory(given.given)
+        if stat.S_ISLNK(mode):  # links were followed: this one has just come
+            raise Conflict(given.given)
+        raise SpecialFile(given.given, next((name for test, name in _KINDS if test(mode)), "special file"))
+
+    def open_directory(self, path: str) -> int:
+        given = self.split(path)
+        with faults_for(path):
+            return self._resolver.open(given.parts, _DIRECTORY)
+
+    def stat(self, path: str, *, follow: bool = True) -> os.stat_result:
+        given = self.split(path)
+        with faults_for(path):
+            return self._stat(given, follow=follow)
+
+    def _stat(self, given: GivenPath, *, follow: bool) -> os.stat_result:
+        place = self._walk.look(given.parts, follow=follow)
+        try:
+            return os.stat(place.name or ".", dir_fd=place.dir_fd, follow_symlinks=False)
+        finally:
+            place.close()
+
+    def locate(self, path: str, *, follow: bool = True, future: bool = False) -> Place:
+        """The directory and name to change. A link is followed inside, or, where not `follow`, is what is meant."""
+        given = self.split(path)
+        with faults_for(path):
+            place = self._locate_fast(given) or self._walk.locate(given.parts, follow=follow, future=future)
+        if given.wants_directory and not place.rest:
+            found = place.stat()
+            if found is not None and not stat.S_ISDIR(found.st_mode):
+                place.close()
+                raise NotADirectory(path)
+        return place
+
+    def _locate_fast(self, given: GivenPath) -> Place | None:
+        """One openat2 for the parent; None where a link, a missing parent or `..` asks for the longer way."""
+        if self._resolver is self._walk or not given.parts or given.parts[-1] == "..":
+            return None
+        try:
+            fd = self._resolver.open(given.parts[:-1], _DIRECTORY)
+        except FileNotFoundError:
+            return None
+        parent = self._canonical(fd)
+        place = Place(fd, given.parts[-1], f"{parent}/{given.parts[-1]}" if parent else given.parts[-1])
+        found = place.stat() if parent is not None else None
+        if parent is None or (found is not None and stat.S_ISLNK(found.st_mode)):
+            os.close(fd)
+            return None
+        return place
+
+    def _canonical(self, fd: int) -> str | None:
+        """The place of an open directory beneath the root, links resolved; None where the system cannot say."""
+        try:
+            here, top = os.readlink(f"/proc/self/fd/{fd}"), os.readlink(f"/proc/self/fd/{self.fd}")
+        except OSError:
+            return None
+        if here == top:
+            return ""
+        stem = top.rstrip("/") + "/"
+        return here[len(stem) :] if here.startswith(stem) else None

@@ -1,0 +1,155 @@
+"""Reading: whole files, pages of huge ones, directories and trees. Everything goes through the boundary."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
+from handrail.kernel.boundary import FsBoundary, raise_fault
+from handrail.kernel.placeholder import is_placeholder
+from handrail.kernel.values import Entry, File, Page, Version, kind_of
+from handrail.limits import Limits
+from handrail.paths import quote, unquote
+
+_CHUNK = 1 << 20
+
+
+class Reader:
+    def __init__(self, boundary: FsBoundary, limits: Limits) -> None:
+        self.boundary, self._limits = boundary, limits
+
+    def read(self, path: str) -> File:
+        """A whole file, to look at or to edit."""
+        fd, found = self.boundary.open_file(path)
+        try:
+            size, limit = found.st_size, self._limits.edit_bytes
+            if size > limit:
+                raise TooLarge(path, size, limit)
+            data = os.read(fd, size + 1)
+            while len(data) <= limit and (more := os.read(fd, _CHUNK)):
+                data += more  # a short read, or a file that grows while it is read
+            if len(data) > limit:
+                raise TooLarge(path, len(data), limit)
+            return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode))
+        except OSError as error:
+            raise_fault(error, path)
+        finally:
+            os.close(fd)
+
+    def read_if_there(self, path: str) -> File | None:
+        try:
+            return self.read(path)
+        except NotFound:
+            return None
+
+    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
+        """Lines `first`, `first` + 1, … of a file of any size, in constant memory."""
+        fd, found = self.boundary.open_file(path)
+        try:
+            return _page(fd, found, first, count, self._limits.page_bytes)
+        except OSError as error:
+            raise_fault(error, path)
+        finally:
+            os.close(fd)
+
+    def head(self, path: str, count: int) -> tuple[bytes, int]:
+        """The first bytes of a file, and its size."""
+        fd, found = self.boundary.open_file(path)
+        try:
+            return os.read(fd, count), found.st_size
+        finally:
+            os.close(fd)
+
+    def entries(self, path: str) -> list[Entry]:
+        """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
+        fd = self.boundary.open_directory(path)
+        try:
+            with os.scandir(fd) as listed:
+                entries = [entry for each in listed if (entry := self._entry(path, each))]
+            entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
+        except OSError as error:
+            raise_fault(error, path)
+        finally:
+            os.close(fd)
+        entries.sort(key=lambda entry: entry.name)
+        return entries
+
+    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
+        try:
+            found = each.stat(follow_symlinks=False)
+        except FileNotFoundError:  # deleted since the directory was read
+            return None
+        if not each.is_symlink():
+            return Entry(each.name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+        try:
+            target = self.boundary.stat(quote(f"{unquote(directory)}/{each.name}"))
+        except PathFault:
+            return Entry(each.name, "link", found.st_size, found.st_mtime_ns, is_link=True)
+        return Entry(each.name, kind_of(target.st_mode), target.st_size, target.st_mtime_ns, is_link=True)
+
+    def stat(self, path: str, *, follow: bool = True) -> Entry:
+        found = self.boundary.stat(path, follow=follow)
+        name = (self.boundary.split(path).parts or ("",))[-1]
+        return Entry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+
+    def kind(self, path: str) -> str | None:
+        try:
+            return self.stat(path).kind
+        except NotFound:
+            return None
+        except (IsDirectory, NotADirectory, Conflict):
+            return None
+
+
+def _page(fd: int, found: os.stat_result, first: int, count: int | None, room: int) -> Page:
+    """Count line ends chunk by chunk, keeping only the bytes of the wanted lines."""
+    last = None if count is None else first + count - 1
+    kept: list[bytes] = []
+    held, line, cut, ends_open = 0, 1, False, False
+    for chunk in _chunks(fd, found, room):
+        ends_open = not chunk.endswith(b"\n")
+        ends = chunk.count(b"\n")
+        if line + ends >= first and (last is None or line <= last) and not cut:
+            start = _after_lines(chunk, first - line)
+            stop = len(chunk) if last is None else _after_lines(chunk, last - line + 1)
+            piece = chunk[start:stop]
+            cut = held + len(piece) > room
+            kept.append(piece[: room - held])
+            held += len(kept[-1])
+        line += ends
+    total = line - 1 + ends_open
+    data = b"".join(kept)
+    shown = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
+    return Page(data, first, shown, total, found.st_size, cut)
+
+
+def _chunks(fd: int, found: os.stat_result, room: int) -> Iterator[bytes]:
+    """What the file held when it was opened. No line ends in a hole: one that no page can show is passed over."""
+    at, size, sparse = 0, found.st_size, found.st_blocks * 512 < found.st_size
+    while at < size and (chunk := os.pread(fd, min(_CHUNK, size - at), at)):
+        yield chunk
+        at += len(chunk)
+        if sparse and (data := _next_data(fd, at, size)) - at > room:
+            yield bytes(room + 1)
+            at = data
+
+
+def _next_data(fd: int, at: int, size: int) -> int:
+    try:
+        return os.lseek(fd, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # nothing but a hole is left
+            raise
+        return size
+
+
+def _after_lines(chunk: bytes, count: int) -> int:
+    """The offset behind the first `count` lines of a chunk, or its length where there are fewer."""
+    at = 0
+    while count > 0:
+        at = chunk.find(b"\n", at) + 1
+        if not at:
+            return len(chunk)
+        count -= 1
+    return at

@@ -1,0 +1,74 @@
+"""The session log: JSON lines, requests at INFO, responses at DEBUG. Secrets and long contents are shortened."""
+
+import json
+import os
+import re
+import time
+import traceback
+from typing import Any, Protocol
+
+_LEVELS = {"debug": 0, "info": 1, "off": 2}
+_SECRET = re.compile(
+    r"(?i)\b(sk-[\w-]{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
+    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
+    r"|((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*(?:bearer\s+)?[\"']?)[^\s\"',;]{6,}"
+)
+
+_LONGEST_SECRET = 512
+
+
+class _Result(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+class SessionLog:
+    def __init__(self, path: str | None, *, level: str, chars: int, session: str) -> None:
+        self._chars, self._session, self._count = chars, session, 0
+        self._level = _LEVELS[level] if path else _LEVELS["off"]
+        self.path = path
+        self._fd = -1
+        if path and level != "off":
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:
+        self._count += 1
+        if self._fd >= 0:
+            line = {"dialect": dialect, "tool": tool, "params": params}
+            self._write("INFO", "request", self._count, line if call_id is None else line | {"id": call_id})
+        return self._count
+
+    def response(self, number: int, result: _Result) -> None:
+        if self._fd >= 0 and self._level <= _LEVELS["debug"]:
+            self._write("DEBUG", "response", number, {"result": result.to_dict()})
+
+    def bug(self, number: int, tool: str) -> None:
+        if self._fd >= 0:
+            self._write("ERROR", "bug", number, {"tool": tool, "traceback": traceback.format_exc()})
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
+        head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
+        line = json.dumps({**head, "call": number, **shorten(facts, self._chars)}, default=str)
+        try:
+            os.write(self._fd, line.encode() + b"\n")
+        except OSError:
+            self.close()  # a full disk must not stop the work; the log just ends here
+
+
+def shorten(value: Any, chars: int, depth: int = 20) -> Any:
+    """The value as the log keeps it: long strings and deep nests cut, what looks like a secret hidden."""
+    if isinstance(value, str):
+        shown = _SECRET.sub(lambda match: f"{match[2] or ''}[hidden]", value[: chars + _LONGEST_SECRET])
+        return shown if len(value) <= chars else f"{shown[:chars]}… ({len(value)} characters)"
+    if isinstance(value, dict | list) and depth == 0:
+        return "…"
+    if isinstance(value, dict):
+        return {shorten(str(key), chars): shorten(each, chars, depth - 1) for key, each in value.items()}
+    if isinstance(value, list):
+        return [shorten(each, chars, depth - 1) for each in value]
+    return value

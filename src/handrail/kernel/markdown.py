@@ -1,0 +1,42 @@
+"""HTML to Markdown, in a process that may fail alone (see html_worker.py)."""
+
+import contextlib
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+from handrail.kernel import html_worker
+from handrail.kernel.deadline import Deadline
+from handrail.limits import Limits
+
+
+class NotConverted(Exception):  # noqa: N818  becomes a fault in fetch.py
+    pass
+
+
+def to_markdown(html: str, base_url: str, deadline: Deadline, limits: Limits) -> tuple[str, bool]:
+    """The Markdown, and whether it was cut."""
+    bounds = (limits.fetch_convert_bytes, math.ceil(deadline.left()), limits.fetch_bytes + 1)
+    # -P: no module is imported from the directory that the program happens to run in.
+    argv = [sys.executable, "-P", os.path.abspath(html_worker.__file__), base_url, *map(str, bounds)]
+    # A file, not a pipe: communicate() forgets what it has not sent when it is interrupted and asked again.
+    with tempfile.TemporaryFile() as page:
+        page.write(html.encode())
+        page.seek(0)
+        with subprocess.Popen(argv, stdin=page, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
+            try:
+                output = _output(worker, deadline)
+            finally:
+                worker.kill()
+    if worker.returncode:
+        raise NotConverted
+    text = output.decode()
+    return text[: limits.fetch_bytes], len(text) > limits.fetch_bytes
+
+
+def _output(worker: subprocess.Popen[bytes], deadline: Deadline) -> bytes:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # so that the deadline is asked again
+            return worker.communicate(timeout=deadline.glance())[0]

@@ -1,0 +1,150 @@
+"""The record of intent: written before a commit touches anything, so that the next open can put things right.
+
+Each process keeps one such file per workspace and holds a lock on it while it lives. A file whose lock is free belongs
+to a process that was killed; what it says then is what is left to do. The file only grows while a commit is open,
+and the last whole line counts: a line cut short by a kill or a full disk is as if it had not been written.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+_DONE, _IDLE = b"done", b"idle"
+_ROOMY = 1 << 16
+
+
+@dataclass(slots=True)
+class Step:
+    """One name that a commit changes. `identity` is what the new file is known by once it exists."""
+
+    directory: str
+    name: str
+    temp: str
+    old: str
+    creates: bool = False
+    removes: bool = False
+    identity: list[int] | None = None
+
+
+@dataclass(slots=True)
+class Record:
+    fd: int
+    root: list[int]
+    steps: list[Step] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    """Directories that the commit creates, outermost first."""
+    done: bool = False
+    created: set[str] = field(default_factory=set)
+    size: int = 0
+    """Where the next line goes: behind the last whole one."""
+
+    def save(self, *, sync: bool) -> None:
+        steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
+        facts = {"root": self.root, "steps": steps, "made": self.made}
+        self._append(json.dumps(facts).encode())
+        if sync:
+            os.fsync(self.fd)
+
+    def mark_done(self, *, sync: bool) -> None:
+        self._append(_DONE)
+        self.done = True
+        if sync:
+            try:
+                os.fsync(self.fd)
+            except OSError:
+                self.save(sync=False)  # open again: what is not surely done is rolled back
+                self.done = False
+                raise
+
+    def end(self) -> None:
+        """Everything is in its place: forget it."""
+        self._append(_IDLE)
+
+    def _append(self, line: bytes) -> None:
+        at, view = self.size, memoryview(line + b"\n")
+        while view:
+            written = os.pwrite(self.fd, view, at)
+            at, view = at + written, view[written:]
+        self.size = at
+
+
+class Ledger:
+    """The file of intent of our process. To be used under the workspace's lock."""
+
+    def __init__(self, pending: str) -> None:
+        self._pending, self._fd, self._count = pending, -1, 0
+        self.token, self._path = "", ""
+        self._last: Record | None = None
+
+    def begin(self, root: os.stat_result) -> Record:
+        if self._fd < 0:
+            self.token, self._count = secrets.token_hex(6), 0
+            self._path = os.path.join(self._pending, self.token)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self._last = None
+        self._count += 1
+        size = self._last.size if self._last else 0
+        if size > _ROOMY:
+            os.ftruncate(self._fd, 0)
+            size = 0
+        self._last = Record(self._fd, [root.st_dev, root.st_ino], size=size)
+        return self._last
+
+    def spare_names(self, number: int) -> tuple[str, str]:
+        """Names for a new file on its way in and an old one on its way out, used by no other commit."""
+        stem = f".handrail-{self.token}-{self._count}-{number}"
+        return f"{stem}.new", f"{stem}.old"
+
+    def leave(self) -> None:
+        """Let go of a record that could not be ended: it is as if its process had been killed."""
+        os.close(self._fd)
+        self._fd = -1
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self.leave()
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+    def abandoned(self) -> Iterator[Record]:
+        """The open records of processes that were killed; their files go when the caller has dealt with them."""
+        for name in sorted(os.listdir(self._pending)):
+            if self._fd >= 0 and name == self.token:
+                continue
+            path = os.path.join(self._pending, name)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # its owner has just closed
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                record = _read(fd)
+                if record is not None:
+                    yield record
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            except BlockingIOError:
+                continue  # its owner lives
+            finally:
+                os.close(fd)
+
+
+def _read(fd: int) -> Record | None:
+    """What a file says is left to do; None where its owner was between two commits, or had only begun to write."""
+    *lines, cut = os.pread(fd, size := os.fstat(fd).st_size, 0).split(b"\n")
+    done = lines[-1:] == [_DONE]
+    if done:
+        lines.pop()
+    if not lines or lines[-1] == _IDLE:
+        return None
+    try:
+        facts = json.loads(lines[-1])
+        steps = [Step(*step) for step in facts["steps"]]
+        return Record(fd, facts["root"], steps, facts["made"], done=done, size=size - len(cut))
+    except (ValueError, TypeError, KeyError):
+        return None  # spoilt by the disk: nothing in it can be relied on

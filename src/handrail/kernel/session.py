@@ -1,0 +1,143 @@
+"""What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
+
+import os
+import secrets
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import handrail
+from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.commit import Writer
+from handrail.kernel.files import Reader
+from handrail.kernel.gate import Approver
+from handrail.kernel.state import State
+from handrail.limits import Limits
+
+if TYPE_CHECKING:
+    from handrail.kernel.fetch import Fetcher
+    from handrail.kernel.process import Processes
+    from handrail.kernel.pty import Terminals
+    from handrail.kernel.sandbox import Sandbox
+    from handrail.kernel.search import Searcher
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """What the person lets commands, fetches and searches do."""
+
+    sandbox: str = "strict"
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    guarded: tuple[str, ...] | None = None
+    allow_hosts: tuple[str, ...] = ()
+    builtin_search: bool = True
+    """Whether the built-in engine may answer where there is no ripgrep."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What all sessions of one open workspace share."""
+
+    boundary: FsBoundary
+    state: State
+    limits: Limits
+    writer: Writer
+    reader: Reader
+    powers: Powers
+
+    @cached_property
+    def searcher(self) -> "Searcher":
+        from handrail.kernel.search import Searcher  # noqa: PLC0415  the engines load when first used
+
+        return Searcher(self.limits)
+
+    @cached_property
+    def fetcher(self) -> "Fetcher":
+        from handrail.kernel.fetch import Fetcher  # noqa: PLC0415  the same
+
+        return Fetcher(self.limits, self.powers.allow_hosts)
+
+    def close(self) -> None:
+        self.writer.close()
+        self.boundary.close()
+
+
+@dataclass(frozen=True, slots=True)
+class LastCommand:
+    command: str
+    exit_code: int | None
+    output: str
+    executed_at: float
+
+
+class Session:
+    """One client: its approver, its sandbox with all that runs in it, its last command."""
+
+    def __init__(self, kernel: Kernel, approver: Approver, *, read_only: bool = False) -> None:
+        self.kernel, self.approver, self.read_only = kernel, approver, read_only
+        self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        self.last_command: LastCommand | None = None
+        self._lock = threading.Lock()
+        self._sandbox: Sandbox | None = None
+        self._processes: Processes | None = None
+        self._terminals: Terminals | None = None
+
+    @property
+    def sandbox(self) -> "Sandbox":
+        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.sandbox.settings import GUARDED  # noqa: PLC0415  the same
+
+        with self._lock:
+            if self._sandbox is None:
+                kernel, powers = self.kernel, self.kernel.powers
+                guarded = GUARDED if powers.guarded is None else powers.guarded
+                settings = SandboxSettings(
+                    powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
+                    readable=powers.readable,
+                    writable=powers.writable,
+                    environment=powers.environment,
+                    guarded=(*guarded, *_own_home(kernel.boundary.root)),
+                    limits=kernel.limits,
+                )
+                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
+            return self._sandbox
+
+    @property
+    def processes(self) -> "Processes":
+        from handrail.kernel.process import Processes  # noqa: PLC0415  the same
+
+        sandbox = self.sandbox
+        with self._lock:
+            if self._processes is None:
+                self._processes = Processes(sandbox, f"{self.kernel.state.path}/output/{self.id}")
+            return self._processes
+
+    @property
+    def terminals(self) -> "Terminals":
+        from handrail.kernel.pty import Terminals  # noqa: PLC0415  the same
+
+        sandbox = self.sandbox
+        with self._lock:
+            if self._terminals is None:
+                self._terminals = Terminals(sandbox)
+            return self._terminals
+
+    def close(self) -> None:
+        """End everything that runs for this client."""
+        for part in (self._terminals, self._processes, self._sandbox):
+            if part is not None:
+                part.close()
+
+
+def _own_home(root: str) -> tuple[str, ...]:
+    """Where we are installed, if that is in the workspace: a command that could change it would leave the sandbox."""
+    return tuple(
+        os.path.relpath(place, root)
+        for place in {os.path.realpath(sys.prefix), os.path.realpath(os.path.dirname(handrail.__file__))}
+        if os.path.commonpath([place, root]) == root and place != root
+    )

@@ -1,0 +1,46 @@
+"""The files that a find answers with: the first ones in order are kept, the others are only counted."""
+
+import os
+from heapq import nsmallest
+
+from handrail.kernel.query import FindRequest, FindResult, Named, Skipped
+
+
+class Shortlist:
+    def __init__(self, dir_fd: int, request: FindRequest, skipped: Skipped) -> None:
+        self._dir_fd, self._request, self._skipped = dir_fd, request, skipped
+        self._kept: list[str] = []
+        self._ages: dict[str, int] = {}
+        self._deep: set[str] = set()
+        self.total = 0
+
+    def add(self, paths: list[str]) -> None:
+        depth = self._request.scope.max_depth
+        if depth is not None:
+            self._deep.update("/".join(path.split("/")[:depth]) for path in paths if path.count("/") >= depth)
+            paths = [path for path in paths if path.count("/") < depth]
+        self.total += len(paths)
+        self._kept += paths
+        if self._request.sort == "time":
+            self._ages.update((path, self._age(path)) for path in paths)
+        if len(self._kept) > 4 * self._request.limit + 1000:
+            self._settle()
+
+    def _settle(self) -> None:
+        ages = self._ages
+        newest_first = (lambda path: (ages[path], path)) if self._request.sort == "time" else None
+        self._kept = nsmallest(self._request.limit, self._kept, key=newest_first)
+        self._ages = {path: ages[path] for path in self._kept} if ages else ages
+
+    def _age(self, path: str) -> int:
+        try:
+            return -os.stat(path, dir_fd=self._dir_fd, follow_symlinks=False).st_mtime_ns
+        except OSError:  # gone since it was listed, or too deep to name
+            return 0
+
+    def result(self, engine: str, *, complete: bool, unreadable: Named) -> FindResult:
+        self._settle()
+        for path in self._deep:
+            self._skipped.too_deep.add(path)
+        self._skipped.unreadable = unreadable
+        return FindResult(self._kept, self.total, self._skipped.settle(), engine, complete)

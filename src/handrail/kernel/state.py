@@ -1,0 +1,101 @@
+"""What Handrail keeps about a workspace, outside of it: the writer's lock, records of intent, session logs."""
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def state_home() -> str:
+    return _home("HANDRAIL_STATE_DIR", "user_state_dir")
+
+
+def config_home() -> str:
+    return _home("HANDRAIL_CONFIG_DIR", "user_config_dir")
+
+
+def _home(variable: str, place: str) -> str:
+    named = os.environ.get(variable)
+    if named:
+        return os.path.abspath(named)
+    import platformdirs  # noqa: PLC0415  only where nobody named the place
+
+    return str(getattr(platformdirs, place)("handrail"))
+
+
+class State:
+    """The directory of one workspace, keyed by the root's path."""
+
+    def __init__(self, root: str) -> None:
+        key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        label = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.path.basename(root))[:40]
+        self.warning: str | None = None
+        self.path = os.path.join(state_home(), "workspaces", f"{label}-{key}")
+        try:
+            self._make()
+        except OSError as error:
+            self.warning = f"state directory {self.path} cannot be used: {error.strerror}"
+            self.path = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}", f"{label}-{key}")
+            self._make()
+        self.pending = os.path.join(self.path, "pending")
+        self._lock = os.path.join(self.path, "lock")
+
+    def _make(self) -> None:
+        os.makedirs(os.path.join(self.path, "pending"), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(self.path, "sessions"), mode=0o700, exist_ok=True)
+        if os.stat(self.path).st_uid != os.geteuid() or not os.access(self.path, os.W_OK | os.X_OK):
+            raise PermissionError(13, "it belongs to somebody else")
+
+    def session_log(self, session_id: str) -> str:
+        return os.path.join(self.path, "sessions", f"{session_id}.jsonl")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One writer at a time, among threads and processes alike: each holder has a description of its own."""
+        fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+
+def read_text(path: str) -> str:
+    """A file of ours, empty where there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+@contextmanager
+def locked_beside(path: str) -> Iterator[None]:
+    """One process at a time that changes the files of this directory of ours."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def write_text(path: str, text: str) -> None:
+    """Replace a file of ours whole or not at all."""
+    fd, temp = tempfile.mkstemp(prefix=".handrail-", dir=os.path.dirname(path))
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(fd)
+        os.rename(temp, path)
+    except BaseException:
+        os.unlink(temp)
+        raise
+
+
+def environment() -> dict[str, str]:
+    return dict(os.environ)

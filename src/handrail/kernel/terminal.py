@@ -1,0 +1,31 @@
+"""The person's own terminal, for questions: not standard input, which may carry the calls."""
+
+import os
+import sys
+from typing import TextIO
+
+
+def open_terminal() -> tuple[TextIO, TextIO] | None:
+    """To read an answer from and to write a question to; None where nobody is looking."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    return open(fd, encoding="utf-8", errors="replace"), open(os.dup(fd), "w", encoding="utf-8", errors="replace")
+
+
+def wants_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def size(default: tuple[int, int] = (80, 24)) -> tuple[int, int]:
+    for fd in (2, 1, 0):
+        try:
+            found = os.get_terminal_size(fd)
+        except OSError:
+            continue
+        if found.columns and found.lines:
+            return found.columns, found.lines
+    return default

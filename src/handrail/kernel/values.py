@@ -1,0 +1,92 @@
+"""What the kernel hands out and takes back: plain values."""
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Version(NamedTuple):
+    """What a file was when it was looked at."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> "Version":
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    """As the caller wrote it."""
+    data: bytes
+    version: Version
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some lines of a file. `first` is the number of the first one, counted from 1."""
+
+    data: bytes
+    first: int
+    count: int
+    total_lines: int
+    size: int
+    cut: bool = False
+    """The page itself was too large and ends early."""
+
+    @property
+    def more(self) -> bool:
+        return self.cut or self.first - 1 + self.count < self.total_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    kind: str
+    """file, directory, link (broken, or leading out), other"""
+    size: int
+    mtime_ns: int
+    is_link: bool = False
+
+    @property
+    def is_directory(self) -> bool:
+        return self.kind == "directory"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write a file whole. `base` is what the new content was worked out from; None: there must be none yet."""
+
+    path: str
+    data: bytes
+    base: File | None = None
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete a file, or a link itself. `base` is what it was known as; None: whatever is there."""
+
+    path: str
+    base: File | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    path: str
+
+
+Change = Put | Remove | MakeDirectory
+
+
+def kind_of(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return "file"
+    return "directory" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "other"

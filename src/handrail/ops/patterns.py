@@ -1,0 +1,256 @@
+r"""Regular expressions as agents write them, read once and written again for each engine.
+
+The language is the common ground of ripgrep's default engine and PCRE2, with these decisions:
+- a brace that is no repetition is a brace (`interface{}`, `${x}`);
+- `[` inside a class is a member, as everywhere but in Rust, and so are `&&`, `--` and `~~`;
+- what only PCRE2 knows (look-around, back-references, possessive repetition …) asks for it;
+- a match never spans lines: `^` and `$` mean the line's, `\A` and `\z` the same, and a line break is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from handrail.faults import InvalidPattern
+from handrail.limits import Limits
+from handrail.ops.charclass import CODE, CONTROLS, NOT_TEXT, PROPERTY, code_point, read_class
+
+_LIMITS = Limits()
+_COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
+_BACK_REFERENCE = re.compile(r"\\(?:[1-9]\d*|[kg](?:<[^>]*>|\{[^}]*\}|'[^']*'|-?\d+))")
+_GROUP = re.compile(r"\((?:\?(?:P?<[A-Za-z_]\w*>|[imsx]*(?:-[imsx]+)?[:)]))?")
+_PCRE_GROUP = re.compile(r"\(\?(?:[=!>|]|<[=!]|P[=>]|R\)|&|[+-]?\d+\)|\(|#)")
+_LINE_BREAKS = "\n\r"
+_START, _END = "(?<![^\\r\\n])", "(?![^\\r\\n])"
+
+
+class Token(NamedTuple):
+    kind: str
+    """literal, class, assertion, open, close, or, repeat"""
+    text: str
+    """As ripgrep is given it."""
+    at: int
+    value: str = ""
+    """The character of a literal; what the built-in engine is given instead of `text`."""
+    low: int = 1
+    high: int = 1
+    pcre: bool = False
+
+
+# What single characters and escapes are: kind, for ripgrep, for the built-in engine.
+_SINGLES = {
+    "^": ("assertion", "^", _START),
+    "$": ("assertion", "$", _END),
+    ".": ("class", ".", f"[^{NOT_TEXT}]"),
+    ")": ("close", ")", ")"),
+    "|": ("or", "|", "|"),
+}
+_ESCAPES = {
+    "A": _SINGLES["^"],
+    "z": _SINGLES["$"],
+    "Z": _SINGLES["$"],
+    **{char: ("assertion", "\\" + char, "\\" + char) for char in "bB"},
+    **{char: ("class", "\\" + char, "\\" + char) for char in "dws"},
+    **{char: ("class", "\\" + char, f"[^\\{char.lower()}{NOT_TEXT}]") for char in "DWS"},
+}
+_PCRE_ESCAPES = "hHVKGRX"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    given: str
+    tokens: tuple[Token, ...]
+
+    @property
+    def needs_pcre(self) -> bool:
+        return any(token.pcre for token in self.tokens)
+
+    @property
+    def for_ripgrep(self) -> str:
+        """PCRE2 is given each line with its end, so there nothing may match that."""
+        if not self.needs_pcre:
+            return "".join(token.text for token in self.tokens)
+        wrapped = "(?:(?![\\r\\n]){})"
+        return "".join(
+            wrapped.format(token.text) if token.kind == "class" and not token.pcre else token.text
+            for token in self.tokens
+        )
+
+    @property
+    def literal(self) -> str | None:
+        """The text itself, where the pattern is nothing but text."""
+        if all(token.kind == "literal" for token in self.tokens):
+            return "".join(token.value for token in self.tokens)
+        return None
+
+
+def parse(given: str) -> Pattern:
+    if len(given) > _LIMITS.pattern_chars:
+        raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
+    tokens = tuple(_Reader(given).tokens())
+    _check_structure(given, tokens)
+    return Pattern(given, tokens)
+
+
+def parse_literal(given: str) -> Pattern:
+    """Text that stands for itself."""
+    if len(given) > _LIMITS.pattern_chars:
+        raise _invalid(given[:200], "the text is too long", _LIMITS.pattern_chars, given[:20])
+    for at, char in enumerate(given):
+        if char in _LINE_BREAKS:
+            raise _invalid(given, "a match never spans lines", at, given[:at])
+    return Pattern(given, tuple(_literal(char, at) for at, char in enumerate(given)))
+
+
+def _invalid(given: str, reason: str, at: int, example: str) -> InvalidPattern:
+    return InvalidPattern("regex", given, reason, at, example)
+
+
+def _literal(char: str, at: int) -> Token:
+    return Token("literal", re.escape(char) if char.isascii() else char, at, char)
+
+
+class _Reader:
+    def __init__(self, given: str) -> None:
+        self.given, self.at = given, 0
+
+    def tokens(self) -> Iterator[Token]:
+        repeatable = False
+        while self.at < len(self.given):
+            token = self._next(repeatable=repeatable)
+            yield token
+            self.at = max(self.at, token.at + 1)
+            repeatable = token.kind in ("literal", "class", "close", "repeat")
+
+    def _next(self, *, repeatable: bool) -> Token:
+        given, at = self.given, self.at
+        char = given[at]
+        read = {"\\": self._escape, "[": self._class, "(": self._open}.get(char)
+        if read is not None:
+            return read(at)
+        if char in "*+?{":
+            return self._repeat(at, repeatable=repeatable)
+        if char in _SINGLES:
+            kind, text, value = _SINGLES[char]
+            return Token(kind, text, at, value)
+        if char in _LINE_BREAKS:
+            raise self._spans_lines(at)
+        return _literal(char, at)
+
+    def _escape(self, at: int) -> Token:
+        given = self.given
+        code = CODE.match(given, at)
+        whole = code or PROPERTY.match(given, at) or _BACK_REFERENCE.match(given, at)
+        self.at = whole.end() if whole else at + 2
+        if code:
+            return self._character(code_point(given, code), at)
+        if whole:
+            return Token("class", whole[0], at, whole[0], pcre=whole[0][1] not in "pP")
+        char = given[at + 1 : at + 2]
+        if char in CONTROLS:
+            return self._character(CONTROLS[char], at)
+        if char in _ESCAPES:
+            kind, text, value = _ESCAPES[char]
+            return Token(kind, text, at, value)
+        if char in _PCRE_ESCAPES and char:
+            return Token("class", "\\" + char, at, "\\" + char, pcre=True)
+        self._expect_escapable(char, at)
+        return _literal(char, at)
+
+    def _expect_escapable(self, char: str, at: int) -> None:
+        given = self.given
+        if not char:
+            raise _invalid(given, "nothing follows the backslash", at, given + "\\")
+        if char in "nr":
+            raise self._spans_lines(at)
+        if char.isascii() and (char.isalnum() or char in "<>"):
+            raise _invalid(given, f"unknown escape \\{char}", at, given[:at] + char + given[at + 2 :])
+
+    def _character(self, code: int, at: int) -> Token:
+        if chr(code) in _LINE_BREAKS:
+            raise self._spans_lines(at)
+        return Token("literal", f"\\x{{{code:x}}}", at, chr(code))
+
+    def _spans_lines(self, at: int) -> InvalidPattern:
+        return _invalid(self.given, "a match never spans lines", at, self.given[:at] or "text$")
+
+    def _open(self, at: int) -> Token:
+        given = self.given
+        special = _PCRE_GROUP.match(given, at)
+        if special:
+            return self._open_pcre(at, special)
+        group = _GROUP.match(given, at)
+        whole = group[0] if group else "("
+        if whole == "(" and given[at + 1 : at + 2] == "?":
+            raise _invalid(given, "unknown kind of group", at, given.replace("(?", "(", 1))
+        self.at = at + len(whole)
+        if whole.endswith(")"):
+            return Token("flags", whole, at, whole)
+        return Token("open", whole, at, whole.replace("(?P<", "(?<"))
+
+    def _open_pcre(self, at: int, special: re.Match[str]) -> Token:
+        """Look-around and atomic groups open a group; what is complete in itself is taken whole."""
+        given, whole = self.given, special[0]
+        if whole[2] in "=!>|<":
+            self.at = special.end()
+            return Token("open", whole, at, whole, pcre=True)
+        end = given.find(")", at)
+        if end < 0 or whole[2] == "(":
+            raise _invalid(
+                given, "unclosed group" if end < 0 else "conditional groups are not known", at, "(first|second)"
+            )
+        self.at = end + 1
+        return Token("class", given[at : end + 1], at, given[at : end + 1], pcre=True)
+
+    def _repeat(self, at: int, *, repeatable: bool) -> Token:
+        given = self.given
+        low, high, end = 0 if given[at] in "*?" else 1, 1 if given[at] == "?" else -1, at + 1
+        if given[at] == "{":
+            count = _COUNT.match(given, at) if repeatable else None
+            if count is None:
+                return _literal("{", at)
+            low, end = int(count[1]), count.end()
+            high = low if not count[2] else int(count[3]) if count[3] else -1
+            if -1 < high < low:
+                fixed = f"{given[:at]}{{{high},{low}}}{given[end:]}"
+                raise _invalid(given, "the repetition's bounds are reversed", at, fixed)
+        elif not repeatable:
+            fixed = f"{given[:at]}.{given[at:]}" if given[at] != "?" else f"{given[:at]}\\{given[at:]}"
+            raise _invalid(given, "there is nothing to repeat", at, fixed)
+        possessive = given[end : end + 1] == "+"
+        end += possessive or given[end : end + 1] == "?"
+        self.at = end
+        return Token("repeat", given[at:end], at, given[at:end], low, high, pcre=possessive)
+
+    def _class(self, at: int) -> Token:
+        text, builtin, end = read_class(self.given, at)
+        self.at = end
+        return Token("class", text, at, builtin)
+
+
+def _check_structure(given: str, tokens: tuple[Token, ...]) -> None:
+    """Groups are closed, and nested repetitions do not multiply beyond measure."""
+    opened: list[Token] = []
+    weights, last = [1], 1
+    for token in tokens:
+        if token.kind == "open":
+            opened.append(token)
+            weights.append(1)
+            last = 1
+        elif token.kind == "close":
+            if not opened:
+                raise _invalid(given, "unopened group", token.at, f"{given[: token.at]}\\{given[token.at :]}")
+            opened.pop()
+            last = weights.pop()
+            weights[-1] = max(weights[-1], last)
+        elif token.kind == "repeat":
+            last *= max(token.low, token.high, 1)
+            weights[-1] = max(weights[-1], last)
+            if last > _LIMITS.repetitions:
+                raise _invalid(given, "it repeats too often", token.at, "a{1,100}")
+        else:
+            last = 1
+    if opened:
+        at = opened[-1].at
+        raise _invalid(given, "unclosed group", at, given + ")" * len(opened))

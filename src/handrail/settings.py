@@ -1,0 +1,164 @@
+"""What a person may set: defaults < user's file < project's file (which may only tighten) < HANDRAIL_* < flags."""
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from handrail.kernel.session import Powers
+from handrail.limits import Limits
+
+PROJECT_FILE = ".handrail.toml"
+
+# From the loosest to the tightest.
+APPROVE = ("auto", "host", "ask", "never")
+SANDBOX = ("off", "network", "strict")
+DURABILITY = ("none", "rename", "full")
+LOG_LEVELS = ("debug", "info", "off")
+
+
+class BadSettings(Exception):  # noqa: N818  a message for the person who wrote the file
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    approve: str = "ask"
+    read_only: bool = False
+    sandbox: str = "strict"
+    durability: str = "full"
+    log: str | None = None
+    log_level: str = "info"
+    readable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may read."""
+    writable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may change."""
+    environment: tuple[str, ...] = ()
+    """Variables that commands may see, beside PATH, HOME, LANG and TERM."""
+    guarded: tuple[str, ...] | None = None
+    """Names in the workspace that commands can neither create nor change; a list of the usual ones if not set."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that may be fetched from although their address is not a public one."""
+    builtin_search: bool = True
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def powers(self) -> Powers:
+        return Powers(**{each.name: getattr(self, each.name) for each in fields(Powers)})
+
+
+_CHOICES = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "log_level": LOG_LEVELS}
+
+
+_LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts")
+
+
+def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
+    order = _CHOICES[name]
+    return lambda old, new: max(old, new, key=order.index)
+
+
+# What a project may ask for, each as (the person's value, the project's) -> the value in force.
+_TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
+    "approve": _tighter_choice("approve"),
+    "sandbox": _tighter_choice("sandbox"),
+    "durability": _tighter_choice("durability"),
+    "read_only": lambda old, new: old or new,
+}
+
+
+def load(
+    *,
+    user: str = "",
+    project: str = "",
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    user_file: str = "config.toml",
+) -> tuple[Settings, list[str]]:
+    """The settings in force, and what the project asked for in vain."""
+    settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
+    settings, notes = _tighten(settings, _parse(project, PROJECT_FILE))
+    known = {f"HANDRAIL_{each.name.upper()}": each.name for each in fields(Settings) if each.name != "limits"}
+    for name, value in (env or {}).items():
+        if name in known and value:
+            settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    return _merge(settings, given, ""), notes
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(f"{where}: not valid TOML: {error}") from None
+
+
+def _merge(settings: Settings, given: Mapping[str, Any], where: str) -> Settings:
+    for key, value in given.items():
+        if key == "limits":
+            settings = replace(settings, limits=replace(settings.limits, **_limits(value, where)))
+        else:
+            settings = replace(settings, **{key: _checked(key, value, where)})
+    return settings
+
+
+def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    where = f"{PROJECT_FILE}: "
+    notes = []
+    for key, value in given.items():
+        if key == "limits":
+            wanted = _limits(value, where)
+            loose = {name for name, new in wanted.items() if new > getattr(settings.limits, name)}
+            notes += [_in_vain(f"limits.{name}", wanted[name]) for name in wanted if name in loose]
+            kept = {name: new for name, new in wanted.items() if name not in loose}
+            settings = replace(settings, limits=replace(settings.limits, **kept))
+            continue
+        new = _checked(key, value, where)
+        old = getattr(settings, key)
+        tightened = _TIGHTEN[key](old, new) if key in _TIGHTEN else old
+        if tightened != new:
+            notes.append(_in_vain(key, value))
+        settings = replace(settings, **{key: tightened})
+    return settings, notes
+
+
+def _in_vain(key: str, value: Any) -> str:
+    return f"{PROJECT_FILE} cannot set {key} = {value!r}: a project may only tighten"
+
+
+def _checked(key: str, value: Any, where: str) -> Any:
+    yes_or_no = (bool, "true or false")
+    kinds = {"read_only": yes_or_no, "builtin_search": yes_or_no, "log": (str, "the name of a file")}
+    if key in _LISTS:
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            raise BadSettings(f"{where}{key} must be a list of strings, not {value!r}")
+        return tuple(value)
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise BadSettings(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
+    elif key not in kinds:
+        raise BadSettings(f"{where}there is no setting {key!r}")
+    elif not isinstance(value, kinds[key][0]):
+        raise BadSettings(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
+    return value
+
+
+def _from_text(key: str, value: str) -> Any:
+    """A variable's text; words that are neither yes nor no are left for the check to refuse."""
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if key in _LISTS:
+        return [each for each in value.split(":") if each]
+    return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value
+
+
+def _limits(given: Any, where: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise BadSettings(f"{where}limits must be a table, not {given!r}")
+    kinds = {each.name: type(getattr(Limits(), each.name)) for each in fields(Limits)}
+    for name, value in given.items():
+        if name not in kinds:
+            raise BadSettings(f"{where}there is no limit {name!r}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+            raise BadSettings(f"{where}limits.{name} must be a number from 0 on, not {value!r}")
+    return {name: kinds[name](value) for name, value in given.items()}

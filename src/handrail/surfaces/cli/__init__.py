@@ -1,0 +1,47 @@
+"""The command line. Each command lives in a module of its own, imported when it is called."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+import handrail
+
+_COMMANDS = {
+    "call": "Call one tool.",
+    "run": "Answer JSON lines: one call a line in, one envelope a line out.",
+    "tools": "List the tools of a dialect.",
+    "prompt": "Print the system-prompt section of a dialect.",
+    "approvals": "List, add, remove, switch and test approval rules.",
+    "doctor": "Say what this machine offers and what is missing.",
+    "demo": "Watch a short scripted agent session.",
+    "completion": "Print the completion script for a shell.",
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # also at a question: nothing was approved, so nothing was changed
+            click.echo(err=True)
+            raise SystemExit(130) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(handrail.__version__, prog_name="handrail")
+def main() -> None:
+    """The hands of coding agents: one secure kernel, five tool dialects, every surface."""

@@ -1,0 +1,77 @@
+"""`handrail call TOOL [JSON | key=value …]`"""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from handrail.dialects import NAMES, load
+from handrail.surfaces.cli.asking import terminal_asker
+from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
+from handrail.surfaces.cli.show import echo_json, human
+from handrail.tool import ToolResult
+
+EXIT = {"approval_denied": 3, "timeout": 124}
+
+
+def _complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    names = [ctx.params["dialect"]] if ctx.params.get("dialect") else list(NAMES)
+    return sorted({tool for name in names for tool in load(name).tools if tool.startswith(incomplete)})
+
+
+@click.command("call")
+@click.argument("tool", shell_complete=_complete_tool)
+@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
+@workspace_options
+@json_option
+def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json: bool, **options: Any) -> None:
+    """Call one tool and print its answer.
+
+    Parameters are one JSON object, or KEY=VALUE pairs; a value is text where the tool expects text and JSON elsewhere.
+    A single - reads the JSON object from standard input.
+    """
+    spoken = dialect_of(tool, dialect)
+    params = _params(spoken, tool, arguments)
+    with open_workspace(options.pop("root"), asker=terminal_asker(), **options) as workspace:
+        result = workspace.tools(spoken).call(tool, params)
+        if as_json:
+            echo_json(result.to_dict())
+        else:
+            click.echo(human(result, workspace.root))
+    raise SystemExit(exit_code(result))
+
+
+def exit_code(result: ToolResult) -> int:
+    return EXIT.get(result.error.code, 1) if result.error else 0
+
+
+def _params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
+    if arguments == ("-",):
+        return _json(sys.stdin.buffer.read())
+    if len(arguments) == 1 and arguments[0].lstrip().startswith(("{", "[")):
+        return _json(arguments[0])
+    declared = load(dialect).tools.get(tool)
+    fields = declared.params.fields if declared else {}
+    params = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise click.UsageError(f"not KEY=VALUE: {argument!r}")
+        is_text = key in fields and fields[key].kind is str
+        params[key] = value if is_text else _lenient(value)
+    return params
+
+
+def _json(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"the parameters are not valid JSON: {error}") from None
+
+
+def _lenient(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

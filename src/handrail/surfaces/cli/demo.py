@@ -1,0 +1,111 @@
+"""`handrail demo`: a short scripted agent session on a sample workspace. No key, no network."""
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from handrail.kernel.gate import Question, Verdict
+from handrail.kernel.scratch import scratch_workspace
+from handrail.surfaces.cli.asking import diff_lines, display
+from handrail.surfaces.cli.show import human
+from handrail.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SAMPLE = {
+    "shop/prices.py": (
+        'VAT = 0.19\r\n\r\n\r\ndef total(prices):\r\n    """The sum with VAT."""\r\n    return sum(prices) * VAT\r\n'
+    ),
+    "shop/__init__.py": "",
+    "README.md": "# Shop\n\nA very small shop.\n",
+    "notes.txt": "call the printer\n",
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    says: str
+    dialect: str
+    tool: str
+    params: dict[str, Any]
+    answer: str = "y"
+    """What the person types if the call asks."""
+
+
+SCENES = [
+    Scene("The total is wrong. Which files are there?", "file", "file.list", {"path": "shop"}),
+    Scene("The prices, then.", "file", "file.read", {"path": "shop/prices.py"}),
+    Scene(
+        "VAT must be added, not multiplied. One line changes; the CRLF line ends stay.",
+        "file",
+        "file.patch",
+        {"path": "shop/prices.py", "patches": [{"find": "* VAT", "replace": "* (1 + VAT)"}]},
+    ),
+    Scene(
+        "A key would be handy. (The model is not always right.)",
+        "file",
+        "file.read",
+        {"path": "../../../../etc/shadow"},
+    ),
+    Scene("And tidy up.", "file", "file.delete", {"path": "notes.txt"}, answer="n"),
+]
+
+
+@dataclass
+class Stage:
+    """Draws with colour and boxes in a terminal, plainly in a pipe."""
+
+    console: "Console"
+    answers: list[str] = field(default_factory=list)
+
+    @property
+    def plain(self) -> bool:
+        return not self.console.is_terminal
+
+    def write(self, text: str, style: str = "") -> None:
+        self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def ask(self, question: Question) -> Verdict:
+        answer = self.answers.pop(0)
+        for line in diff_lines(question, colour=False, most=40):
+            self.write(f"  {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim"))
+        self.write("\n".join(f"  {line}" for line in display(question).split("\n")))
+        self.write(f"\n  Approve? (y/n/always): {answer}", "bold")
+        if answer == "y":
+            return Verdict(True, "person")
+        return Verdict(False, "person", reason="the person said no", remedy="Ask what to do instead")
+
+    def play(self, workspace: Workspace, scene: Scene) -> None:
+        self.write(f"\n● {scene.says}", "bold")
+        self.write(f"→ {scene.tool} {json.dumps(scene.params)}", "cyan")
+        self.answers = [scene.answer]
+        result = workspace.tools(scene.dialect).call(scene.tool, scene.params)
+        self.write(human(result, workspace.root), "green" if result.success else "yellow")
+
+
+@click.command("demo")
+def command() -> None:
+    """Watch a short scripted agent session on a sample workspace. It needs no key and no network."""
+    from rich.console import Console  # noqa: PLC0415  only the demo draws
+
+    play(Console())
+
+
+def play(console: "Console") -> None:
+    stage = Stage(console)
+    with (
+        scratch_workspace(SAMPLE) as root,
+        Workspace(root, asker=stage.ask, approve="ask", log_level="off") as workspace,
+    ):
+        title = "Handrail: one secure kernel, five tool dialects, every surface"
+        if stage.plain:
+            stage.write(title)
+        else:
+            console.rule(f"[bold]{title}")
+        stage.write(f"A sample workspace in {root}. You play the person; the answers are typed for you.", "dim")
+        for scene in SCENES:
+            stage.play(workspace, scene)
+        stage.write("\nNothing left the workspace, and nothing was changed unasked. Next: handrail --help", "dim")

@@ -1,0 +1,28 @@
+"""`handrail doctor`: what this machine offers, and what is missing."""
+
+import click
+
+from handrail.kernel.machine import Finding, examine
+from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.surfaces.cli.show import echo_json
+
+_MARKS = {True: "✓", False: "✗"}
+
+
+@click.command("doctor")
+@root_option
+@json_option
+def command(root: str, as_json: bool) -> None:
+    """Say what this machine offers and what is missing."""
+    with usage_errors(root):
+        findings = examine(root)
+    if as_json:
+        echo_json([_facts(finding) for finding in findings], indent=2)
+    else:
+        for finding in findings:
+            click.echo(f"{_MARKS[finding.good]} {finding.name}: {finding.says}")
+    raise SystemExit(0 if all(finding.good or not finding.needed for finding in findings) else 1)
+
+
+def _facts(finding: Finding) -> dict[str, object]:
+    return {"name": finding.name, "good": finding.good, "needed": finding.needed, "says": finding.says}

@@ -1,0 +1,67 @@
+"""The options that several commands share, and how they open a workspace."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from handrail.dialects import NAMES, find_dialect
+from handrail.faults import PathFault
+from handrail.policy.rules import BadRule
+from handrail.settings import APPROVE, BadSettings
+from handrail.workspace import Workspace
+
+_Function = Callable[..., Any]
+
+dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect to speak.")
+root_option = click.option(
+    "--root", default=".", metavar="DIR", help="The workspace; the current directory if not given."
+)
+read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
+
+
+def workspace_options(function: _Function) -> _Function:
+    for option in (
+        click.option("--log", metavar="FILE", help="Where the session log goes."),
+        read_only_option,
+        click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches."),
+        root_option,
+        dialect_option,
+    ):
+        function = option(function)
+    return function
+
+
+@contextmanager
+def usage_errors(root: str) -> Iterator[None]:
+    """What is wrong with the command line, its root or the configuration is for the person to put right."""
+    try:
+        yield
+    except PathFault as fault:
+        raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
+    except (BadSettings, BadRule) as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:  # nowhere to keep the state
+        raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
+
+
+def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
+    with usage_errors(root):
+        workspace = Workspace(root, asker=asker, **flags)
+    for note in workspace.notes:
+        click.echo(f"handrail: {note}", err=True)
+    if workspace.recovered:
+        click.echo(f"handrail: {workspace.recovered} interrupted write(s) were rolled back", err=True)
+    return workspace
+
+
+def dialect_of(tool: str, named: str | None) -> str:
+    """The dialect to speak: the named one, else the only one that has this tool."""
+    if named:
+        return named
+    having = find_dialect(tool)
+    if len(having) > 1:
+        raise click.UsageError(f"{tool} is in several dialects; choose one with --dialect: {', '.join(having)}")
+    return having[0] if having else NAMES[0]

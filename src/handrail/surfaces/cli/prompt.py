@@ -1,0 +1,17 @@
+"""`handrail prompt`: the system-prompt section of a dialect."""
+
+import click
+
+from handrail.dialects import NAMES, load
+from handrail.surfaces.cli.options import read_only_option
+from handrail.surfaces.prompt import system_prompt
+
+
+@click.command("prompt")
+@click.option("--dialect", type=click.Choice(NAMES), required=True, help="The tool dialect to describe.")
+@read_only_option
+def command(dialect: str, read_only: bool | None) -> None:
+    """Print the section of a system prompt that describes a dialect's tools."""
+    spoken = load(dialect)
+    offered = [tool for tool in spoken.tools.values() if not (read_only and tool.requires_approval)]
+    click.echo(system_prompt(spoken, offered), nl=False)

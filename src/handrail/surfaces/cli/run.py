@@ -1,0 +1,63 @@
+"""`handrail run`: JSON lines in, one envelope a line out, one session."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from handrail.surfaces.cli.asking import terminal_asker
+from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
+from handrail.surfaces.cli.show import echo_json
+from handrail.tool import ToolResult
+from handrail.words import ToolError
+from handrail.workspace import Workspace
+
+_HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}'
+
+
+@click.command("run")
+@workspace_options
+@click.option("--json", "_", is_flag=True, hidden=True, help="The output is always JSON.")
+def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
+    """Answer JSON lines from standard input: {"tool", "params", "id"?} in, one envelope a line out."""
+    with open_workspace(root, asker=terminal_asker(), **options) as workspace:
+        for line in sys.stdin.buffer:
+            if line.strip():
+                echo_json(_answer(workspace, dialect, line))
+
+
+def _answer(workspace: Workspace, dialect: str | None, line: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return _bad(f"The line is not valid JSON: {error}", {})
+    if not isinstance(request, dict):
+        return _bad("The line is not an object", {})
+    if not isinstance(request.get("tool"), str):
+        return _bad("The object names no tool", request | {"tool": ""})
+    if unknown := request.keys() - {"tool", "params", "id"}:
+        return _bad(f"Unknown key '{min(unknown)}'", request)
+    try:
+        spoken = dialect_of(request["tool"], dialect)
+    except click.UsageError as error:
+        return _bad(error.message, request)
+    call_id = request.get("id")
+    result = workspace.tools(spoken).call(
+        request["tool"], request.get("params"), call_id=None if call_id is None else str(call_id)
+    )
+    return _with_id(result, request)
+
+
+def _bad(message: str, request: dict[str, Any]) -> dict[str, Any]:
+    error = ToolError("invalid_request", message, _HOW)
+    output = {"error": error.code, "message": error.message}
+    tool = request.get("tool", "")
+    return _with_id(
+        ToolResult(tool, success=False, output=output, files_affected=[], execution_time_ms=0, error=error), request
+    )
+
+
+def _with_id(result: ToolResult, request: dict[str, Any]) -> dict[str, Any]:
+    known = {"id": request["id"]} if "id" in request else {}
+    return {**known, **result.to_dict()}

@@ -1,0 +1,56 @@
+"""The system-prompt section of a dialect: its tools by category, with permissions, approval and guidance."""
+
+import json
+
+from handrail.effects import Effect
+from handrail.tool import Dialect, Guide, Tool
+
+# For dialects that declare no categories of their own, by what a tool may do. The first that fits is taken.
+_BY_EFFECT = (
+    (Effect.RUN, "Commands", "Run programs in the sandbox. Every command needs approval and ends with its deadline."),
+    (Effect.FETCH, "Network", "Fetch from the network. Every fetch needs approval."),
+    (Effect.DELETE, "File Management", "Destructive operations on whole files. Approval is always needed."),
+    (Effect.WRITE | Effect.CREATE, "File Writing", "Create and change files. Every change needs approval."),
+    (Effect.READ, "Reading & Searching", "Look at files and find things. Read-only, never asks."),
+)
+
+
+def system_prompt(dialect: Dialect, tools: list[Tool]) -> str:
+    groups = dict(dialect.categories)
+    members: dict[str, list[Tool]] = {name: [] for name in groups}
+    for tool in tools:
+        name, says = (tool.guide.category, "") if tool.guide else _category(tool)
+        groups.setdefault(name, says)
+        members.setdefault(name, []).append(tool)
+    order = list(dialect.categories) or [name for _, name, _ in reversed(_BY_EFFECT)]
+    parts = ["# Tools"]
+    for name in order:
+        if members.get(name):
+            parts += [f"## {name}", groups[name], *(_described(tool) for tool in members[name])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _category(tool: Tool) -> tuple[str, str]:
+    return next((name, says) for flags, name, says in _BY_EFFECT if tool.effects & flags)
+
+
+def _described(tool: Tool) -> str:
+    lines = [
+        f"### {tool.name}",
+        tool.description,
+        f"- Permissions: {', '.join(tool.permissions)}",
+        f"- Approval: {'required' if tool.requires_approval else 'not required'}",
+        "- Parameters:",
+    ]
+    for name, declared in tool.params.fields.items():
+        need = "required" if declared.required else f"default {json.dumps(declared.default)}"
+        lines.append(f"  - `{name}` ({need}): {declared.description}")
+    return "\n".join(lines + (_guidance(tool.guide) if tool.guide else []))
+
+
+def _guidance(guide: Guide) -> list[str]:
+    return [
+        f"- Use: {guide.use}",
+        f"- Termination: {guide.ends}",
+        f"- Example: `{json.dumps(guide.example, ensure_ascii=False)}`",
+    ]

@@ -1,0 +1,136 @@
+"""A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from handrail.dialects import load as load_dialect
+from handrail.faults import PathFault
+from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.commit import Writer
+from handrail.kernel.files import Reader
+from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.log import SessionLog
+from handrail.kernel.session import Kernel, Session
+from handrail.kernel.state import State, config_home, environment, read_text
+from handrail.limits import Limits
+from handrail.policy.approvals import Policy
+from handrail.policy.rules import RuleBook
+from handrail.router import ToolRouter
+from handrail.settings import PROJECT_FILE, BadSettings, Settings
+from handrail.settings import load as load_settings
+from handrail.tool import ToolResult
+
+
+class Workspace:
+    """Opened with a root that the agent cannot change. Close it, or use it in a `with` statement.
+
+    `asker` is called with a `Question` when the policy is to ask and no rule decides; it returns a `Verdict` or a bool.
+    """
+
+    def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
+        boundary = FsBoundary(root)
+        self.settings, self.notes = settings_for(boundary, flags)
+        limits = self.settings.limits
+        state = State(boundary.root)
+        if state.warning:
+            self.notes.append(state.warning)
+        writer = Writer(boundary, state, self.settings.durability)
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
+        self.rules = RuleBook.load(config_home(), limits)
+        self.recovered = self._recover(writer)
+        self._default = self.session(asker=asker)
+
+    def _recover(self, writer: Writer) -> int:
+        try:
+            return writer.recover()
+        except (OSError, PathFault) as error:
+            self.notes.append(f"what a killed process left is not put right yet: {error}")
+            return 0
+
+    @property
+    def root(self) -> str:
+        return self.kernel.boundary.root
+
+    def session(self, *, asker: Any = None) -> "ClientSession":
+        """A client's own session: its log, its terminals, its memory."""
+        return ClientSession(self, asker)
+
+    def tools(self, dialect: str) -> ToolRouter:
+        return self._default.tools(dialect)
+
+    def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
+        return self.tools(dialect).call(tool, params)
+
+    def close(self) -> None:
+        self._default.close()
+        self.kernel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ClientSession:
+    def __init__(self, workspace: Workspace, asker: Any) -> None:
+        settings = workspace.settings
+        approver: Approver = Policy(settings.approve, workspace.rules, _as_verdict(asker))
+        self.session = Session(workspace.kernel, approver, read_only=settings.read_only)
+        self.log = self._open_log(workspace)
+        self._routers: dict[str, ToolRouter] = {}
+
+    def _open_log(self, workspace: Workspace) -> SessionLog:
+        settings, session = workspace.settings, self.session.id
+        path = settings.log or workspace.kernel.state.session_log(session)
+        try:
+            return SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=session)
+        except OSError as error:
+            if settings.log:
+                raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
+            workspace.notes.append(f"there is no session log: {path} cannot be written: {error.strerror}")
+            return SessionLog(None, level="off", chars=0, session=session)
+
+    def tools(self, dialect: str) -> ToolRouter:
+        if dialect not in self._routers:
+            self._routers[dialect] = ToolRouter(load_dialect(dialect), self.session, self.log)
+        return self._routers[dialect]
+
+    def close(self) -> None:
+        self.session.close()
+        self.log.close()
+
+
+def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """The settings in force beneath a root, and what its project asked for in vain."""
+    user_file = f"{config_home()}/config.toml"
+    user = _readable(user_file, lambda: read_text(user_file))
+    project = _readable(PROJECT_FILE, lambda: _project_text(boundary))
+    return load_settings(user=user, project=project, env=environment(), flags=flags, user_file=user_file)
+
+
+def _project_text(boundary: FsBoundary) -> str:
+    file = Reader(boundary, Limits()).read_if_there(PROJECT_FILE)
+    return file.data.decode() if file else ""
+
+
+def _readable(name: str, read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except (OSError, UnicodeDecodeError, PathFault) as error:
+        raise BadSettings(f"{name} cannot be read: {error}") from None
+
+
+def _as_verdict(asker: Any) -> Approver | None:
+    if asker is None:
+        return None
+
+    def ask(question: Question) -> Verdict:
+        answer = asker(question)
+        if isinstance(answer, Verdict):
+            return answer
+        if not isinstance(answer, bool):  # a coroutine, say, is true but approves nothing
+            raise TypeError(f"an asker must return a Verdict or a bool, not {type(answer).__name__}")
+        return Verdict(answer, "callback", reason="the approval callback said no", remedy="Ask what to do instead")
+
+    return ask

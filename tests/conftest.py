@@ -1,0 +1,30 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail import Workspace
+
+
+@pytest.fixture(autouse=True)
+def own_homes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the state or the configuration of the person who runs it."""
+    home = tmp_path_factory.mktemp("home")
+    for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", str(home / "state"))
+    monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home / "config"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    path = tmp_path / "workspace"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def workspace(root: Path) -> Iterator[Workspace]:
+    with Workspace(str(root), approve="auto") as opened:
+        yield opened
