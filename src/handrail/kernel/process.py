@@ -171,6 +171,7 @@ class _Run:
                     return True
                 else:
                     self.sandbox_died = self.over = True
+                    started.channel.link.lost()
             elif self.first is not None:
                 self._look_at_first(self.first, fd)
         self._keep_time(started)

@@ -26,9 +26,7 @@ class Denial:
     certain: bool = False
 
 
-def explain(
-    stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement
-) -> list[Denial]:
+def explain(stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement) -> list[Denial]:
     """What the sandbox probably refused, most certain first."""
     found: list[Denial] = []
     if limit in ("processes", "memory", "disk"):
