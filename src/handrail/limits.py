@@ -28,3 +28,11 @@ class Limits:
     """The time that one approval rule may take to match."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
+    message_bytes: int = 32 * MIB
+    """The longest message that an MCP client may send."""
+    client_calls: int = 32
+    """Calls of one MCP client that run at once; others wait."""
+    question_seconds: float = 600.0
+    """How long a question that was handed to an MCP client may be answered."""
+    idle_seconds: float = 600.0
+    """After how long without a request an HTTP client's session ends, terminals included."""

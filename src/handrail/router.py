@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from handrail.effects import needs_approval
+from handrail.exports import Exports
 from handrail.faults import Conflict, Fault, UnknownTool
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Call, Session
@@ -19,7 +20,7 @@ _BUG = ToolError(
 )
 
 
-class ToolRouter:
+class ToolRouter(Exports):
     """The tools of one dialect in one session."""
 
     def __init__(self, dialect: Dialect, session: Session, log: SessionLog) -> None:
