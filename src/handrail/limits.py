@@ -36,3 +36,8 @@ class Limits:
     """How long a question that was handed to an MCP client may be answered."""
     idle_seconds: float = 600.0
     """After how long without a request an HTTP client's session ends, terminals included."""
+    request_seconds: float = 20.0
+    """How long an HTTP client may take to send a request."""
+    http_sessions: int = 1000
+    http_silent: int = 200
+    """Connections that have not yet sent a request; more of them, and the oldest is closed."""

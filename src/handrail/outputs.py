@@ -17,7 +17,15 @@ from typing import (
     is_typeddict,
 )
 
-_NAMES: dict[Any, str] = {str: "string", int: "integer", bool: "boolean", float: "number", NoneType: "null"}
+_NAMED: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    float: {"type": "number"},
+    NoneType: {"type": "null"},
+    dict: {"type": "object"},
+    Any: {},
+}
 
 
 def output_schema(returned: Any) -> dict[str, Any] | None:
@@ -46,6 +54,4 @@ def _schema(kind: Any) -> dict[str, Any]:
             "properties": {name: _schema(each) for name, each in fields.items()},
             "required": [name for name in fields if name in kind.__required_keys__],
         }
-    if (origin or kind) is dict:
-        return {"type": "object"}
-    return {} if kind is Any else {"type": _NAMES[kind]}
+    return _NAMED[origin or kind]

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import resource
+import threading
 from collections.abc import Iterator
 
 _CHUNK = 1 << 16
@@ -12,6 +14,7 @@ class Wire:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._turn = threading.Lock()
         self._in, self._out = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
         nowhere = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         os.dup2(nowhere, 0)
@@ -38,5 +41,12 @@ class Wire:
     def write(self, line: bytes) -> None:
         """All of it; raises BrokenPipeError when the reader is gone."""
         rest = memoryview(line + b"\n")
-        while rest:
-            rest = rest[os.write(self._out, rest) :]
+        with self._turn:
+            while rest:
+                rest = rest[os.write(self._out, rest) :]
+
+
+def raise_file_limit() -> None:
+    """As many open files as the system lets this process have: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

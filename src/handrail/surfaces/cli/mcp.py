@@ -5,10 +5,15 @@ from typing import Any
 
 import click
 
-from handrail.dialects import NAMES, load
+from handrail.dialects import load
 from handrail.exports import api_name
+from handrail.kernel.state import read_text
 from handrail.settings import APPROVE, SANDBOX
 from handrail.surfaces.cli.options import dialect_option, open_workspace, read_only_option
+
+DEFAULT = "copilot"
+"""The dialect if none is named: files, search, commands and pages."""
+SHORTEST_TOKEN = 16
 
 
 @click.command("mcp")
@@ -34,24 +39,34 @@ def command(
     **flags: Any,
 ) -> None:
     """Serve the tools of a dialect over the Model Context Protocol."""
-    spoken = load(dialect or NAMES[0])
+    spoken = load(dialect or DEFAULT)
     only = frozenset(name.strip() for name in tools.split(",")) if tools is not None else None
     if unknown := (only or frozenset()) - {*spoken.tools, *map(api_name, spoken.tools)}:
         raise click.UsageError(f"the {spoken.name} dialect has no tool {min(unknown)}")
+    tokens = _tokens(token_file) if token_file else []
     with ExitStack() as opened:
         workspaces = [opened.enter_context(open_workspace(root, **flags)) for root in roots or (".",)]
 
-        import anyio  # noqa: PLC0415  after all that can be refused without it
-
         from handrail.surfaces.mcp.offer import Offer  # noqa: PLC0415
-        from handrail.surfaces.mcp.server import build  # noqa: PLC0415
 
         offer = Offer.of(workspaces, spoken, only=only, safe_names=safe_names)
         if address is None:
-            from handrail.surfaces.mcp.stdio import serve  # noqa: PLC0415
+            from handrail.surfaces.mcp.stdio import serve  # noqa: PLC0415  after all that can be refused without it
 
-            anyio.run(serve, build(offer), offer.limits.message_bytes)
+            serve(offer)
         else:
-            from handrail.surfaces.mcp.http import serve_http  # noqa: PLC0415
+            from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415
 
-            serve_http(offer, address, token_file, hosts)
+            try:
+                serve_http(offer, address, tokens, hosts)
+            except BadAddress as error:
+                raise click.UsageError(str(error)) from None
+
+
+def _tokens(path: str) -> list[str]:
+    tokens = [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    if not tokens:
+        raise click.UsageError(f"there is no token in {path}")
+    if any(len(token) < SHORTEST_TOKEN for token in tokens):
+        raise click.UsageError(f"a token in {path} is shorter than {SHORTEST_TOKEN} characters")
+    return tokens

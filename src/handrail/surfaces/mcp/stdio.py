@@ -13,14 +13,21 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from mcp.types.jsonrpc import jsonrpc_message_adapter
 
 from handrail.kernel.wire import Wire
+from handrail.surfaces.mcp.server import build
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
 
+    from handrail.surfaces.mcp.offer import Offer
 
-async def serve(server: "Server[Any]", limit: int) -> None:
+
+def serve(offer: "Offer") -> None:
     """Until the client closes its end, or a signal says to stop."""
+    anyio.run(talk, build(offer), offer.limits.message_bytes)
+
+
+async def talk(server: "Server[Any]", limit: int) -> None:
     wire = Wire(limit)
     inward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     answers, outward = anyio.create_memory_object_stream[SessionMessage](0)
@@ -77,6 +84,6 @@ async def _write(wire: Wire, outward: "MemoryObjectReceiveStream[SessionMessage]
     try:
         async for answer in outward:
             line = answer.message.model_dump_json(by_alias=True, exclude_unset=True)
-            await to_thread.run_sync(wire.write, line.encode())
+            await to_thread.run_sync(wire.write, line.encode(), abandon_on_cancel=True)
     except BrokenPipeError:
         scope.cancel()
