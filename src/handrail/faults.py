@@ -2,6 +2,7 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled
+    ├── InvalidPattern         a glob or a regular expression that has no meaning
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
     │   ├── OutsideRoot · NotAbsolute
@@ -13,8 +14,24 @@
     │   ├── Conflict           it kept changing under our hands
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
-    │   ├── NoMatch · NotUnique · MatchCount
-    │   └── BadLineRange
+    │   ├── NoMatch · NotUnique · MatchCount · BadLineRange
+    │   ├── HunkNotFound · HunkNotUnique · HunkApplied
+    │   ├── DeletionLeaves     the patch deletes a file but does not name all of its lines
+    │   ├── BinaryPatch · SpecialMode
+    │   └── TooMuchSearch      a patch made to be slow
+    ├── BadPatch               it cannot be read
+    ├── SandboxUnavailable     nothing here can confine a command
+    ├── EmptyCommand · ForbiddenSyntax
+    ├── CommandNotStarted      no such program, no such directory
+    ├── TerminalFault          also carry the session's id
+    │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
+    ├── FetchFault             carry the URL of the hop that failed
+    │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
+    │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
+    │   ├── FetchFailed        no such host, refused, TLS, broken answer
+    │   ├── FetchTimeout · TooManyRedirects
+    │   └── BinaryContent      not text
+    ├── NoEngine               no ripgrep, and the configuration forbids the built-in search
     └── Denied                 nobody approved
 
 Anything else that is raised is a bug.
@@ -58,6 +75,18 @@ class BadParameters(Fault):
 @dataclass(eq=False)
 class Cancelled(Fault):
     pass
+
+
+@dataclass(eq=False)
+class InvalidPattern(Fault):
+    kind: str
+    """glob or regex"""
+    pattern: str
+    reason: str
+    position: int
+    """The offending character, counted from 0."""
+    example: str
+    """A valid pattern, as near to the given one as can be told."""
 
 
 @dataclass(eq=False)
@@ -144,7 +173,11 @@ class EditFault(Fault):
 @dataclass(eq=False)
 class NoMatch(EditFault):
     find: str
-    nearest: str = ""
+    line: int = 0
+    """The nearest place; 0 if nothing is like it."""
+    found: str = ""
+    difference: str = ""
+    """How the line there differs first: see `ops/nearest.py`."""
 
 
 @dataclass(eq=False)
@@ -167,6 +200,156 @@ class BadLineRange(EditFault):
     first: int
     last: int | None
     total: int
+
+
+@dataclass(eq=False)
+class HunkNotFound(EditFault):
+    hunk: int
+    part: str
+    """context (the line after @@), lines, end (the lines, at the end of the file), line (a number past it)"""
+    expected: str
+    line: int = 0
+    """The nearest place; 0 if nothing is like it."""
+    wanted: str = ""
+    found: str = ""
+    difference: str = ""
+    """How `wanted` and `found` differ first: see `ops/nearest.py`; or order, end."""
+
+
+@dataclass(eq=False)
+class HunkNotUnique(EditFault):
+    hunk: int
+    expected: str
+    lines: list[int]
+
+    def facts(self) -> dict[str, Any]:
+        return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines))}
+
+
+@dataclass(eq=False)
+class HunkApplied(EditFault):
+    hunk: int
+    line: int
+
+
+@dataclass(eq=False)
+class DeletionLeaves(EditFault):
+    left: int
+    """Lines that would remain."""
+
+
+@dataclass(eq=False)
+class BinaryPatch(EditFault):
+    pass
+
+
+@dataclass(eq=False)
+class SpecialMode(EditFault):
+    mode: str
+    """120000 is a symbolic link, 160000 a submodule."""
+
+
+@dataclass(eq=False)
+class TooMuchSearch(EditFault):
+    hunk: int
+
+
+@dataclass(eq=False)
+class BadPatch(Fault):
+    why: str
+    """not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
+    bad_end, old_lines (in a new file), combined"""
+    line: int = 0
+    """In the patch, from 1."""
+    text: str = ""
+
+
+@dataclass(eq=False)
+class SandboxUnavailable(Fault):
+    level: str
+    why: list[str]
+
+
+@dataclass(eq=False)
+class CommandNotStarted(Fault):
+    program: str
+    directory: str
+    why: str
+    """The name of the error: ENOENT, EACCES, E2BIG, …"""
+
+
+@dataclass(eq=False)
+class TerminalFault(Fault):
+    terminal: str
+
+
+@dataclass(eq=False)
+class UnknownTerminal(TerminalFault):
+    pass
+
+
+@dataclass(eq=False)
+class TerminalBusy(TerminalFault):
+    """A living session already has this id."""
+
+
+@dataclass(eq=False)
+class TooManyTerminals(TerminalFault):
+    limit: int
+
+
+@dataclass(eq=False)
+class FetchFault(Fault):
+    url: str
+
+
+@dataclass(eq=False)
+class InvalidUrl(FetchFault):
+    why: str
+
+
+@dataclass(eq=False)
+class ForbiddenAddress(FetchFault):
+    host: str
+    address: str
+    why: str
+
+
+@dataclass(eq=False)
+class FetchFailed(FetchFault):
+    why: str
+
+
+@dataclass(eq=False)
+class FetchTimeout(FetchFault):
+    seconds: float
+
+
+@dataclass(eq=False)
+class TooManyRedirects(FetchFault):
+    limit: int
+
+
+@dataclass(eq=False)
+class BinaryContent(FetchFault):
+    content_type: str
+    size: int | None
+    """In bytes; None: the server did not say, and it was not read to its end."""
+
+
+@dataclass(eq=False)
+class EmptyCommand(Fault):
+    pass
+
+
+@dataclass(eq=False)
+class ForbiddenSyntax(Fault):
+    command: str
+
+
+@dataclass(eq=False)
+class NoEngine(Fault):
+    pass
 
 
 @dataclass(eq=False)

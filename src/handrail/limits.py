@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-KIB, MIB = 1024, 1024 * 1024
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,82 @@ class Limits:
     """How often a resolution is tried again because a rename raced it."""
     links: int = 40
     """Symbolic links followed in one path, as in the Linux kernel."""
+    command_chars: int = 8 * KIB
+    """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
+    patch_search: int = 200_000_000
+    """Lines that a patch may make us look at in one file, all hunks together."""
+    places: int = 20
+    """How many places an ambiguous edit lists."""
+    nearest_bytes: int = 64 * MIB
+    """Bytes that may be looked at to say which place is most like the one that was not found."""
+    command_seconds: float = 120.0
+    """How long a command may run when nothing else was asked for."""
+    output_bytes: int = 256 * KIB
+    """The most of one output stream that an answer keeps, half from its start and half from its end."""
+    spool_bytes: int = 256 * MIB
+    """The most of one output stream that is kept in a file."""
+    end_grace_seconds: float = 0.25
+    """The time between being asked to end (SIGTERM) and being ended (SIGKILL)."""
+    end_patience_seconds: float = 5.0
+    """How long a command may take to be gone before its whole sandbox is ended instead."""
+    sandbox_start_seconds: float = 10.0
+    """How long a sandbox may take to stand."""
+    sandbox_tmp_bytes: int = GIB
+    """The size of each private directory: /tmp, /dev/shm and home."""
+    sandbox_processes: int = 1024
+    """Processes and threads of all commands together."""
+    sandbox_memory_bytes: int = 8 * GIB
+    """Memory of all commands together (at most three quarters of the machine's)."""
+    sandbox_file_bytes: int = 8 * GIB
+    """The largest file that a command may write."""
+    sandbox_open_files: int = 4096
+    """Open files of one process."""
+    sandbox_disk_reserve_bytes: int = 512 * MIB
+    """Commands are ended when they leave less free than this on the workspace's disk."""
+    terminals: int = 16
+    """Terminal sessions that may live at once."""
+    terminal_bytes: int = MIB
+    """Output of one terminal that waits to be read; the oldest is dropped first."""
+    terminal_wait_seconds: float = 10.0
+    """How long a reading of a terminal waits for it to go quiet or end."""
+    terminal_write_seconds: float = 5.0
+    """How long a program may take to read what is typed."""
+    terminal_quiet_seconds: float = 0.15
+    """A terminal that printed nothing for so long is quiet."""
+    search_seconds: float = 30.0
+    """The time that one search may take; what was found until then is the answer."""
+    regex_seconds: float = 5.0
+    """The time that one file may take to match, where the engine can run away."""
+    pattern_chars: int = 16 * KIB
+    """The longest regular expression or glob."""
+    repetitions: int = 10_000
+    """How often a regular expression may repeat something, nested counts multiplied."""
+    glob_alternatives: int = 256
+    """How many plain globs the braces of one may stand for."""
+    line_bytes: int = 2000
+    """The longest line that a search shows whole; a longer one is cut around its match."""
+    search_stream_bytes: int = 8 * MIB
+    """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
+    search_read_bytes: int = 64 * MIB
+    """The largest file that the built-in engine reads."""
+    skipped_names: int = 20
+    """How many skipped files are named; the rest are counted."""
+    query_words: int = 8
+    """How many words of a query are ranked by."""
+    fetch_bytes: int = MIB
+    """The most that is kept of a page, unpacked; also the longest Markdown made of it."""
+    fetch_redirects: int = 5
+    """Redirects followed by one fetch."""
+    fetch_header_bytes: int = 64 * KIB
+    """The most that a server may send before its headers end, interim answers included."""
+    fetch_url_chars: int = 8192
+    """The longest URL that is fetched."""
+    fetch_convert_bytes: int = 512 * MIB
+    """The memory that turning one page into Markdown may take."""
     message_bytes: int = 32 * MIB
     """The longest message that an MCP client may send."""
     client_calls: int = 32

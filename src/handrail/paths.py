@@ -34,7 +34,8 @@ class GivenPath:
 
 def quote(name: str) -> str:
     """A name as every answer shows it: git's quoting where plain text would lie, break a line or be undecodable."""
-    if not _NEEDS_QUOTES.search(name) and not (name.startswith('"') and name.endswith('"')):
+    looks_quoted = name.startswith('"') and name.endswith('"')
+    if not (looks_quoted or _NEEDS_QUOTES.search(name) or _WINDOWS_ABSOLUTE.match(name)):
         return name
     shown: list[str] = []
     for char in name:
@@ -96,7 +97,7 @@ def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) ->
         if not (_DRIVE.match(name) or name[0] in "\\/"):
             return name
         folded, bounds = name.replace("\\", "/").casefold(), [r.replace("\\", "/").casefold() for r in roots]
-    elif _WINDOWS_ABSOLUTE.match(name):
+    elif _WINDOWS_ABSOLUTE.match(given):  # in quotes it is the name of a file here
         raise OutsideRoot(given)
     elif not name.startswith("/"):
         return name

@@ -7,8 +7,9 @@ from typing import Any
 from handrail.effects import needs_approval
 from handrail.exports import Exports
 from handrail.faults import Conflict, Fault, UnknownTool
+from handrail.kernel.call import Call
 from handrail.kernel.log import SessionLog
-from handrail.kernel.session import Call, Session
+from handrail.kernel.session import Session
 from handrail.params import Params
 from handrail.tool import Dialect, Output, Tool, ToolResult
 from handrail.words import ToolError, word

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from handrail.kernel.session import Powers
 from handrail.limits import Limits
 
 PROJECT_FILE = ".handrail.toml"
@@ -28,10 +29,28 @@ class Settings:
     durability: str = "full"
     log: str | None = None
     log_level: str = "info"
+    readable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may read."""
+    writable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may change."""
+    environment: tuple[str, ...] = ()
+    """Variables that commands may see, beside PATH, HOME, LANG and TERM."""
+    guarded: tuple[str, ...] | None = None
+    """Names in the workspace that commands can neither create nor change; a list of the usual ones if not set."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that may be fetched from although their address is not a public one."""
+    builtin_search: bool = True
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def powers(self) -> Powers:
+        return Powers(**{each.name: getattr(self, each.name) for each in fields(Powers)})
 
 
 _CHOICES = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "log_level": LOG_LEVELS}
+
+
+_LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts")
 
 
 def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
@@ -97,7 +116,11 @@ def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, li
 
 
 def _checked(key: str, value: Any) -> Any:
-    kinds = {"read_only": bool, "log": str}
+    kinds = {"read_only": bool, "builtin_search": bool, "log": str}
+    if key in _LISTS:
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            raise BadSettings(f"{key} must be a list of strings, not {value!r}")
+        return tuple(value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
             raise BadSettings(f"{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
@@ -109,7 +132,9 @@ def _checked(key: str, value: Any) -> Any:
 
 
 def _from_text(key: str, value: str) -> Any:
-    return value.lower() in ("1", "true", "yes", "on") if key == "read_only" else value
+    if key in _LISTS:
+        return [each for each in value.split(":") if each]
+    return value.lower() in ("1", "true", "yes", "on") if key in ("read_only", "builtin_search") else value
 
 
 def _limits(limits: Limits, given: Any, *, min_only: bool) -> Limits:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.effects import Effect, needs_approval, permissions, risk_level
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.params import Params
-from handrail.words import COMMON, ToolError, Words
+from handrail.sentences import COMMON
+from handrail.words import ToolError, Words
 
 Output = str | dict[str, Any]
 

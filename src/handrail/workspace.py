@@ -34,10 +34,17 @@ class Workspace:
         if state.warning:
             self.notes.append(state.warning)
         writer = Writer(boundary, state, self.settings.durability)
-        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits))
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
         self.rules = RuleBook.load(config_home(), limits.rule_seconds)
-        self.recovered = writer.recover()
+        self.recovered = self._recover(writer)
         self._default = self.session(asker=asker)
+
+    def _recover(self, writer: Writer) -> int:
+        try:
+            return writer.recover()
+        except (OSError, PathFault) as error:
+            self.notes.append(f"what a killed process left is not put right yet: {error}")
+            return 0
 
     @property
     def root(self) -> str:
@@ -79,6 +86,7 @@ class ClientSession:
         return self._routers[dialect]
 
     def close(self) -> None:
+        self.session.close()
         self.log.close()
 
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from handrail.tool import Dialect
 
-NAMES = ("gemini", "context", "copilot", "file", "codex")
+NAMES = ("file",)
 
 
 def load(name: str) -> Dialect:

@@ -4,7 +4,7 @@ from typing import Any
 
 from handrail.effects import Effect
 from handrail.faults import BadParameters, Problem
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.ops.listing import breadth_first
 from handrail.ops.text import split_lines
 from handrail.params import Params, field

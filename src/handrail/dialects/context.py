@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from handrail.effects import Effect
 from handrail.faults import AlreadyExists, BadLineRange, BadParameters, NotFound, Problem
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.kernel.values import File, Put
-from handrail.ops.diff import file_diff
+from handrail.ops.diff import unified
 from handrail.ops.lines import edit_lines
 from handrail.ops.text import Text
 from handrail.params import Params, field
@@ -213,7 +213,7 @@ def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
     """The diff of an edit, which is then made unless it is only a preview."""
     if not p.preview_only:
         c.files.commit(Put(p.path, data, file))
-    return "" if data == file.data else file_diff(p.path, file.data, data)
+    return unified(p.path, file.data, data)
 
 
 def _mood(p: Any) -> str:

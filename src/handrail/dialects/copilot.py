@@ -12,15 +12,16 @@ from handrail.faults import (
     OutsideRoot,
     TooLarge,
 )
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.kernel.values import MakeDirectory, Put
 from handrail.limits import MIB
 from handrail.ops.lines import count_lines
 from handrail.ops.listing import hex_rows, looks_binary
-from handrail.ops.replace import find_places, replace_places
+from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.text import split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
+from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Tool
 from handrail.words import Facts, Say, ToolError, Words
 
@@ -80,7 +81,7 @@ WORDS: Words = {
     NoMatch: Say(
         "string_not_found",
         "String '{find}' not found in file",
-        lambda f: f"The nearest place is {f['nearest']}" if f["nearest"] else "Use read_file and copy the text exactly",
+        nearest_or("Use read_file and copy the text exactly"),
     ),
 }
 
@@ -147,7 +148,7 @@ def replace_string_in_file(p: ReplaceString, c: Call) -> str:
     file = c.files.read(p.path)
     text, places = find_places(file.data, p.old_string)
     if not places:
-        raise NoMatch(p.path, p.old_string)
+        raise no_match(p.path, file.data, p.old_string)
     c.files.commit(Put(p.path, replace_places(text, places[:1], p.new_string), file))
     line = text.line_of(places[0][0])
     changed = list(range(line, line + max(1, count_lines(p.new_string.encode()))))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from handrail.effects import Effect
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.kernel.values import Entry, Put
 from handrail.ops.replace import replace_once
 from handrail.ops.text import split_lines

@@ -18,13 +18,14 @@ from handrail.faults import (
     Problem,
     TooLarge,
 )
-from handrail.kernel.session import Call
+from handrail.kernel.call import Call
 from handrail.kernel.values import Put
 from handrail.limits import MIB
 from handrail.ops.listing import collation_key, looks_binary, name_filter
-from handrail.ops.replace import find_places, replace_places
+from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.params import Params, field
 from handrail.paths import is_absolute, quote
+from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Output, Tool
 from handrail.words import Facts, Say, ToolError, Words
 
@@ -96,7 +97,7 @@ WORDS: Words = {
         "Failed to edit, 0 occurrences found for old_string in {path}. No edits made. The exact text in old_string was "
         "not found. Ensure you're not escaping content incorrectly and check whitespace, indentation, and context. "
         "Use read_file tool to verify.",
-        lambda f: f"The nearest place is {f['nearest']}" if f["nearest"] else _READ_AGAIN,
+        nearest_or(_READ_AGAIN),
     ),
     MatchCount: Say(
         "match_count",
@@ -202,7 +203,7 @@ def replace(p: Replace, c: Call) -> str:
     file = c.files.read(path)
     text, places = find_places(file.data, p.old_string)
     if not places:
-        raise NoMatch(path, p.old_string)
+        raise no_match(path, file.data, p.old_string)
     if len(places) != p.expected_replacements:
         raise MatchCount(path, p.expected_replacements, len(places))
     c.files.commit(Put(path, replace_places(text, places, p.new_string), file))

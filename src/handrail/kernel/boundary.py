@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Literal, NoReturn
 
 from handrail.faults import (
@@ -74,7 +74,6 @@ class FsBoundary:
     ) -> None:
         given = os.path.abspath(root)
         limits = limits or Limits()
-        self._retries = limits.resolve_retries
         with faults_for(given):
             self.fd = os.open(given, _DIRECTORY)
         self.root = os.path.realpath(given)
@@ -82,7 +81,7 @@ class FsBoundary:
         self._roots = (self.root, given) if given != self.root else (self.root,)
         self._walk = Walk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
-        self._resolver: Resolver = Openat2(self.fd, self._walk, self._retries) if fast else self._walk
+        self._resolver: Resolver = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else self._walk
         self.resolver = "openat2" if fast else "walk"
 
     def close(self) -> None:
@@ -139,6 +138,8 @@ class FsBoundary:
             return
         if stat.S_ISDIR(mode):
             raise IsDirectory(given.given)
+        if stat.S_ISLNK(mode):  # links were followed: this one has just come
+            raise Conflict(given.given)
         raise SpecialFile(given.given, next((name for test, name in _KINDS if test(mode)), "special file"))
 
     def open_directory(self, path: str) -> int:
@@ -162,7 +163,7 @@ class FsBoundary:
         """The directory and name to change. A link is followed inside, or, where not `follow`, is what is meant."""
         given = self.split(path)
         with faults_for(path):
-            place = self._locate_fast(given) or self._locate_walked(given, follow=follow, future=future)
+            place = self._locate_fast(given) or self._walk.locate(given.parts, follow=follow, future=future)
         if given.wants_directory and not place.rest:
             found = place.stat()
             if found is not None and not stat.S_ISDIR(found.st_mode):
@@ -185,12 +186,6 @@ class FsBoundary:
             os.close(fd)
             return None
         return place
-
-    def _locate_walked(self, given: GivenPath, *, follow: bool, future: bool) -> Place:
-        for _ in range(self._retries):
-            with suppress(BlockingIOError):  # EAGAIN: a rename raced the walk
-                return self._walk.locate(given.parts, follow=follow, future=future)
-        raise Conflict(given.given)
 
     def _canonical(self, fd: int) -> str | None:
         """The place of an open directory beneath the root, links resolved; None where the system cannot say."""

@@ -12,7 +12,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from handrail.faults import AccessDenied, AlreadyExists, Conflict, IsDirectory, NotADirectory, NotFound, PathFault
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    Conflict,
+    IsDirectory,
+    LinkLoop,
+    NotADirectory,
+    NotFound,
+    OutsideRoot,
+    PathFault,
+)
 from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place, rename_to_free_name
@@ -61,6 +71,7 @@ class Writer:
                 for change, target in zip(changes, approved, strict=True):
                     works.append(self._look(change, target))
                 self._carry_out(record, works)
+                self._clear_away(record, works)
             except BaseException:
                 self._give_up(record)
                 raise
@@ -90,7 +101,7 @@ class Writer:
     def _give_up(self, record: Record) -> None:
         try:
             self._roll_back(record)
-        except OSError:
+        except (OSError, PathFault):
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
 
     # ── looking ──
@@ -99,6 +110,8 @@ class Writer:
         place = self._boundary.locate(change.path, follow=not isinstance(change, Remove), future=True)
         try:
             found = None if place.rest else place.stat()
+            if not isinstance(change, MakeDirectory) and self._boundary.split(change.path).wants_directory:
+                raise IsDirectory(change.path)
             _expect(change, place, found)
             if approved not in (None, place.target):
                 raise Conflict(change.path)
@@ -121,15 +134,20 @@ class Writer:
         record.save(sync=sync)
         for work in works:
             with faults_for(work.change.path):
-                self._publish(work, keep=many)
+                self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
         record.mark_done(sync=sync)
-        for work in works:
-            if work.step and (many or work.step.creates):  # else the rename has used up the only spare
-                self._drop_spares(work.step, work.place.dir_fd)
-        record.end()
+
+    def _clear_away(self, record: Record, works: list[_Work]) -> None:
+        try:
+            for work in works:
+                if work.step:
+                    self._drop_spares(work.step, work.place.dir_fd)
+            record.end()
+        except OSError:
+            self._ledger.leave()  # the change is made; the next commit or open clears away
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
@@ -180,7 +198,7 @@ class Writer:
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
 
     @staticmethod
-    def _publish(work: _Work, *, keep: bool) -> None:
+    def _publish(work: _Work, *, alone: bool) -> None:
         step, fd = work.step, work.place.dir_fd
         if step is None:
             return
@@ -190,8 +208,7 @@ class Writer:
         now = Place(fd, step.name, step.name).stat()
         if now is None or Version.of(now) != Version.of(work.found):
             raise Conflict(work.change.path)
-        if keep:
-            _keep(step, fd)
+        _keep(work, step, alone=alone)
         if step.removes:
             with suppress(FileNotFoundError):  # where hard links are not to be had, keeping has moved it already
                 os.unlink(step.name, dir_fd=fd)
@@ -215,7 +232,7 @@ class Writer:
     def _in_directory(self, step: Step, act: Callable[[Step, int], None]) -> None:
         try:
             fd = self._boundary.open_directory(quote(step.directory) or ".")
-        except (NotFound, NotADirectory):
+        except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return  # the directory was taken away, and all that was in it
         try:
             act(step, fd)
@@ -236,7 +253,7 @@ class Writer:
     @staticmethod
     def _drop_spares(step: Step, fd: int) -> None:
         for name in (step.temp, step.old):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is none of ours
                 os.unlink(name, dir_fd=fd)
 
     def _remove_if_empty(self, rel: str) -> None:
@@ -256,7 +273,7 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise AlreadyExists(path)
         return
-    if (found is not None and stat.S_ISDIR(found.st_mode)) or path.endswith("/"):
+    if found is not None and stat.S_ISDIR(found.st_mode):
         raise IsDirectory(path)
     if isinstance(change, Remove) and found is None:
         raise NotFound(path)
@@ -296,20 +313,27 @@ def _copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | Non
                     raise
 
 
-def _keep(step: Step, fd: int) -> None:
+def _keep(work: _Work, step: Step, *, alone: bool) -> None:
     """Give what is about to go a second name, so that it can come back."""
+    fd = work.place.dir_fd
     try:
         os.link(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
+        if alone and not step.removes:
+            return  # one rename is whole in itself, and moving the file first would let readers find none
         os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
+    kept = Place(fd, step.old, step.old).stat()
+    if kept is None or work.found is None or (kept.st_dev, kept.st_ino) != (work.found.st_dev, work.found.st_ino):
+        raise Conflict(work.change.path)  # exchanged at the last moment
 
 
 def _create(step: Step, fd: int) -> None:
     """Publish under a name that must be free: of many creators one wins."""
     try:
-        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
+        # Were a link planted in the temporary's place, following it would bring a file from outside in.
+        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

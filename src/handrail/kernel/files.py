@@ -1,5 +1,6 @@
 """Reading: whole files, pages of huge ones, directories and trees. Everything goes through the boundary."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, Path
 from handrail.kernel.boundary import FsBoundary, raise_fault
 from handrail.kernel.values import Entry, File, Page, Version, kind_of
 from handrail.limits import Limits
+from handrail.paths import quote, unquote
 
 _CHUNK = 1 << 20
 
@@ -28,8 +30,6 @@ class Reader:
                 data += more  # a short read, or a file that grows while it is read
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
-            if len(data) != size:
-                found = os.fstat(fd)
             return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode))
         except OSError as error:
             raise_fault(error, path)
@@ -46,7 +46,7 @@ class Reader:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory."""
         fd, found = self.boundary.open_file(path)
         try:
-            return _page(fd, found.st_size, first, count, self._limits.page_bytes)
+            return _page(fd, found, first, count, self._limits.page_bytes)
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -64,7 +64,8 @@ class Reader:
         """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
         fd = self.boundary.open_directory(path)
         try:
-            entries = [self._entry(path, each) for each in os.scandir(fd)]
+            with os.scandir(fd) as listed:
+                entries = [entry for each in listed if (entry := self._entry(path, each))]
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -72,12 +73,15 @@ class Reader:
         entries.sort(key=lambda entry: entry.name)
         return entries
 
-    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry:
-        found = each.stat(follow_symlinks=False)
+    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
+        try:
+            found = each.stat(follow_symlinks=False)
+        except FileNotFoundError:  # deleted since the directory was read
+            return None
         if not each.is_symlink():
             return Entry(each.name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
         try:
-            target = self.boundary.stat(f"{directory}/{each.name}")
+            target = self.boundary.stat(quote(f"{unquote(directory)}/{each.name}"))
         except PathFault:
             return Entry(each.name, "link", found.st_size, found.st_mtime_ns, is_link=True)
         return Entry(each.name, kind_of(target.st_mode), target.st_size, target.st_mtime_ns, is_link=True)
@@ -96,12 +100,12 @@ class Reader:
             return None
 
 
-def _page(fd: int, size: int, first: int, count: int | None, room: int) -> Page:
+def _page(fd: int, found: os.stat_result, first: int, count: int | None, room: int) -> Page:
     """Count line ends chunk by chunk, keeping only the bytes of the wanted lines."""
     last = None if count is None else first + count - 1
     kept: list[bytes] = []
     held, line, cut, ends_open = 0, 1, False, False
-    for chunk in _chunks(fd):
+    for chunk in _chunks(fd, found, room):
         ends_open = not chunk.endswith(b"\n")
         ends = chunk.count(b"\n")
         if line + ends >= first and (last is None or line <= last) and not cut:
@@ -115,12 +119,27 @@ def _page(fd: int, size: int, first: int, count: int | None, room: int) -> Page:
     total = line - 1 + ends_open
     data = b"".join(kept)
     shown = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
-    return Page(data, first, shown, total, size, cut)
+    return Page(data, first, shown, total, found.st_size, cut)
 
 
-def _chunks(fd: int) -> Iterator[bytes]:
-    while chunk := os.read(fd, _CHUNK):
+def _chunks(fd: int, found: os.stat_result, room: int) -> Iterator[bytes]:
+    """What the file held when it was opened. No line ends in a hole: one that no page can show is passed over."""
+    at, size, sparse = 0, found.st_size, found.st_blocks * 512 < found.st_size
+    while at < size and (chunk := os.pread(fd, min(_CHUNK, size - at), at)):
         yield chunk
+        at += len(chunk)
+        if sparse and (data := _next_data(fd, at, size)) - at > room:
+            yield bytes(room + 1)
+            at = data
+
+
+def _next_data(fd: int, at: int, size: int) -> int:
+    try:
+        return os.lseek(fd, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # nothing but a hole is left
+            raise
+        return size
 
 
 def _after_lines(chunk: bytes, count: int) -> int:

@@ -23,6 +23,13 @@ class Question:
     targets: tuple[str, ...] = ()
     """The files that would change, beneath the root with links resolved."""
     changes: tuple[Change, ...] = field(default=(), repr=False)
+    command: str = ""
+    """What would run, or, where a terminal is named, be typed into it."""
+    directory: str = ""
+    terminal: str = ""
+    sandbox: str = ""
+    host: str = ""
+    """Whom a fetch would reach."""
 
     @property
     def risk(self) -> str:

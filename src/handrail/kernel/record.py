@@ -1,7 +1,8 @@
 """The record of intent: written before a commit touches anything, so that the next open can put things right.
 
 Each process keeps one such file per workspace and holds a lock on it while it lives. A file whose lock is free belongs
-to a process that was killed; what it says then is what is left to do.
+to a process that was killed; what it says then is what is left to do. The file only grows while a commit is open,
+and the last whole line counts: a line cut short by a kill or a full disk is as if it had not been written.
 """
 
 import fcntl
@@ -12,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-_OPEN, _DONE, _IDLE = b"O", b"D", b"-"
-_HEAD = 13
+_DONE, _IDLE = b"done", b"idle"
+_ROOMY = 1 << 16
 
 
 @dataclass(slots=True)
@@ -38,24 +39,37 @@ class Record:
     """Directories that the commit creates, outermost first."""
     done: bool = False
     created: set[str] = field(default_factory=set)
+    size: int = 0
+    """Where the next line goes: behind the last whole one."""
 
     def save(self, *, sync: bool) -> None:
         steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
         facts = {"root": self.root, "steps": steps, "made": self.made}
-        body = json.dumps(facts).encode()
-        os.pwrite(self.fd, _OPEN + b"%12d" % len(body) + body, 0)
+        self._append(json.dumps(facts).encode())
         if sync:
             os.fsync(self.fd)
 
     def mark_done(self, *, sync: bool) -> None:
-        os.pwrite(self.fd, _DONE, 0)
-        if sync:
-            os.fsync(self.fd)
+        self._append(_DONE)
         self.done = True
+        if sync:
+            try:
+                os.fsync(self.fd)
+            except OSError:
+                self.save(sync=False)  # open again: what is not surely done is rolled back
+                self.done = False
+                raise
 
     def end(self) -> None:
         """Everything is in its place: forget it."""
-        os.pwrite(self.fd, _IDLE, 0)
+        self._append(_IDLE)
+
+    def _append(self, line: bytes) -> None:
+        at, view = self.size, memoryview(line + b"\n")
+        while view:
+            written = os.pwrite(self.fd, view, at)
+            at, view = at + written, view[written:]
+        self.size = at
 
 
 class Ledger:
@@ -64,6 +78,7 @@ class Ledger:
     def __init__(self, pending: str) -> None:
         self._pending, self._fd, self._count = pending, -1, 0
         self.token, self._path = "", ""
+        self._last: Record | None = None
 
     def begin(self, root: os.stat_result) -> Record:
         if self._fd < 0:
@@ -71,8 +86,14 @@ class Ledger:
             self._path = os.path.join(self._pending, self.token)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self._last = None
         self._count += 1
-        return Record(self._fd, [root.st_dev, root.st_ino])
+        size = self._last.size if self._last else 0
+        if size > _ROOMY:
+            os.ftruncate(self._fd, 0)
+            size = 0
+        self._last = Record(self._fd, [root.st_dev, root.st_ino], size=size)
+        return self._last
 
     def spare_names(self, number: int) -> tuple[str, str]:
         """Names for a new file on its way in and an old one on its way out, used by no other commit."""
@@ -96,13 +117,17 @@ class Ledger:
             if self._fd >= 0 and name == self.token:
                 continue
             path = os.path.join(self._pending, name)
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # its owner has just closed
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 record = _read(fd)
                 if record is not None:
                     yield record
-                os.unlink(path)
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
             except BlockingIOError:
                 continue  # its owner lives
             finally:
@@ -111,12 +136,15 @@ class Ledger:
 
 def _read(fd: int) -> Record | None:
     """What a file says is left to do; None where its owner was between two commits, or had only begun to write."""
-    head = os.pread(fd, _HEAD, 0)
-    if len(head) < _HEAD or head[:1] == _IDLE:
+    *lines, cut = os.pread(fd, size := os.fstat(fd).st_size, 0).split(b"\n")
+    done = lines[-1:] == [_DONE]
+    if done:
+        lines.pop()
+    if not lines or lines[-1] == _IDLE:
         return None
-    body = os.pread(fd, int(head[1:]), _HEAD)
-    if len(body) < int(head[1:]):
-        return None
-    facts = json.loads(body)
-    steps = [Step(*step) for step in facts["steps"]]
-    return Record(fd, facts["root"], steps, facts["made"], done=head[:1] == _DONE)
+    try:
+        facts = json.loads(lines[-1])
+        steps = [Step(*step) for step in facts["steps"]]
+        return Record(fd, facts["root"], steps, facts["made"], done=done, size=size - len(cut))
+    except (ValueError, TypeError, KeyError):
+        return None  # spoilt by the disk: nothing in it can be relied on

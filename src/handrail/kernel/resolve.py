@@ -10,6 +10,7 @@ import stat
 import struct
 import sys
 from collections import deque
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from handrail.limits import Limits
@@ -18,6 +19,8 @@ _OPENAT2 = 437
 _RESOLVE = 0x08 | 0x02  # BENEATH | NO_MAGICLINKS
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
 O_PATH = getattr(os, "O_PATH", 0)
+# What opening or reading says when the name is no longer what it was looked at as.
+_EXCHANGED = (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENOENT)
 _PLAIN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -106,7 +109,7 @@ class Walk:
             try:
                 fd = os.open(place.name or ".", _with_plain(flags) | os.O_NOFOLLOW, dir_fd=place.dir_fd)
             except OSError as error:
-                if error.errno != errno.ELOOP:  # a link took the place of what was just looked at
+                if not _was_exchanged(error, place):
                     raise
                 continue
             finally:
@@ -127,6 +130,12 @@ class Walk:
         """The directory and the name that `parts` end in. The last component may be missing; in the `future`
         also those before it.
         """
+        for _ in range(self._limits.resolve_retries):
+            with suppress(BlockingIOError):  # EAGAIN: a rename raced the walk
+                return self._locate(parts, follow=follow, future=future)
+        raise _errno(errno.EAGAIN)
+
+    def _locate(self, parts: tuple[str, ...], *, follow: bool, future: bool) -> Place:
         held, names = [os.dup(self._root_fd)], list[str]()
         todo, links, through_link = deque(parts), 0, False
         try:
@@ -172,15 +181,20 @@ class Walk:
         try:
             return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):  # exchanged since the look
-                raise _errno(errno.EAGAIN) from None
-            raise
+            raise (_errno(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
+
+    @staticmethod
+    def _read_link(name: str, dir_fd: int) -> str:
+        try:
+            return os.readlink(name, dir_fd=dir_fd)
+        except OSError as error:
+            raise (_errno(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
 
     def _link_parts(self, name: str, held: list[int], names: list[str], links: int) -> list[str]:
         """The components that a link stands for; an absolute one must lead back beneath the root and starts there."""
         if links > self._limits.links:
             raise _errno(errno.ELOOP)
-        target = os.readlink(name, dir_fd=held[-1])
+        target = self._read_link(name, held[-1])
         if target.startswith("/"):
             stems = [root.rstrip("/") for root in self._roots]
             stem = next((s for s in stems if target == s or target.startswith(s + "/")), None)
@@ -196,6 +210,14 @@ class Walk:
 def _with_plain(flags: int) -> int:
     """Never block, never become a controlling terminal; openat2 refuses these beside O_PATH, which needs neither."""
     return flags | (os.O_CLOEXEC if flags & O_PATH else _PLAIN)
+
+
+def _was_exchanged(error: OSError, place: Place) -> bool:
+    """Whether opening failed because a link stood for a moment where something else was looked at."""
+    if error.errno != errno.ENOTDIR:
+        return error.errno == errno.ELOOP
+    now = place.stat()
+    return now is not None and (stat.S_ISLNK(now.st_mode) or stat.S_ISDIR(now.st_mode))
 
 
 def _errno(code: int) -> OSError:

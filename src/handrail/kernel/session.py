@@ -1,25 +1,42 @@
-"""The capability that a tool is handed. A session belongs to one client; each call gets a `Call` of its own."""
+"""What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
 
 import secrets
-import stat
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from handrail.effects import Effect
-from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
-from handrail.kernel.gate import Approver, Question, ask
+from handrail.kernel.gate import Approver
 from handrail.kernel.state import State
-from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
 from handrail.limits import Limits
-from handrail.paths import quote
+
+if TYPE_CHECKING:
+    from handrail.kernel.fetch import Fetcher
+    from handrail.kernel.process import Processes
+    from handrail.kernel.pty import Terminals
+    from handrail.kernel.sandbox import Sandbox
+    from handrail.kernel.search import Searcher
 
 
 @dataclass(frozen=True, slots=True)
+class Powers:
+    """What the person lets commands, fetches and searches do."""
+
+    sandbox: str = "strict"
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    guarded: tuple[str, ...] | None = None
+    allow_hosts: tuple[str, ...] = ()
+    builtin_search: bool = True
+    """Whether the built-in engine may answer where there is no ripgrep."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """What all sessions of one open workspace share."""
 
@@ -28,146 +45,85 @@ class Kernel:
     limits: Limits
     writer: Writer
     reader: Reader
+    powers: Powers
+
+    @cached_property
+    def searcher(self) -> "Searcher":
+        from handrail.kernel.search import Searcher  # noqa: PLC0415  the engines load when first used
+
+        return Searcher(self.limits)
+
+    @cached_property
+    def fetcher(self) -> "Fetcher":
+        from handrail.kernel.fetch import Fetcher  # noqa: PLC0415  the same
+
+        return Fetcher(self.limits, self.powers.allow_hosts)
 
     def close(self) -> None:
         self.writer.close()
         self.boundary.close()
 
 
+@dataclass(frozen=True, slots=True)
+class LastCommand:
+    command: str
+    exit_code: int | None
+    output: str
+    executed_at: float
+
+
 class Session:
+    """One client: its approver, its sandbox with all that runs in it, its last command."""
+
     def __init__(self, kernel: Kernel, approver: Approver, *, read_only: bool = False) -> None:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-
-
-@dataclass(slots=True)
-class Call:
-    """One call: what it may touch, and what it has to say beside its output."""
-
-    session: Session
-    dialect: str
-    tool: str
-    params: dict[str, Any]
-    effects: Effect
-    bodies: frozenset[str] = frozenset()
-    cancel: threading.Event | None = None
-    files_affected: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
+        self.last_command: LastCommand | None = None
+        self._lock = threading.Lock()
+        self._sandbox: Sandbox | None = None
+        self._processes: Processes | None = None
+        self._terminals: Terminals | None = None
 
     @property
-    def limits(self) -> Limits:
-        return self.session.kernel.limits
+    def sandbox(self) -> "Sandbox":
+        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  most sessions run nothing
+
+        with self._lock:
+            if self._sandbox is None:
+                kernel, powers = self.kernel, self.kernel.powers
+                settings = SandboxSettings(
+                    powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
+                    readable=powers.readable,
+                    writable=powers.writable,
+                    environment=powers.environment,
+                    limits=kernel.limits,
+                    **({} if powers.guarded is None else {"guarded": powers.guarded}),
+                )
+                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
+            return self._sandbox
 
     @property
-    def root(self) -> str:
-        return self.session.kernel.boundary.root
+    def processes(self) -> "Processes":
+        from handrail.kernel.process import Processes  # noqa: PLC0415  the same
+
+        sandbox = self.sandbox
+        with self._lock:
+            if self._processes is None:
+                self._processes = Processes(sandbox, f"{self.kernel.state.path}/output/{self.id}")
+            return self._processes
 
     @property
-    def files(self) -> "Files":
-        return Files(self)
+    def terminals(self) -> "Terminals":
+        from handrail.kernel.pty import Terminals  # noqa: PLC0415  the same
 
-    def check_cancelled(self) -> None:
-        if self.cancel is not None and self.cancel.is_set():
-            raise Cancelled
+        sandbox = self.sandbox
+        with self._lock:
+            if self._terminals is None:
+                self._terminals = Terminals(sandbox)
+            return self._terminals
 
-    def begin_again(self) -> None:
-        """The file changed before the edit could land: forget what was said and work it out anew."""
-        self.files_affected.clear()
-        self.warnings.clear()
-        self.metadata.clear()
-
-    def ask(self, effects: Effect, *, targets: tuple[str, ...] = (), changes: tuple[Change, ...] = ()) -> None:
-        if self.session.read_only:
-            raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
-        self.check_cancelled()
-        ask(
-            self.session.approver,
-            Question(self.dialect, self.tool, self.params, effects, self.bodies, targets, changes),
-        )
-        self.check_cancelled()
-
-
-class Files:
-    """The files of the workspace, as one call may use them."""
-
-    def __init__(self, call: Call) -> None:
-        self._call, self._kernel = call, call.session.kernel
-
-    def read(self, path: str) -> File:
-        return self._kernel.reader.read(path)
-
-    def read_if_there(self, path: str) -> File | None:
-        return self._kernel.reader.read_if_there(path)
-
-    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
-        return self._kernel.reader.page(path, first, count)
-
-    def head(self, path: str, count: int) -> tuple[bytes, int]:
-        """The first bytes of a file, and its size."""
-        return self._kernel.reader.head(path, count)
-
-    def entries(self, path: str) -> list[Entry]:
-        return self._kernel.reader.entries(path)
-
-    def kind(self, path: str) -> str | None:
-        return self._kernel.reader.kind(path)
-
-    def stem(self, directory: str) -> str:
-        """What stands before the names in a directory: its place beneath the root, and a slash."""
-        place = self._kernel.boundary.locate(directory)
-        place.close()
-        return f"{place.rel}/" if place.rel else ""
-
-    def missing_parents(self, path: str) -> list[str] | None:
-        """The directories that would have to be made before this one; None where it is there already."""
-        place = self._kernel.boundary.locate(path, future=True)
-        try:
-            found = None if place.rest else place.stat()
-        finally:
-            place.close()
-        if found is not None and stat.S_ISDIR(found.st_mode):
-            return None
-        parts = place.target.split("/")
-        return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
-
-    def removal(self, path: str) -> Remove:
-        """To delete a file as it is now; of a link, only the link."""
-        try:
-            linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
-            return Remove(path, None if linked else self.read(path))
-        except (TooLarge, SpecialFile, AccessDenied):
-            return Remove(path)
-
-    def commit(self, *changes: Change) -> None:
-        """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
-        real = [change for change in changes if not _changes_nothing(change)]
-        targets = self._kernel.writer.targets([*changes])
-        if not real:
-            return
-        shown = tuple(quote(target) for change, target in zip(changes, targets, strict=True) if change in real)
-        approved = [target for change, target in zip(changes, targets, strict=True) if change in real]
-        self._call.ask(_effects(real), targets=shown, changes=tuple(real))
-        self._kernel.writer.commit(real, approved)
-        self._call.files_affected.extend(shown)
-
-
-def _changes_nothing(change: Change) -> bool:
-    return (
-        isinstance(change, Put)
-        and change.base is not None
-        and change.data == change.base.data
-        and change.mode in (None, change.base.mode)
-    )
-
-
-def _effects(changes: list[Change]) -> Effect:
-    found = Effect.READ
-    for change in changes:
-        if isinstance(change, Remove):
-            found |= Effect.DELETE
-        elif isinstance(change, MakeDirectory) or change.base is None:
-            found |= Effect.CREATE
-        else:
-            found |= Effect.WRITE
-    return found
+    def close(self) -> None:
+        """End everything that runs for this client."""
+        for part in (self._terminals, self._processes, self._sandbox):
+            if part is not None:
+                part.close()

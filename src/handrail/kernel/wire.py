@@ -1,52 +1,138 @@
-"""Standard input and output as a protocol's wire: nothing else in the process can read or write it."""
+"""Connections to addresses that were checked before, every wait bound by the deadline of the whole fetch.
 
-import fcntl
+httpcore2 speaks HTTP and TLS over them. It thinks that it connects to the name, so that the Host header, SNI and the
+certificate are about the name; but the name is never looked up again.
+"""
+
+import contextlib
+import errno
 import os
-import resource
-import threading
-from collections.abc import Iterator
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
-_CHUNK = 1 << 16
+import httpcore2
 
+from handrail.kernel.deadline import Deadline
 
-class Wire:
-    """Lines in, lines out. Whatever prints in the meantime lands on standard error."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._turn = threading.Lock()
-        self._in, self._out = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
-        nowhere = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        os.dup2(nowhere, 0)
-        os.dup2(2, 1)
-        os.close(nowhere)
-
-    def lines(self) -> Iterator[bytes | None]:
-        """Each line without its end; None for one that was too long to keep."""
-        kept: list[bytes] = []
-        size = 0
-        while chunk := os.read(self._in, _CHUNK):
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                yield b"".join([*kept, piece]) if size + len(piece) <= self._limit else None
-                kept, size = [], 0
-            size += len(rest)
-            if size > self._limit:
-                kept.clear()
-            elif rest:
-                kept.append(rest)
-        if size:
-            yield b"".join(kept) if size <= self._limit else None
-
-    def write(self, line: bytes) -> None:
-        """All of it; raises BrokenPipeError when the reader is gone."""
-        rest = memoryview(line + b"\n")
-        with self._turn:
-            while rest:
-                rest = rest[os.write(self._out, rest) :]
+_CONNECTING = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDBLOCK", errno.EINPROGRESS))
 
 
-def raise_file_limit() -> None:
-    """As many open files as the system lets this process have: each connection is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+T = TypeVar("T")
+
+
+class Wire(httpcore2.NetworkStream):
+    def __init__(self, sock: socket.socket, deadline: Deadline, header_bytes: int) -> None:
+        self._sock, self._deadline = sock, deadline
+        self._header_bytes = header_bytes
+        self._room: int | None = header_bytes
+
+    def headers_are_in(self) -> None:
+        self._room = None
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002  the deadline rules
+        if self._room == 0:
+            raise httpcore2.RemoteProtocolError(f"headers of more than {self._header_bytes} bytes")
+        size = max_bytes if self._room is None else min(max_bytes, self._room)
+        data = self._patiently(partial(self._sock.recv, size), selectors.EVENT_READ)
+        if self._room is not None:
+            self._room -= len(data)
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        view = memoryview(buffer)
+        while view:
+            try:
+                sent = self._patiently(partial(self._sock.send, view), selectors.EVENT_WRITE)
+            except OSError as error:
+                # httpcore2 then reads on: a server may answer and hang up before it has read the request.
+                raise httpcore2.WriteError from error
+            view = view[sent:]
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> "Wire":
+        secured = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname, do_handshake_on_connect=False)
+        wire = Wire(secured, self._deadline, self._header_bytes)
+        try:
+            wire._patiently(secured.do_handshake, selectors.EVENT_READ)
+        except BaseException:
+            secured.close()
+            raise
+        return wire
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._sock if info == "ssl_object" and isinstance(self._sock, ssl.SSLSocket) else None
+
+    def _patiently(self, act: Callable[[], T], event: int) -> T:
+        while True:
+            self._deadline.left()
+            try:
+                return act()
+            except ssl.SSLWantReadError:
+                _ready(self._sock, selectors.EVENT_READ, self._deadline)
+            except ssl.SSLWantWriteError:
+                _ready(self._sock, selectors.EVENT_WRITE, self._deadline)
+            except BlockingIOError:
+                _ready(self._sock, event, self._deadline)
+
+
+class Dialer(httpcore2.NetworkBackend):
+    """Connects to the first of the checked addresses that answers, whatever name is asked for."""
+
+    def __init__(self, addresses: Sequence[str], deadline: Deadline, header_bytes: int) -> None:
+        self._addresses, self._deadline, self._header_bytes = addresses, deadline, header_bytes
+
+    def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002  it was resolved and checked before
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> Wire:
+        *others, last = self._addresses
+        for address in others:
+            with contextlib.suppress(OSError):  # the next one may answer; only the last one's error counts
+                return self._wire(address, port, self._deadline.left() / 2)
+        return self._wire(last, port, None)
+
+    def _wire(self, address: str, port: int, seconds: float | None) -> Wire:
+        return Wire(_connected(address, port, self._deadline, seconds), self._deadline, self._header_bytes)
+
+
+def _connected(address: str, port: int, deadline: Deadline, seconds: float | None) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        code = sock.connect_ex((address, port))
+        if code in _CONNECTING:
+            arrived = _ready(sock, selectors.EVENT_WRITE, deadline, seconds)
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if arrived else errno.ETIMEDOUT
+        if code:
+            raise OSError(code, os.strerror(code))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _ready(sock: socket.socket, event: int, deadline: Deadline, seconds: float | None = None) -> bool:
+    """Wait until the socket is ready; False if that took longer than `seconds`."""
+    end = None if seconds is None else time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, event)
+        while not selector.select(deadline.glance()):
+            if end is not None and time.monotonic() > end:
+                return False
+    return True

@@ -7,11 +7,12 @@ counts only for the very change that was shown.
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import fields
 from typing import Any
 
 from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
-from handrail.kernel.values import Put, Remove
+from handrail.kernel.values import Change, MakeDirectory, Put
 from handrail.policy.approvals import how_to_allow
 from handrail.surfaces.cli.asking import diff_lines, display
 from handrail.surfaces.mcp.sealed import Sealer, digest
@@ -126,17 +127,13 @@ def message(question: Question, most: int = 200) -> str:
 
 def fingerprint(question: Question) -> str:
     """The question with all that would happen: another change is another question."""
-    return digest(
-        question.dialect,
-        question.tool,
-        question.params,
-        question.targets,
-        question.effects.value,
-        [_facts(change) for change in question.changes],
-    )
+    facts = {each.name: getattr(question, each.name) for each in fields(question) if each.name != "changes"}
+    shown = {**facts, "effects": question.effects.value, "bodies": sorted(question.bodies)}
+    return digest(shown, [_facts(change) for change in question.changes])
 
 
-def _facts(change: Any) -> list[Any]:
-    base = getattr(change, "base", None)
-    data = change.data if isinstance(change, Put) else None
-    return [type(change).__name__, change.path, data, base.data if isinstance(change, Put | Remove) and base else None]
+def _facts(change: Change) -> list[Any]:
+    """What is there before and after."""
+    before = None if isinstance(change, MakeDirectory) or change.base is None else change.base.data
+    after = change.data if isinstance(change, Put) else None
+    return [type(change).__name__, change.path, before, after]

@@ -12,7 +12,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from mcp.types.jsonrpc import jsonrpc_message_adapter
 
-from handrail.kernel.wire import Wire
+from handrail.kernel.stdio import Wire
 from handrail.surfaces.mcp.server import build
 
 if TYPE_CHECKING:

@@ -1,0 +1,169 @@
+"""The capability that a tool is handed for one call: what it may touch, and what it has to say beside its output."""
+
+import stat
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from handrail.effects import Effect
+from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
+from handrail.kernel.gate import Question, Verdict, ask
+from handrail.kernel.session import Session
+from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
+from handrail.limits import Limits
+from handrail.paths import quote
+
+if TYPE_CHECKING:
+    from handrail.kernel.fetch import Fetched
+    from handrail.kernel.finding import Finder
+    from handrail.kernel.running import Commands
+
+
+@dataclass(slots=True)
+class Call:
+    """One call: what it may touch, and what it has to say beside its output."""
+
+    session: Session
+    dialect: str
+    tool: str
+    params: dict[str, Any]
+    effects: Effect
+    bodies: frozenset[str] = frozenset()
+    cancel: threading.Event | None = None
+    files_affected: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> Limits:
+        return self.session.kernel.limits
+
+    @property
+    def root(self) -> str:
+        return self.session.kernel.boundary.root
+
+    @property
+    def files(self) -> "Files":
+        return Files(self)
+
+    @property
+    def finder(self) -> "Finder":
+        from handrail.kernel.finding import Finder  # noqa: PLC0415  only where something is searched
+
+        return Finder(self)
+
+    @property
+    def commands(self) -> "Commands":
+        from handrail.kernel.running import Commands  # noqa: PLC0415  only where something is run
+
+        return Commands(self)
+
+    def fetch(self, url: str, seconds: float) -> "Fetched":
+        fetcher = self.session.kernel.fetcher
+        self.ask(Effect.FETCH, host=fetcher.target(url).host)
+        return fetcher.fetch(url, seconds, self.cancel)
+
+    def check_cancelled(self) -> None:
+        if self.cancel is not None and self.cancel.is_set():
+            raise Cancelled
+
+    def begin_again(self) -> None:
+        """The file changed before the edit could land: forget what was said and work it out anew."""
+        self.files_affected.clear()
+        self.warnings.clear()
+        self.metadata.clear()
+
+    def ask(self, effects: Effect, **shown: Any) -> Verdict:
+        """Pass the gate, or raise Denied. `shown` are the fields of the question that say what would happen."""
+        if self.session.read_only:
+            raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
+        self.check_cancelled()
+        question = Question(self.dialect, self.tool, self.params, effects, self.bodies, **shown)
+        verdict = ask(self.session.approver, question)
+        self.check_cancelled()
+        return verdict
+
+
+class Files:
+    """The files of the workspace, as one call may use them."""
+
+    def __init__(self, call: Call) -> None:
+        self._call, self._kernel = call, call.session.kernel
+
+    def read(self, path: str) -> File:
+        return self._kernel.reader.read(path)
+
+    def read_if_there(self, path: str) -> File | None:
+        return self._kernel.reader.read_if_there(path)
+
+    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
+        return self._kernel.reader.page(path, first, count)
+
+    def head(self, path: str, count: int) -> tuple[bytes, int]:
+        """The first bytes of a file, and its size."""
+        return self._kernel.reader.head(path, count)
+
+    def entries(self, path: str) -> list[Entry]:
+        return self._kernel.reader.entries(path)
+
+    def kind(self, path: str) -> str | None:
+        return self._kernel.reader.kind(path)
+
+    def stem(self, directory: str) -> str:
+        """What stands before the names in a directory: its place beneath the root, and a slash."""
+        place = self._kernel.boundary.locate(directory)
+        place.close()
+        return f"{place.rel}/" if place.rel else ""
+
+    def missing_parents(self, path: str) -> list[str] | None:
+        """The directories that would have to be made before this one; None where it is there already."""
+        place = self._kernel.boundary.locate(path, future=True)
+        try:
+            found = None if place.rest else place.stat()
+        finally:
+            place.close()
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            return None
+        parts = place.target.split("/")
+        return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
+
+    def removal(self, path: str) -> Remove:
+        """To delete a file as it is now; of a link, only the link."""
+        try:
+            linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+            return Remove(path, None if linked else self.read(path))
+        except (TooLarge, SpecialFile, AccessDenied):
+            return Remove(path)
+
+    def commit(self, *changes: Change) -> None:
+        """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
+        real = [change for change in changes if not _changes_nothing(change)]
+        targets = self._kernel.writer.targets([*changes])
+        if not real:
+            return
+        shown = tuple(quote(target) for change, target in zip(changes, targets, strict=True) if change in real)
+        approved = [target for change, target in zip(changes, targets, strict=True) if change in real]
+        self._call.ask(_effects(real), targets=shown, changes=tuple(real))
+        self._kernel.writer.commit(real, approved)
+        self._call.files_affected.extend(shown)
+
+
+def _changes_nothing(change: Change) -> bool:
+    return (
+        isinstance(change, Put)
+        and change.base is not None
+        and change.data == change.base.data
+        and change.mode in (None, change.base.mode)
+    )
+
+
+def _effects(changes: list[Change]) -> Effect:
+    found = Effect.READ
+    for change in changes:
+        if isinstance(change, Remove):
+            found |= Effect.DELETE
+        elif isinstance(change, MakeDirectory) or change.base is None:
+            found |= Effect.CREATE
+        else:
+            found |= Effect.WRITE
+    return found

@@ -1,0 +1,90 @@
+"""What a command prints, kept within a limit: the start, the end, and the whole of it in a file."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    head: bytes
+    tail: bytes = b""
+    cut_bytes: int = 0
+    """How much is missing between head and tail."""
+    spool: str = ""
+    """A file with the whole output (as far as its own limit), only where something was cut."""
+
+    def joined(self, line: bytes) -> bytes:
+        """All that was kept, with `line` on a line of its own in place of what was cut."""
+        if not self.cut_bytes:
+            return self.head
+        before = b"" if self.head.endswith(b"\n") or not self.head else b"\n"
+        return b"".join((self.head, before, line, b"\n", self.tail))
+
+
+class Keeper:
+    """Takes a stream as it comes. Costs no more memory than the limit, however much there is."""
+
+    def __init__(self, limit: int, spool_limit: int, new_spool: Callable[[], tuple[int, str]]) -> None:
+        self._half, self._limit, self._spool_limit = limit // 2, limit, spool_limit
+        self._new_spool = new_spool
+        self._start = bytearray()
+        self._end = bytearray()
+        self._total = self._spooled = 0
+        self._spool_fd, self._spool_name = -1, ""
+
+    def feed(self, chunk: memoryview) -> None:
+        self._total += len(chunk)
+        if self._spool_fd < 0 and self._total <= self._limit:
+            self._start += chunk
+            return
+        if self._spool_fd < 0:
+            self._spool_fd, self._spool_name = self._new_spool()
+            self._write(memoryview(bytes(self._start)))
+            self._end += self._start[self._half :]
+            del self._start[self._half :]
+        self._write(chunk)
+        missing = self._half - len(self._start)
+        if missing > 0:
+            self._start += chunk[:missing]
+            chunk = chunk[missing:]
+        self._end += chunk[-self._half :]
+        if len(self._end) > CHUNK + self._half:
+            del self._end[: -self._half]
+
+    def _write(self, chunk: memoryview) -> None:
+        room = chunk[: self._spool_limit - self._spooled]
+        while room:
+            written = os.write(self._spool_fd, room)
+            self._spooled += written
+            room = room[written:]
+
+    def finish(self) -> Output:
+        if self._spool_fd < 0:
+            return Output(bytes(self._start))
+        os.close(self._spool_fd)
+        head, tail = (
+            _whole_characters_at_end(bytes(self._start)),
+            _whole_characters_at_start(bytes(self._end[-self._half :])),
+        )
+        return Output(head, tail, self._total - len(head) - len(tail), self._spool_name)
+
+
+def _whole_characters_at_end(text: bytes) -> bytes:
+    for back in range(1, min(4, len(text)) + 1):
+        byte = text[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return text[:-back] if back < needed else text
+        if byte < 0x80:
+            return text
+    return text
+
+
+def _whole_characters_at_start(text: bytes) -> bytes:
+    at = 0
+    while at < min(3, len(text)) and 0x80 <= text[at] < 0xC0:
+        at += 1
+    return text[at:]

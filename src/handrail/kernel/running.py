@@ -1,0 +1,121 @@
+"""Commands and terminals, as one call may use them: asked for at the gate, confined, and ended in time."""
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from handrail.effects import Effect
+from handrail.kernel.call import Call
+from handrail.kernel.sandbox.denials import Denial, explain
+from handrail.kernel.session import LastCommand
+
+if TYPE_CHECKING:
+    from handrail.kernel.process import Outcome
+    from handrail.kernel.pty import Reading, Terminal
+    from handrail.kernel.sandbox import Confinement
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command did. Text is cut to the limit; `denials` is what the sandbox probably refused."""
+
+    outcome: "Outcome"
+    stdout: str
+    stderr: str
+    denials: list[Denial]
+
+
+class Commands:
+    def __init__(self, call: Call) -> None:
+        self._call, self._session = call, call.session
+
+    def run(
+        self,
+        text: str,
+        *,
+        directory: str = ".",
+        shell: tuple[str, ...] = ("/bin/bash", "-c"),
+        seconds: float | None = None,
+        keep_background: bool = False,
+    ) -> Ran:
+        from handrail.kernel.process import Command  # noqa: PLC0415  only where something is run
+
+        cwd = self._place(directory)
+        self._ask(text, cwd)
+        command = Command(
+            [*shell, text],
+            cwd,
+            timeout_seconds=seconds,
+            keep_background=keep_background,
+            cancel=self._call.cancel,
+        )
+        started = time.time()
+        outcome = self._session.processes.run(command)
+        ran = self._told(outcome)
+        self._session.last_command = LastCommand(text, outcome.exit_code, ran.stdout + ran.stderr, started)
+        return ran
+
+    def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
+        cwd = self._place(directory)
+        self._ask(text, cwd)
+        terminal = self._session.terminals.start(name, ["/bin/bash", "-c", text], cwd=cwd)
+        self._note(terminal.confinement, restarted=terminal.restarted)
+        return self._read(terminal)
+
+    def type_into(self, name: str, chars: str) -> "Reading":
+        terminal = self._session.terminals.get(name)
+        self._ask(chars, "", terminal=name)
+        written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
+        if terminal.alive and written < len(chars.encode()):
+            self._call.warnings.append(f"only {written} of {len(chars.encode())} bytes were taken: it is not reading")
+        return self._read(terminal)
+
+    def _read(self, terminal: "Terminal") -> "Reading":
+        limits = self._call.limits
+        return terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
+
+    def _place(self, directory: str) -> str:
+        boundary = self._session.kernel.boundary
+        os.close(boundary.open_directory(directory))
+        return self._call.files.stem(directory).rstrip("/")
+
+    def _ask(self, text: str, cwd: str, terminal: str = "") -> None:
+        level = self._session.kernel.powers.sandbox
+        self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
+
+    def _told(self, outcome: "Outcome") -> Ran:
+        self._note(outcome.confinement, restarted=outcome.restarted)
+        texts = []
+        for name, output in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
+            line = f"[… {output.cut_bytes} bytes of {name} not shown; all of it is in {output.spool} …]"
+            texts.append(output.joined(line.encode()).decode(errors="replace"))
+        failed = outcome.exit_code != 0
+        stderr = outcome.stderr.head + outcome.stderr.tail
+        root = self._session.kernel.boundary.root
+        denials = explain(stderr, failed=failed, limit=outcome.limit, root=root, confinement=outcome.confinement)
+        self._call.warnings += [_sentence(denial) for denial in denials]
+        return Ran(outcome, texts[0], texts[1], denials)
+
+    def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
+        self._call.metadata["sandbox"] = confinement.level
+        if confinement.level == "reduced":
+            self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
+        if restarted:
+            self._call.warnings.append("the session's sandbox had died with all its processes; a new one was started")
+
+
+def _sentence(denial: Denial) -> str:
+    where = f" ({denial.path})" if denial.path else ""
+    if denial.kind == "write_outside":
+        return (
+            f"writing outside the workspace is blocked by the sandbox{where}; "
+            'the person can allow a directory with writable = ["…"] in the configuration'
+        )
+    return {
+        "guarded": f"the sandbox keeps this file from being changed{where}: tools of the person's own would run it",
+        "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
+        "processes": "the command was ended: it started too many processes",
+        "memory": "the command was ended: it used too much memory",
+        "disk": "the command was ended: it filled the disk",
+    }[denial.kind]

@@ -1,0 +1,213 @@
+"""What confines a process: the strongest that this machine allows, or nothing runs.
+
+`Sandbox` is one confinement for a whole session. It starts with the first command, ends with `close` (or with
+us, however we end), and is started anew when it died.
+"""
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from handrail.faults import SandboxUnavailable
+from handrail.kernel.sandbox import build, bwrap, landlock
+from handrail.kernel.sandbox.guard import Guard
+from handrail.kernel.sandbox.link import Channel, Link
+from handrail.kernel.sandbox.settings import (
+    NETWORK_CANNOT_STOP,
+    REDUCED_CANNOT_STOP,
+    Confinement,
+    SandboxSettings,
+)
+
+__all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "Started"]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    channel: Channel
+    confinement: Confinement
+    restarted: bool
+    """An earlier sandbox of this session had died, and its processes with it."""
+    info: int | None = None
+    """Where bubblewrap names the first process, for a command that started along with it. To be closed."""
+
+
+class Sandbox:
+    def __init__(
+        self, root_fd: int, root: str, settings: SandboxSettings, person: Mapping[str, str] | None = None
+    ) -> None:
+        environment = dict(os.environ if person is None else person)
+        self.settings = settings
+        self._place = build.Place(root, root_fd, settings, environment)
+        self._guard = Guard(root_fd)
+        self._lock = threading.Lock()
+        self._link: Link | None = None
+        self._stood = self._closed = False
+        self._why: list[str] = []
+        self._private: str | None = None
+        self._ways = self._possible_ways()
+        self.background: list[Channel] = []
+        """Commands whose children live on; closing a channel ends them."""
+
+    def _possible_ways(self) -> list[Confinement]:
+        level = self.settings.level
+        if level == "off":
+            return [Confinement("off", "nothing", ("everything",))]
+        cannot = NETWORK_CANNOT_STOP if level == "network" else ()
+        ways = [Confinement(level, found, cannot) for found in bwrap.candidates(self._place.root)]
+        if not ways:
+            self._why.append("bubblewrap: not found")
+        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why))]
+
+    @property
+    def root(self) -> str:
+        return self._place.root
+
+    @property
+    def confinement(self) -> Confinement | None:
+        """What holds commands now; None before the first."""
+        return self._ways[0] if self._stood else None
+
+    def start(self) -> Confinement:
+        """Stand, or raise `SandboxUnavailable`. Commands and terminals do this by themselves."""
+        with self._lock:
+            self._living_link()
+            return self._ways[0]
+
+    def begin(self, request: dict[str, Any], *streams: int) -> Started:
+        """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
+        with self._lock:
+            restarted = self._stood and not self._alive()
+            if not self._alive() and self._can_start_along(request, streams):
+                return replace(self._start_along(self._whole(request), streams), restarted=restarted)
+            link = self._living_link()
+            return Started(link.request(self._whole(request), *streams), self._ways[0], restarted)
+
+    def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
+        way = self._ways[0]
+        return {
+            "adopt": False,
+            **request,
+            "environment": {**build.environment(self._place, self._private), **request["additions"]},
+            "limits": build.command_limits(self.settings, way.level),
+        }
+
+    def start_failed(self, channel: Channel) -> bool:
+        """Whether nothing at all ran in the sandbox of this channel: then another way is worth trying."""
+        with self._lock:
+            if channel.link.begun:
+                return False
+            if self._link is channel.link:
+                self._give_up(channel.link.said)
+            return True
+
+    def _alive(self) -> bool:
+        return self._link is not None and self._link.alive
+
+    def _can_start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> bool:
+        program = os.fsdecode(request["argv"][0])
+        return (
+            bool(self._ways)
+            and self._ways[0].by_bubblewrap
+            and len(streams) == 2
+            and request["cwd"] == os.fsencode(self.root)
+            and not request["additions"]
+            and program.startswith(("/bin/", "/usr/bin/"))
+            and all(os.access(name, os.X_OK) for name in (program, build.SHELL, build.SETSID))
+        )
+
+    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> Started:
+        way = self._ways[0]
+        link = self._new_link(way)
+        channel = link.request({**request, "adopt": True})
+        building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
+        building.launch.streams = (streams[0], streams[1])
+        self._spawn(link, building)
+        return Started(channel, way, restarted=False, info=building.info)
+
+    def _living_link(self) -> Link:
+        while not self._alive():
+            if self._closed or not self._ways:
+                raise SandboxUnavailable(self.settings.level, self._why)
+            way = self._ways[0]
+            try:
+                link = self._new_link(way)
+                self._spawn_way(way, link)
+            except OSError as trouble:
+                self._give_up(trouble.strerror or "")
+            else:
+                if not link.stands(self.settings.limits.sandbox_start_seconds):
+                    self._give_up(link.said)
+        assert self._link is not None  # noqa: S101  what the loop was for
+        return self._link
+
+    def _new_link(self, way: Confinement) -> Link:
+        if self._link is not None:
+            self._link.close(0)
+        options: dict[str, Any] = {
+            "alone": way.by_bubblewrap,
+            "watch": build.watch(self._place),
+            "confine": None,
+        }
+        if way.level == "reduced":
+            options["confine"] = landlock.options(self._place, self._private_directory())
+        self._link, self._stood = Link(options, confine=not way.by_bubblewrap), True
+        return self._link
+
+    def _spawn_way(self, way: Confinement, link: Link) -> None:
+        if way.by_bubblewrap:
+            building = self._build(way, None)
+            self._spawn(link, building)
+            os.close(building.info)
+        else:
+            link.spawn(build.unconfined(self._place, reduced=way.level == "reduced"))
+
+    def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
+        self._guard.leave()
+        self._guard.stand(self.settings.guarded)
+        return build.strict(self._place, way.by, self._guard, alongside)
+
+    def _spawn(self, link: Link, building: build.Building) -> None:
+        try:
+            link.spawn(building.launch)
+        finally:
+            building.done()
+            self._guard.release_handles()
+
+    def _give_up(self, why: str) -> None:
+        """The first way does not work here: go on with the next."""
+        self._why.append(f"{self._ways.pop(0).by}: {why or 'ended at once'}")
+        if self._ways:
+            self._ways[0] = replace(self._ways[0], why=tuple(self._why))
+        if self._link is not None:
+            self._link.close(0)
+        self._link, self._stood = None, False
+
+    def _private_directory(self) -> str:
+        """Temporary files and home, where no mount can be private."""
+        if self._private is None:
+            self._private = tempfile.mkdtemp(prefix="handrail-")
+            who = build.identity(self._place.root_fd).drop_to
+            if who is not None:
+                os.chown(self._private, *who)
+        return self._private
+
+    def kill(self, link: Link) -> None:
+        """End everything at once; the next command starts anew."""
+        link.kill()
+
+    def close(self) -> None:
+        """End everything in the sandbox and leave the workspace as it was."""
+        with self._lock:
+            self._closed = True
+            if self._link is not None:
+                self._link.close(self.settings.limits.end_patience_seconds)
+            for channel in self.background:
+                channel.close()
+            self._guard.leave()
+            if self._private is not None:
+                shutil.rmtree(self._private, ignore_errors=True)

@@ -1,0 +1,55 @@
+"""Level `reduced`, our side: what `confine.py` is told to allow. Landlock grants; it has no exceptions."""
+
+import ctypes
+import errno
+import os
+import platform
+from typing import Any
+
+from handrail.kernel.sandbox import places, seccomp
+from handrail.kernel.sandbox.build import Place
+
+CREATE_RULESET, VERSION_FLAG = 444, 1
+LOWEST_ABI = 3  # the first that can refuse to truncate
+
+EXECUTE, WRITE, READ, LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TRUNCATE, IOCTL = 1 << 14, 1 << 15
+ALL_RIGHTS = {3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+SCOPES_SINCE, ABSTRACT_SOCKETS_AND_SIGNALS = 6, 3
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+
+
+def abi() -> int:
+    """The version that the kernel speaks; 0 for none."""
+    answer = int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, 0, VERSION_FLAG))
+    return max(answer, 0)
+
+
+def options(place: Place, private: str) -> dict[str, Any]:
+    """Rules as (handle or path, rights). `private` is the directory for temporary files and home."""
+    version = abi()
+    if version < LOWEST_ABI:
+        raise OSError(errno.ENOSYS, "the kernel has no Landlock, or too old a one")
+    everything = ALL_RIGHTS[min(version, 5)]
+    look = EXECUTE | READ | LIST
+    use = (READ | WRITE | LIST | TRUNCATE | IOCTL) & everything
+    shown = [
+        *(name for name, target in places.system_directories() if not target),
+        *places.etc_names(network=place.network),
+        *places.toolchains(place.person.get("PATH", ""), place.home, place.root),
+        *place.settings.readable,
+        "/proc",
+        *(f"/etc/{name}" for name in ("passwd", "group", "hosts")),
+    ]
+    rules: list[tuple[int | str, int]] = [(path, look) for path in shown if os.path.exists(path)]
+    rules += [(f"/dev/{name}", use) for name in DEVICES if os.path.exists(f"/dev/{name}")]
+    rules += [(place.root_fd, everything)]
+    rules += [(path, everything) for path in (private, *place.settings.writable)]
+    families = (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK) if place.network else (seccomp.NETLINK,)
+    return {
+        "rights": everything,
+        "scopes": ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_SINCE else 0,
+        "rules": rules,
+        "filter": seccomp.assemble(platform.machine(), families),
+    }

@@ -1,0 +1,198 @@
+"""Our end of a running sandbox: the process that holds it, the socket to its supervisor, its death.
+
+The socket is the sandbox's standard error: nothing else is inherited, and what bubblewrap has to say when it
+fails arrives as a message like any other.
+"""
+
+import contextlib
+import importlib.util
+import marshal
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from importlib.abc import InspectLoader
+from typing import Any
+
+READY, BEGUN, FORKED = b"ready", b"begun\n", b"forked\n"
+
+ENTER = """import _socket,marshal,os,sys
+control=_socket.socket(fileno=2)
+fd=int.from_bytes(control.recvmsg(16,_socket.CMSG_SPACE(4))[1][0][2],sys.byteorder)
+confine,code,options=marshal.loads(os.pread(fd,os.fstat(fd).st_size,0))
+os.close(fd)
+for part,given in(confine,(options["confine"],)),(code,(control,options,int(sys.argv[1]))):
+ space={"__name__":"inside"}
+ if part:exec(part,space);space["main"](*given)"""
+
+
+@dataclass
+class Launch:
+    """A program that becomes the sandbox. `handles` are inherited by it; `user` is who it runs as."""
+
+    argv: list[str]
+    handles: list[int] = field(default_factory=list)
+    user: tuple[int, int] | None = None
+    streams: tuple[int, int] | None = None
+    """Output and error of a first command that is started along, given as standard output and input."""
+
+
+def memory_file(content: bytes) -> int:
+    fd = os.memfd_create("handrail", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+class Channel:
+    """One command's own line to the supervisor. Closing it ends the command."""
+
+    def __init__(self, line: socket.socket, link: "Link") -> None:
+        self._line = line
+        self.link = link
+
+    def fileno(self) -> int:
+        return self._line.fileno()
+
+    def receive(self) -> tuple[bytes, list[int]]:
+        """A message and its handles; an empty one means that the sandbox is gone."""
+        try:
+            message, handles, _, _ = socket.recv_fds(self._line, 65536, 1)
+        except ConnectionError:
+            return b"", []
+        return message, handles
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):  # the sandbox is gone, and the command with it
+            self._line.send(b"end", socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        self._line.close()
+
+
+class Link:
+    def __init__(self, options: dict[str, Any], *, confine: bool = False) -> None:
+        self._control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._spawned, self._ended = threading.Event(), threading.Event()
+        self._trouble: OSError | None = None
+        self._said: list[bytes] = []
+        self._lock = threading.Lock()
+        code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
+        socket.send_fds(self._control, [b"code"], [code])
+        os.close(code)
+
+    def spawn(self, launch: Launch) -> None:
+        """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
+        threading.Thread(target=self._hold, args=(launch,), name="handrail-sandbox", daemon=True).start()
+        self._spawned.wait()
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _hold(self, launch: Launch) -> None:
+        uid, gid = launch.user or (None, None)
+        out, error = launch.streams or (subprocess.DEVNULL, subprocess.DEVNULL)
+        try:
+            self._process = subprocess.Popen(
+                launch.argv,
+                stdin=error,
+                stdout=out,
+                stderr=self._theirs.fileno(),
+                pass_fds=launch.handles,
+                env={},
+                cwd="/",
+                start_new_session=True,
+                user=uid,
+                group=gid,
+                extra_groups=[] if launch.user else None,
+            )
+        except OSError as trouble:
+            self._trouble = trouble
+        finally:
+            self._theirs.close()
+            self._spawned.set()
+        if self._process is not None:
+            self._process.wait()
+        self._ended.set()
+
+    def stands(self, seconds: float) -> bool:
+        """Wait until the supervisor says so; False when it ended, or never came up, instead."""
+        with self._lock:
+            while READY not in self._said:
+                self._control.settimeout(seconds)
+                try:
+                    message = self._control.recv(65536)
+                except OSError:
+                    return False
+                if not message:
+                    return False
+                self._said.append(message)
+            return True
+
+    def forked(self) -> bool:
+        """Whether the first command runs by now, without waiting. Ask when the control socket is readable."""
+        with self._lock:
+            self._control.settimeout(0)
+            with contextlib.suppress(OSError):
+                while message := self._control.recv(65536):
+                    self._said.append(message)
+            return FORKED in self._said
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything ran inside; ask when it ended."""
+        return self.forked() or BEGUN in self._said or READY in self._said
+
+    @property
+    def control(self) -> int:
+        return self._control.fileno()
+
+    @property
+    def said(self) -> str:
+        words = b"".join(m for m in self._said if m not in (READY, BEGUN, FORKED))
+        return words.decode(errors="replace").strip()
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended.is_set()
+
+    def request(self, request: dict[str, Any], *handles: int) -> Channel:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        payload = memory_file(marshal.dumps(request))
+        try:
+            self._control.settimeout(None)
+            with contextlib.suppress(ConnectionError):  # it is gone: the channel says so when it is read
+                socket.send_fds(self._control, [b"request"], [payload, theirs.fileno(), *handles])
+        finally:
+            os.close(payload)
+            theirs.close()
+        return Channel(ours, self)
+
+    def close(self, patience: float) -> None:
+        self._control.close()
+        if self._process is not None and not self._ended.wait(patience):
+            self.kill()
+            self._ended.wait()
+
+    def kill(self) -> None:
+        if self._process is not None and self.alive:
+            self._process.send_signal(signal.SIGKILL)
+
+
+def _code_of(module: str) -> Any:
+    """The compiled code of a sibling module, from its cache file where there is one."""
+    name = f"{__package__}.{module}"
+    spec = importlib.util.find_spec(name)
+    if spec is None or not isinstance(spec.loader, InspectLoader):
+        raise ModuleNotFoundError(name)
+    return spec.loader.get_code(name)
+
+
+def entering() -> list[str]:
+    """The interpreter, bare, with the few lines that fetch the supervisor."""
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    return [os.path.realpath(base), "-I", "-S", "-c", ENTER]

@@ -1,0 +1,124 @@
+"""What of the machine a command may see: system directories, the toolchains on PATH, a few files of /etc.
+
+A home directory is never shown. A toolchain inside it is shown by its own parts only, since its neighbours
+(credentials of package managers, keyrings) are what an agent must not read.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+
+from handrail.kernel.sandbox.settings import looks_secret
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
+
+# fmt: off
+ETC = (
+    "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies",
+    "debian_version", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java-11-openjdk",
+    "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+    "login.defs", "lsb-release", "magic", "mime.types", "nsswitch.conf", "os-release", "perl",
+    "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "profile", "protocols",
+    "python3", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo",
+    "timezone", "vimrc", "xml", "zsh",
+)
+# fmt: on
+ETC_NETWORK = ("hosts", "resolv.conf")
+
+WHOLE_PREFIX_MARKS = ("pyvenv.cfg", "conda-meta")
+PREFIX_PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")
+TOOLCHAIN_HOMES = (".pyenv", ".rbenv", ".rustup", ".nvm", ".volta", ".asdf", ".sdkman/candidates")
+
+KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "SHELL", "USER", "LOGNAME")
+
+
+def system_directories() -> list[tuple[str, str]]:
+    """(name, link target or "") of the directories that hold the operating system's programs."""
+    return [(name, os.readlink(name) if os.path.islink(name) else "") for name in SYSTEM if os.path.lexists(name)]
+
+
+def etc_names(*, network: bool) -> list[str]:
+    names = (*ETC, *ETC_NETWORK) if network else ETC
+    return [f"/etc/{name}" for name in names if os.path.exists(f"/etc/{name}")]
+
+
+def private_home(home: str, root: str) -> str:
+    """Where the private home stands: at its own path, so that toolchains find themselves, if that can be."""
+    unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM) or is_inside(root, home + "/")
+    return "/home" if unfit and not is_inside(root, home) else home
+
+
+def toolchains(path: str, home: str, root: str) -> list[str]:
+    """What makes the programs on `path`, and our own interpreter, work; the outermost directories only."""
+    wanted: list[str] = [sys.base_prefix]
+    for entry in path.split(os.pathsep):
+        if os.path.isabs(entry) and os.path.isdir(entry):
+            wanted += _parts_of(os.path.normpath(entry))
+    wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES if any(is_inside(w, home) for w in wanted)]
+    exposed = [*SYSTEM, root]
+    unfit = [home, *_ancestors(home), *_ancestors(root)]
+    return _outermost(w for w in wanted if os.path.exists(w) and w not in unfit and not _in_any(w, exposed))
+
+
+def _parts_of(entry: str) -> list[str]:
+    prefix, last = os.path.split(entry)
+    if last not in PREFIX_PARTS:
+        return [entry]
+    if any(os.path.exists(os.path.join(prefix, mark)) for mark in WHOLE_PREFIX_MARKS):
+        return [prefix, *_base_of_venv(prefix)]
+    return [os.path.join(prefix, part) for part in PREFIX_PARTS]
+
+
+def _base_of_venv(prefix: str) -> list[str]:
+    try:
+        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as config:
+            pairs = (line.partition("=") for line in config)
+            homes = [value.strip() for key, _, value in pairs if key.strip() == "home"]
+    except FileNotFoundError:  # conda
+        return []
+    return [os.path.dirname(home) for home in homes if os.path.basename(home) == "bin"]
+
+
+def _ancestors(path: str) -> list[str]:
+    parents = []
+    while path not in ("/", ""):
+        path = os.path.dirname(path)
+        parents.append(path)
+    return parents
+
+
+def is_inside(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def _in_any(path: str, directories: Iterable[str]) -> bool:
+    return any(is_inside(path, directory) for directory in directories)
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if not (kept and is_inside(path, kept[-1])) and not _in_any(path, kept):
+            kept.append(path)
+    return kept
+
+
+def environment(person: dict[str, str], home: str, extra: tuple[str, ...]) -> dict[str, str]:
+    """A clean environment: what programs need to run, what the person listed, and no secret."""
+    path = [entry for entry in person.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    names = [n for n in person if n in KEPT_VARIABLES or n.startswith("LC_") or n in extra]
+    kept = {name: person[name] for name in names if not looks_secret(name)}
+    return {
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        **kept,
+        "PATH": os.pathsep.join(path) or os.defpath,
+        "HOME": home,
+    }
+
+
+def accounts(uid: int, gid: int, home: str) -> dict[str, str]:
+    """Only the one who runs the command, and the two names that programs expect."""
+    me = f"person:x:{uid}:{gid}:person:{home}:/bin/sh\n"
+    others = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+    return {"/etc/passwd": me + others, "/etc/group": f"person:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}

@@ -1,0 +1,113 @@
+"""The strict profile as bubblewrap's argument list: values in, a list out."""
+
+from dataclasses import dataclass, field
+
+from handrail.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that exists inside. Handles (`*_fd`, the numbers in pairs) are open directories or files."""
+
+    root: str
+    root_fd: int
+    home: str
+    uid: int
+    gid: int
+    network: bool
+    environment: dict[str, str]
+    limits: Limits
+    system: list[tuple[str, str]] = field(default_factory=list)
+    """(name, link target or "")"""
+    read_only: list[tuple[str, int]] = field(default_factory=list)
+    writable: list[tuple[str, int]] = field(default_factory=list)
+    guard_writable: list[tuple[str, int]] = field(default_factory=list)
+    guard_read_only: list[tuple[str, int]] = field(default_factory=list)
+    hidden_files: list[tuple[str, int]] = field(default_factory=list)
+    """(path, handle of something empty)"""
+    hidden_directories: list[str] = field(default_factory=list)
+    data: list[tuple[str, int]] = field(default_factory=list)
+    """(path, handle to copy from)"""
+
+
+def arguments(view: View, seccomp_fd: int, info_fd: int) -> list[str]:
+    """Later mounts cover earlier ones, so the order is: system, private, toolchains, workspace, guards."""
+    return [
+        *_isolation(view),
+        "--seccomp",
+        str(seccomp_fd),
+        "--info-fd",
+        str(info_fd),
+        *_environment(view.environment),
+        *_system(view),
+        *_private(view),
+        *_binds("--ro-bind-fd", view.read_only),
+        *_binds("--bind-fd", view.writable),
+        *_binds("--bind-fd", [(view.root, view.root_fd)]),
+        *_binds("--bind-fd", view.guard_writable),
+        *_binds("--ro-bind-fd", view.guard_read_only),
+        *_hidden(view),
+        "--remount-ro",
+        "/",
+        "--chdir",
+        view.root,
+    ]
+
+
+def _isolation(view: View) -> list[str]:
+    shared = ["--share-net"] if view.network else []
+    return [
+        "--unshare-all",
+        *shared,
+        "--unshare-user",
+        "--disable-userns",
+        "--uid",
+        str(view.uid),
+        "--gid",
+        str(view.gid),
+        "--hostname",
+        "sandbox",
+        "--cap-drop",
+        "ALL",
+        "--new-session",
+        "--die-with-parent",
+        "--as-pid-1",
+    ]
+
+
+def _environment(variables: dict[str, str]) -> list[str]:
+    pairs = [word for name, value in variables.items() for word in ("--setenv", name, value)]
+    return ["--clearenv", *pairs]
+
+
+def _system(view: View) -> list[str]:
+    words: list[str] = []
+    for name, target in view.system:
+        words += ["--symlink", target, name] if target else ["--ro-bind", name, name]
+    for path, fd in view.data:
+        words += ["--perms", "0444", "--file", str(fd), path]  # a copy costs less than a mount
+    return words
+
+
+def _private(view: View) -> list[str]:
+    size = str(view.limits.sandbox_tmp_bytes)
+    return [
+        *("--proc", "/proc", "--remount-ro", "/proc"),
+        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+        *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  a private one
+        *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108
+        *("--perms", "0700", "--size", size, "--tmpfs", view.home),
+    ]
+
+
+def _binds(option: str, pairs: list[tuple[str, int]]) -> list[str]:
+    return [word for path, fd in pairs for word in (option, str(fd), path)]
+
+
+def _hidden(view: View) -> list[str]:
+    words: list[str] = []
+    for path, fd in view.hidden_files:
+        words += ["--perms", "0000", "--ro-bind-data", str(fd), path]
+    for path in view.hidden_directories:
+        words += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
+    return words

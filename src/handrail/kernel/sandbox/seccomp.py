@@ -1,0 +1,154 @@
+"""The system calls that no command needs and every escape begins with, as a BPF program of our own.
+
+The list is one of refusals, not of permissions: the namespaces are the boundary, this closes what they leave
+open. `assemble` is pure; bubblewrap (or the launcher of level `reduced`) installs the result.
+"""
+
+import errno
+import struct
+from dataclasses import dataclass, field
+
+LOAD, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCH, ARGUMENTS = 0, 4, 16
+ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050000, 0x80000000
+
+ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+X32_BIT = 0x40000000
+
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+NEW_NAMESPACES = 0x7E020000
+SET_ID_BITS = 0o6000
+CREATING = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
+TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+
+Numbers = tuple[int | None, int | None]
+
+# name: (x86_64, aarch64); None where the architecture never had it
+REFUSED: dict[str, Numbers] = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "syslog": (103, 116),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "vhangup": (153, 58),
+    "lookup_dcookie": (212, 18),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+}
+# The flags of these stand behind a pointer that a filter cannot follow: callers fall back to the older call.
+MISSING: dict[str, Numbers] = {"clone3": (435, 435), "openat2": (437, 437)}
+CLONE: Numbers = (56, 220)
+IOCTL: Numbers = (16, 29)
+SOCKET: Numbers = (41, 198)
+
+# A set-user-id file made in the workspace would outlive the sandbox. (numbers, index of the mode)
+MODE_CALLS: tuple[tuple[Numbers, int], ...] = (
+    ((90, None), 1),  # chmod
+    ((91, 52), 1),  # fchmod
+    ((268, 53), 2),  # fchmodat
+    ((452, 452), 2),  # fchmodat2
+    ((85, None), 1),  # creat
+    ((133, None), 1),  # mknod
+    ((259, 33), 2),  # mknodat
+)
+# (numbers, index of the flags, index of the mode): the mode counts only when the call may create
+OPEN_CALLS: tuple[tuple[Numbers, int, int], ...] = (((2, None), 1, 2), ((257, 56), 2, 3))
+
+
+@dataclass
+class _Program:
+    machine: str
+    code: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def number(self, numbers: Numbers) -> int | None:
+        return numbers[0 if self.machine == "x86_64" else 1]
+
+    def refuse(self, error: int) -> tuple[int, int, int, int]:
+        return (RETURN, 0, 0, REFUSE | error)
+
+    def rule(self, numbers: Numbers, *body: tuple[int, int, int, int]) -> None:
+        """Run `body` for this call and go on with the next rule for every other."""
+        number = self.number(numbers)
+        if number is not None:
+            self.code += [(LOAD, 0, 0, NUMBER), (JUMP_EQ, 0, len(body), number), *body]
+
+    def argument(self, index: int) -> tuple[int, int, int, int]:
+        return (LOAD, 0, 0, ARGUMENTS + 8 * index)
+
+
+ALLOWED = (RETURN, 0, 0, ALLOW)
+
+
+def assemble(machine: str, families: tuple[int, ...] = (UNIX, INET, INET6, NETLINK)) -> bytes:
+    """The filter for one architecture; sockets only of these `families`."""
+    program = _Program(machine)
+    no, missing = program.refuse(errno.EPERM), program.refuse(errno.ENOSYS)
+    program.code += [(LOAD, 0, 0, ARCH), (JUMP_EQ, 1, 0, ARCHES[machine]), (RETURN, 0, 0, KILL)]
+    if machine == "x86_64":
+        program.code += [(LOAD, 0, 0, NUMBER), (JUMP_GE, 0, 1, X32_BIT), (RETURN, 0, 0, KILL)]
+    for numbers in MISSING.values():
+        program.rule(numbers, missing)
+    for numbers in REFUSED.values():
+        program.rule(numbers, no)
+    program.rule(CLONE, program.argument(0), (JUMP_SET, 0, 1, NEW_NAMESPACES), no, ALLOWED)
+    for request in TERMINAL_INJECTION:
+        program.rule(IOCTL, program.argument(1), (JUMP_EQ, 0, 1, request), no)
+    known = [(JUMP_EQ, len(families) - at, 0, family) for at, family in enumerate(families)]
+    program.rule(SOCKET, program.argument(0), *known, program.refuse(errno.EAFNOSUPPORT), ALLOWED)
+    for numbers, mode in MODE_CALLS:
+        program.rule(numbers, program.argument(mode), (JUMP_SET, 0, 1, SET_ID_BITS), no, ALLOWED)
+    for numbers, flags, mode in OPEN_CALLS:
+        program.rule(
+            numbers,
+            program.argument(flags),
+            (JUMP_SET, 0, 3, CREATING),
+            program.argument(mode),
+            (JUMP_SET, 0, 1, SET_ID_BITS),
+            no,
+            ALLOWED,
+        )
+    program.code.append(ALLOWED)
+    return b"".join(struct.pack("=HBBI", *step) for step in program.code)

@@ -1,0 +1,64 @@
+"""What the person decides about the sandbox, and what each level keeps and cannot keep."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from handrail.limits import Limits
+
+Level = Literal["strict", "network", "off", "reduced"]
+
+# Files that the person's own tools execute: an agent that could plant one would run later, as the person.
+GUARDED = (".vscode", ".idea", ".mcp.json", ".claude", ".codex", ".cursor", ".gemini")
+
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|PWD$|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNING|_PAT$|DSN|DATABASE_URL|WEBHOOK",
+    re.IGNORECASE,
+)
+
+
+def looks_secret(name: str) -> bool:
+    return name != "PWD" and bool(_SECRET.search(name))
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    level: Literal["strict", "network", "off"] = "strict"
+    readable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may read."""
+    writable: tuple[str, ...] = ()
+    """Directories outside the workspace that commands may change."""
+    guarded: tuple[str, ...] = GUARDED
+    """Names beneath the root that commands can neither create, change nor replace."""
+    hidden: tuple[str, ...] = ()
+    """Absolute paths whose content does not exist for commands."""
+    environment: tuple[str, ...] = ()
+    """Variables of the person that commands may see; one that looks like a secret is never passed."""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What holds a command, for the result's metadata and for `handrail doctor`."""
+
+    level: Level
+    by: str
+    """bubblewrap, landlock, nothing"""
+    cannot_stop: tuple[str, ...] = ()
+    """Short names of what this level lets through; documented in docs/sandbox.md."""
+    why: tuple[str, ...] = ()
+    """Why a stronger level was not possible."""
+
+    @property
+    def by_bubblewrap(self) -> bool:
+        return self.level in ("strict", "network")
+
+
+REDUCED_CANNOT_STOP = (
+    "git hooks, git configuration and guarded names in the workspace being changed",
+    "chmod, touch and extended attributes on the person's files outside",
+    "names and command lines of other processes being seen",
+    "processes surviving when a command kills the supervisor",
+    "sockets to be used at all, loopback and UNIX included, without the level `network`",
+)
+NETWORK_CANNOT_STOP = ("connections to anything the person can reach, loopback and abstract sockets included",)

@@ -1,0 +1,376 @@
+"""The first process inside the sandbox: it starts every command and terminal in there, and ends them.
+
+It is handed over as code (no file of ours exists inside), so it stands alone, and its start is part of the
+first command's, so it imports C modules only: `socket`, `signal` and `json` would double it.
+
+Requests come over `control` with descriptors: a marshalled request, the command's own `channel`, its output
+and error. On the channel we say `started PID`, `failed ERRNO` or `exit STATUS PIDS LIMIT`; the host says
+`end`, or closes it, which means the same. What belongs to a command is known by a mark that is inherited whatever a
+process does and that can only be lowered: the hard limit of a resource that ordinary processes never use.
+"""
+
+import _socket
+import marshal
+import os
+import resource
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Iterable
+    from typing import Any
+else:
+    import _signal
+
+MARK = resource.RLIMIT_RTTIME
+HIGHEST_MARK = 1 << 62
+RUNNING, BACKGROUND, ENDING = "running", "background", "ending"
+ENDING_PAUSE_MS = 4
+
+
+class Task:
+    def __init__(self, channel: int, request: "dict[str, Any]", mark: int) -> None:
+        self.channel, self.mark = _socket.socket(fileno=channel), mark
+        self.keep_background: bool = request["keep_background"]
+        self.grace: float = request["grace"]
+        self.pid = 0
+        self.status: int | None = None
+        self.state = RUNNING
+        self.kill_at = 0.0
+        self.deaf = False
+        """Whether the host closed its end."""
+        self.limit = b"-"
+        """The limit that ended it."""
+
+    def say(self, message: bytes, *descriptors: int) -> None:
+        raw = b"".join(fd.to_bytes(4, sys.byteorder) for fd in descriptors)
+        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, raw)] if raw else []
+        try:
+            self.channel.sendmsg([message], ancillary, _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
+        except OSError:
+            return  # the host let go of this command: the closed channel will tell us to end it
+
+
+class Supervisor:
+    def __init__(self, control: _socket.socket, options: "dict[str, Any]", first: int) -> None:
+        self.control = control
+        self.first = first
+        """The process of a command that was started beside us, or 0."""
+        self.alone: bool = options["alone"]
+        """Whether every process that we can see is ours."""
+        self.watch: dict[str, Any] = options["watch"]
+        self.tasks: dict[int, Task] = {}
+        self.own_mark = resource.getrlimit(MARK)[1]
+        self.next_mark = HIGHEST_MARK if self.own_mark == resource.RLIM_INFINITY else self.own_mark
+        self.watch_at, self.watch_pause, self.seen = 0.0, 0.0, 0
+        self.wake, wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        _signal.signal(_signal.SIGCHLD, lambda _number, _frame: None)
+        _signal.set_wakeup_fd(wake_in)
+        self.poller = select.poll()
+        self.poller.register(control.fileno(), select.POLLIN)
+        self.poller.register(self.wake, select.POLLIN)
+
+    def run(self) -> None:
+        """Serve until the host is gone."""
+        try:
+            self.control.send(b"ready", _socket.MSG_NOSIGNAL)
+        except ConnectionError:
+            return  # it went away while we started
+        while True:
+            for fd, _ in self.poller.poll(self.pause()):
+                if fd == self.wake:
+                    os.read(self.wake, 4096)
+                elif fd in self.tasks:
+                    self.hear(self.tasks[fd])
+                elif fd == self.control.fileno() and not self.receive():
+                    return
+            self.reap()
+            for task in list(self.tasks.values()):
+                self.advance(task)
+            if self.tasks and time.monotonic() >= self.watch_at:
+                self.look_after_limits()
+
+    def pause(self) -> int | None:
+        """Milliseconds to sleep; None while only events matter."""
+        if any(task.state == ENDING for task in self.tasks.values()):
+            return ENDING_PAUSE_MS
+        return max(0, int((self.watch_at - time.monotonic()) * 1000)) + 1 if self.tasks else None
+
+    # requests
+
+    def receive(self) -> bool:
+        """Take one request; False when the host is gone."""
+        message, ancillary, _, _ = self.control.recvmsg(64, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+        if not message:
+            return False
+        raw = b"".join(data for _, _, data in ancillary)
+        descriptors = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
+        payload, channel, *streams = descriptors
+        request = marshal.loads(os.pread(payload, os.fstat(payload).st_size, 0))  # noqa: S302  from our own host
+        os.close(payload)
+        self.next_mark -= 1
+        task = self.tasks[channel] = Task(channel, request, self.next_mark)
+        self.poller.register(channel, select.POLLIN)
+        self.watch_pause = self.watch["pause"]
+        self.watch_at = time.monotonic() + self.watch_pause
+        try:
+            if request["adopt"]:
+                self.adopt(task, request)
+            elif request["terminal"]:
+                self.start_terminal(task, request)
+            else:
+                self.start(task, request, streams)
+        except OSError as error:
+            task.say(b"failed %d" % (error.errno or 0))
+            self.forget(task)
+        for fd in streams:
+            os.close(fd)
+        return True
+
+    def adopt(self, task: Task, request: "dict[str, Any]") -> None:
+        """The first command was started beside us: everything that bears our own mark is its."""
+        task.mark, task.pid = self.own_mark, self.first
+        for pid in self.others():
+            for name, value in request["limits"]:
+                try:
+                    resource.prlimit(pid, name, (value, value))
+                except (OSError, ValueError):
+                    break  # it ended, or put itself under a lower limit
+        task.say(b"started %d" % task.pid)
+
+    def start(self, task: Task, request: "dict[str, Any]", streams: list[int]) -> None:
+        task.pid = os.fork()
+        if task.pid:
+            task.say(b"started %d" % task.pid)
+            return
+        try:
+            os.setsid()
+            for target, fd in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
+                os.dup2(fd, target)
+            become(task, request)
+        except OSError as error:
+            task.say(b"failed %d" % (error.errno or 0))
+        finally:
+            os._exit(127)
+
+    def start_terminal(self, task: Task, request: "dict[str, Any]") -> None:
+        import termios  # noqa: PLC0415  only terminals need it
+
+        screen, keyboard = os.openpty()
+        termios.tcsetwinsize(keyboard, request["terminal"])
+        task.pid = os.fork()
+        if task.pid:
+            task.say(b"started %d" % task.pid, screen)
+            os.close(screen)
+            os.close(keyboard)
+            return
+        try:
+            os.login_tty(keyboard)
+            become(task, request)
+        except OSError as error:
+            task.say(b"failed %d" % (error.errno or 0))
+        finally:
+            os._exit(127)
+
+    def hear(self, task: Task) -> None:
+        try:
+            message = task.channel.recv(64, _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if not message:
+            self.poller.unregister(task.channel.fileno())
+            task.deaf = True
+        self.begin_end(task)
+
+    # endings
+
+    def reap(self) -> None:
+        by_pid = {task.pid: task for task in self.tasks.values() if task.status is None}
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid in by_pid:
+                by_pid[pid].status = status
+
+    def advance(self, task: Task) -> None:
+        if task.state == ENDING:
+            self.end(task)
+        elif task.status is not None:
+            left = self.survivors(task)
+            if not left:
+                self.report(task, left)
+                self.forget(task)
+            elif not task.keep_background:
+                self.begin_end(task)
+            elif task.state == RUNNING:
+                self.report(task, left)
+                task.state = BACKGROUND
+
+    def begin_end(self, task: Task) -> None:
+        if task.state != ENDING:
+            task.state = ENDING
+            task.kill_at = time.monotonic() + task.grace
+            self.signal(self.survivors(task), _signal.SIGTERM)
+
+    def end(self, task: Task) -> None:
+        left = self.survivors(task)
+        if left and time.monotonic() >= task.kill_at:
+            stopped: set[int] = set()
+            while set(left) - stopped:  # what is stopped cannot fork, and keeps holding its share of the limit
+                self.signal(left, _signal.SIGSTOP)
+                stopped.update(left)
+                left = self.survivors(task)
+            self.signal(left, _signal.SIGKILL)
+            self.reap()
+            left = self.survivors(task)
+        if not left and task.status is not None:
+            self.report(task, left)
+            self.forget(task)
+
+    def end_everything(self) -> None:
+        for task in self.tasks.values():
+            task.state, task.kill_at = ENDING, 0.0
+        while self.tasks:
+            self.reap()
+            for task in list(self.tasks.values()):
+                self.advance(task)
+
+    def report(self, task: Task, left: list[int]) -> None:
+        pids = b",".join(b"%d" % pid for pid in sorted(left)) or b"-"
+        task.say(b"exit %d %s %s" % (task.status or 0, pids, task.limit))
+
+    def forget(self, task: Task) -> None:
+        fd = task.channel.fileno()
+        del self.tasks[fd]
+        if not task.deaf:
+            self.poller.unregister(fd)
+        task.channel.close()
+
+    def signal(self, pids: "Iterable[int]", number: int) -> None:
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except (ProcessLookupError, PermissionError):
+                continue  # it ended meanwhile or, only where nothing confines it, became another user
+
+    # the process table
+
+    def survivors(self, task: Task) -> list[int]:
+        """The living processes of one command. What belongs to no command is ended in passing."""
+        leaders = {other.pid: other for other in self.tasks.values() if other.status is None}
+        marks = {other.mark: other for other in self.tasks.values()}
+        mine = []
+        for pid in self.others():
+            owner = leaders.get(pid) or marks.get(mark_of(pid))
+            if owner is task:
+                if is_alive(pid):
+                    mine.append(pid)
+            elif owner is None and self.alone:
+                self.signal([pid], _signal.SIGKILL)
+        return mine
+
+    def others(self) -> list[int]:
+        if self.alone:
+            me = os.getpid()
+            return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) != me]
+        found: list[int] = []
+        queue = [os.getpid()]
+        while queue:
+            children = children_of(queue.pop())
+            found += children
+            queue += children
+        return found
+
+    def look_after_limits(self) -> None:
+        """What the kernel does not count for us: a command that takes too much ends every command."""
+        pids = self.others()
+        steady = len(pids) == self.seen
+        self.seen = len(pids)
+        longest, shortest = self.watch["longest_pause"], self.watch["pause"]
+        self.watch_pause = min(self.watch_pause * 2, longest) if steady else shortest
+        self.watch_at = time.monotonic() + self.watch_pause
+        limit = self.broken_limit(pids)
+        if limit:
+            for task in self.tasks.values():
+                task.limit = limit
+            self.end_everything()
+
+    def broken_limit(self, pids: list[int]) -> bytes:
+        if len(pids) > self.watch["processes"]:
+            return b"processes"
+        if sum(map(resident_bytes, pids)) > self.watch["memory"]:
+            return b"memory"
+        room = os.statvfs(self.watch["root"])
+        return b"disk" if room.f_bavail * room.f_frsize < self.watch["disk_reserve"] else b""
+
+
+def become(task: Task, request: "dict[str, Any]") -> None:
+    """In the new process: from here on we are the command."""
+    _signal.set_wakeup_fd(-1)
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGCHLD):
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    for name, value in ((MARK, task.mark), *request["limits"]):
+        highest = resource.getrlimit(name)[1]
+        if highest == resource.RLIM_INFINITY or value <= highest:
+            resource.setrlimit(name, (value, value))
+    os.chdir(request["cwd"])
+    os.execvpe(request["argv"][0], request["argv"], request["environment"])  # noqa: S606  what we are for
+
+
+def mark_of(pid: int) -> int:
+    try:
+        return resource.prlimit(pid, MARK)[1]
+    except OSError:
+        return 0
+
+
+def is_alive(pid: int) -> bool:
+    fields = read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
+    # The main thread of a living process may have ended: that looks like a zombie with threads.
+    return bool(fields) and (fields[0] not in (b"Z", b"X") or int(fields[17]) > 1)
+
+
+def resident_bytes(pid: int) -> int:
+    fields = read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * resource.getpagesize() if fields else 0
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    lists = [read(f"/proc/{pid}/task/{thread}/children").split() for thread in threads]
+    return [int(child) for children in lists for child in children]
+
+
+def read(path: str) -> bytes:
+    """A file of /proc, or nothing when its process is gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 65536)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def main(control: _socket.socket, options: "dict[str, Any]", first: int) -> None:
+    supervisor = Supervisor(control, options, first)
+    supervisor.run()
+    if not supervisor.alone:  # where we are alone, our own end takes everything along
+        supervisor.end_everything()
+    os._exit(0)

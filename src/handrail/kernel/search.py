@@ -1,0 +1,55 @@
+"""Searching beneath an open directory: by content, by name, by relevance. One question, two engines, one answer."""
+
+import threading
+from dataclasses import replace
+from typing import Literal
+
+from handrail.kernel import ripgrep
+from handrail.kernel.builtin_search import Builtin
+from handrail.kernel.query import Engine, FindRequest, FindResult, SearchRequest, SearchResult, Watch
+from handrail.limits import Limits
+from handrail.ops.patterns import Pattern, parse, parse_literal
+
+EngineName = Literal["auto", "ripgrep", "builtin"]
+
+
+class Searcher:
+    def __init__(self, limits: Limits | None = None, engine: EngineName = "auto") -> None:
+        self._limits = limits or Limits()
+        self.engine = choose(self._limits, engine)
+
+    def search(self, dir_fd: int, request: SearchRequest, cancel: threading.Event | None = None) -> SearchResult:
+        pattern = pattern_of(request)
+        watch = Watch.starting_now(self._limits.search_seconds, cancel)
+        result = self.engine.search(dir_fd, pattern, request, watch)
+        result.skipped.settle()
+        if not result.total and result.complete:
+            result.all_hidden = self._all_hidden(dir_fd, FindRequest(request.scope, limit=1), watch)
+        return result
+
+    def find(self, dir_fd: int, request: FindRequest, cancel: threading.Event | None = None) -> FindResult:
+        watch = Watch.starting_now(self._limits.search_seconds, cancel)
+        result = self.engine.find(dir_fd, request, watch)
+        if not result.total and result.complete:
+            result.all_hidden = self._any(dir_fd, _unhidden(request), watch)
+        return result
+
+    def _all_hidden(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
+        return not self._any(dir_fd, request, watch) and self._any(dir_fd, _unhidden(request), watch)
+
+    def _any(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
+        return self.engine.find(dir_fd, request, watch, any_one=True).total > 0
+
+
+def choose(limits: Limits, engine: EngineName = "auto") -> Engine:
+    """The engine that answers. Asking for ripgrep where there is none gets the built-in one."""
+    path = ripgrep.program() if engine != "builtin" else None
+    return Builtin(limits) if path is None else ripgrep.Ripgrep(path, limits)
+
+
+def pattern_of(request: SearchRequest) -> Pattern:
+    return parse_literal(request.pattern) if request.literal else parse(request.pattern)
+
+
+def _unhidden(request: FindRequest) -> FindRequest:
+    return replace(request, scope=replace(request.scope, ignore_files=False, exclusions=()))

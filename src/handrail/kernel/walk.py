@@ -1,0 +1,182 @@
+"""A walk by handles: every directory is opened beneath the one before it, and no link is followed.
+
+What is ignored is decided as ripgrep decides it: `.rgignore` before `.ignore` before `.gitignore` before
+`.git/info/exclude`, for each the nearest directory first; git's files say nothing beyond a nested repository. Ignore
+files count whether or not there is a repository. Files above the directory that is walked, and the person's own
+global ones, say nothing.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from handrail.kernel.query import Scope, Skipped, Watch
+from handrail.ops.ignores import Verdict, compile_ignores
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KINDS = (".rgignore", ".ignore", ".gitignore", "exclude")
+_OF_GIT = {".gitignore", "exclude"}
+_RULE_BYTES = 1 << 20
+
+Rules = dict[str, list[tuple[int, Callable[[str, bool], Verdict]]]]
+
+
+class Found(NamedTuple):
+    path: str
+    name: str
+    dir_fd: int
+    """The open directory that the file lies in, until the walk goes on."""
+    size: int
+    """-1 where nobody asked."""
+
+
+@dataclass(slots=True)
+class _Level:
+    fd: int
+    prefix: str
+    rules: Rules
+    entries: Iterator[tuple[str, os.DirEntry[str]]]
+
+
+@dataclass(slots=True)
+class Walk:
+    scope: Scope
+    watch: Watch
+    skipped: Skipped
+    sizes: bool = False
+    """Whether files over the size limit are left out and named."""
+
+    def files(self, dir_fd: int) -> Iterator[Found]:
+        """Every regular file in scope, in the order of their paths as plain strings."""
+        levels = [self._enter(os.dup(dir_fd), "", {})]
+        try:
+            while levels:
+                level = levels[-1]
+                step = next(level.entries, None)
+                if step is None:
+                    os.close(levels.pop().fd)
+                    continue
+                key, entry = step
+                if key.endswith("/"):
+                    below = self._descend(level, key, depth=len(levels))
+                    if below is not None:
+                        levels.append(below)
+                    continue
+                path = level.prefix + key
+                size = self._size(entry, path) if self.sizes else -1
+                if size is not None:
+                    yield Found(path, key, level.fd, size)
+        finally:
+            for level in levels:
+                os.close(level.fd)
+
+    def _size(self, entry: os.DirEntry[str], path: str) -> int | None:
+        limit = self.scope.max_file_bytes
+        try:
+            size = entry.stat(follow_symlinks=False).st_size
+        except FileNotFoundError:
+            return None
+        if limit is not None and size > limit:
+            self.skipped.too_large.add(path)
+            return None
+        return size
+
+    def _descend(self, level: _Level, key: str, depth: int) -> _Level | None:
+        path = level.prefix + key
+        if self.scope.max_depth is not None and depth >= self.scope.max_depth:
+            self.skipped.too_deep.add(path[:-1])
+            return None
+        self.watch.check()
+        if self.watch.expired():
+            return None
+        try:
+            fd = os.open(key[:-1], _DIRECTORY, dir_fd=level.fd)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self.skipped.unreadable.add(path[:-1])
+            return None
+        return self._enter(fd, path, level.rules)
+
+    def _enter(self, fd: int, prefix: str, rules: Rules) -> _Level:
+        with os.scandir(fd) as entries:
+            listed = list(entries)
+        if self.scope.ignore_files:
+            rules = _with_rules_of(fd, {entry.name for entry in listed}, len(prefix), rules)
+        kept = []
+        for entry in listed:
+            if entry.is_dir(follow_symlinks=False):
+                if self._keeps_directory(prefix, entry.name, rules):
+                    kept.append((entry.name + "/", entry))
+            elif entry.is_file(follow_symlinks=False) and self._keeps_file(prefix + entry.name, rules):
+                kept.append((entry.name, entry))
+        kept.sort(key=_key)
+        return _Level(fd, prefix, rules, iter(kept))
+
+    def _keeps_directory(self, prefix: str, name: str, rules: Rules) -> bool:
+        if name in self.scope.exclusions:
+            return False
+        path, excluded = prefix + name, self.scope.excluded
+        if excluded is not None and (excluded(path) or excluded(path + "//")):
+            return False
+        return not (rules and _ignored(path, rules, is_directory=True))
+
+    def _keeps_file(self, path: str, rules: Rules) -> bool:
+        return self.scope.holds(path) and not (rules and _ignored(path, rules, is_directory=False))
+
+
+def open_file(dir_fd: int, path: str) -> int:
+    """A file beneath `dir_fd`, no link on the way."""
+    *parents, name = path.split("/")
+    at = dir_fd
+    try:
+        for parent in parents:
+            below = os.open(parent, _DIRECTORY, dir_fd=at)
+            if at != dir_fd:
+                os.close(at)
+            at = below
+        return os.open(name, FILE, dir_fd=at)
+    finally:
+        if at != dir_fd:
+            os.close(at)
+
+
+def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
+    return kept[0]
+
+
+def _with_rules_of(fd: int, names: set[str], start: int, above: Rules) -> Rules:
+    """The rules in force in a directory: those from above, and its own before them."""
+    repository = ".git" in names
+    rules = {kind: of for kind, of in above.items() if kind not in _OF_GIT} if repository else above
+    for kind in _KINDS:
+        name = ".git/info/exclude" if kind == "exclude" else kind
+        if name in names or (kind == "exclude" and repository):
+            text = _read_rules(fd, name)
+            if text is not None:
+                rules = {**rules, kind: [(start, compile_ignores(text)), *rules.get(kind, [])]}
+    return rules
+
+
+def _read_rules(fd: int, name: str) -> str | None:
+    try:
+        file = open_file(fd, name)
+    except OSError:
+        return None
+    try:
+        return os.read(file, _RULE_BYTES).decode(errors="surrogateescape")
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def _ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
+    for kind in _KINDS:
+        for start, verdict in rules.get(kind, ()):
+            said = verdict(path[start:], is_directory)
+            if said is not None:
+                return said
+    return False

@@ -1,0 +1,150 @@
+"""The place most like a text that was not found, and how it differs first: what a failed edit should say.
+
+The effort is bounded whatever the file: a few probes, each one linear search, then a closer look at a few
+places.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from handrail.limits import Limits
+from handrail.ops.typography import fold
+
+_LINES, _WORDS, _HITS, _PLACES = 40, 16, 20, 6
+_PROBE_BYTES, _LOOK_BYTES = 200, 120
+_ALIKE = 0.5
+_WORD = re.compile(rb"[\w\x80-\xff]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    line: int
+    """Where it differs first, from 1."""
+    wanted: bytes
+    found: bytes
+    difference: str
+    """line_end, trailing_space, tabs, indentation, spacing, typography, case, escaping, several of these,
+    missing (the file ends before), text"""
+
+
+def nearest(data: bytes, wanted: bytes, limits: Limits | None = None) -> Nearest | None:
+    """None if nothing in `data` is like it."""
+    lines = wanted.removesuffix(b"\n").split(b"\n")[:_LINES]
+    best, best_score = -1, _ALIKE
+    for start in _likely_starts(data.lower(), lines, (limits or Limits()).nearest_bytes):
+        score = _likeness(lines, _window(data, start, len(lines)))
+        if score > best_score:
+            best, best_score = start, score
+    if best < 0:
+        return None
+    return _first_difference(data, lines, best)
+
+
+def _first_difference(data: bytes, lines: list[bytes], start: int) -> Nearest:
+    number = data.count(b"\n", 0, start) + 1
+    window = _window(data, start, len(lines))
+    for index, want in enumerate(lines):
+        if index == len(window):
+            return Nearest(number + index, want, b"", "missing")
+        if want != window[index]:
+            return Nearest(number + index, want, window[index], difference(want, window[index]))
+    return Nearest(number, lines[0], window[0], "")
+
+
+def _likely_starts(lowered: bytes, lines: list[bytes], budget: int) -> list[int]:
+    """Offsets of lines where the text may be meant to start, the likeliest first."""
+    votes: Counter[int] = Counter()
+    for index, probe in _probes(lines):
+        for offset in _hits(lowered, probe):
+            votes[_lines_up(lowered, offset, index)] += len(probe)
+        budget -= len(lowered)
+        if budget < 0:
+            break
+    return [start for start, _ in votes.most_common(_PLACES)]
+
+
+def _probes(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, then words, each with the line it belongs to; longer ones tell more and come first."""
+    numbered = [(index, line.strip().lower()[:_PROBE_BYTES]) for index, line in enumerate(lines)]
+    yield from sorted((pair for pair in numbered if len(pair[1]) > 2), key=lambda pair: -len(pair[1]))
+    words = {word: index for index, line in reversed(numbered) for word in _WORD.findall(line)}
+    for word in sorted(words, key=lambda word: (-len(word), word))[:_WORDS]:
+        yield words[word], word
+
+
+def _hits(text: bytes, probe: bytes) -> Iterator[int]:
+    offset = text.find(probe)
+    for _ in range(_HITS):
+        if offset < 0:
+            return
+        yield offset
+        offset = text.find(probe, offset + len(probe))
+
+
+def _lines_up(text: bytes, offset: int, count: int) -> int:
+    """The start of the line that stands `count` lines above the one at `offset`."""
+    for _ in range(count + 1):
+        offset = text.rfind(b"\n", 0, offset)
+        if offset < 0:
+            return 0
+    return offset + 1
+
+
+def _window(data: bytes, start: int, count: int) -> list[bytes]:
+    if start >= len(data):
+        return []
+    end = start
+    for _ in range(count):
+        end = data.find(b"\n", end) + 1
+        if not end:
+            return data[start:].split(b"\n")
+    return data[start : end - 1].split(b"\n")
+
+
+def _likeness(lines: list[bytes], window: list[bytes]) -> float:
+    looks, total = 3, 0.0
+    for want, found in zip(lines, window, strict=False):
+        if difference(want, found) != "text":
+            total += 1
+        elif looks:
+            looks -= 1
+            matcher = SequenceMatcher(None, want.strip()[:_LOOK_BYTES], found.strip()[:_LOOK_BYTES], autojunk=False)
+            total += matcher.ratio()
+    return total / len(lines)
+
+
+def _squeezed(text: bytes) -> bytes:
+    return b"".join(text.split())
+
+
+def _unescaped(text: bytes) -> bytes:
+    return re.sub(rb"\\(.)", rb"\1", text)
+
+
+_INSIDE: dict[str, Callable[[bytes], bytes]] = {
+    "spacing": _squeezed,
+    "typography": fold,
+    "case": bytes.lower,
+    "escaping": _unescaped,
+    "several": lambda text: _squeezed(_unescaped(fold(text))).lower(),
+}
+
+
+def difference(wanted: bytes, found: bytes) -> str:
+    """How a line differs from one that it was meant to be, or to be part of; `""` if it doesn't."""
+    if wanted == found:
+        return ""
+    if wanted.removesuffix(b"\r") == found.removesuffix(b"\r"):
+        return "line_end"
+    if wanted.rstrip() == found.rstrip():
+        return "trailing_space"
+    if wanted.strip() == found.strip():
+        tabs = [b"\t" in line[: len(line) - len(line.lstrip())] for line in (wanted, found)]
+        return "tabs" if tabs[0] != tabs[1] else "indentation"
+    for name, key in _INSIDE.items():
+        if wanted.strip() and key(wanted.strip()) in key(found):
+            return name
+    return "text"

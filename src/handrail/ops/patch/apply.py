@@ -1,0 +1,172 @@
+"""What becomes of every file of a patch: worked out whole, or not at all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from handrail.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotFound
+from handrail.limits import Limits
+from handrail.ops.patch.lines import Lines
+from handrail.ops.patch.model import ADDED, Action, Content, FilePatch, Outcome
+from handrail.ops.patch.splice import patched
+
+Read = Callable[[str], Content | None]
+_EXECUTABLE, _READABLE = 0o111, 0o444
+
+
+def apply(
+    patches: list[FilePatch],
+    read: Read,
+    *,
+    key: Callable[[str], str] | None = None,
+    limits: Limits | None = None,
+) -> list[Outcome]:
+    """The outcomes, in the order in which the patch first names them.
+
+    `read` gives a file's content, or None where there is none; it is asked once for each file. `key` makes
+    names equal that mean the same file.
+    """
+    tree = _Tree(read, key or _plain, limits or Limits())
+    for patch in patches:
+        _ACTIONS[patch.action](tree, patch)
+    return tree.outcomes()
+
+
+@dataclass
+class _Tree:
+    """The files as they are, and as the sections so far leave them."""
+
+    read: Read
+    key: Callable[[str], str]
+    limits: Limits
+    names: dict[str, str] = field(default_factory=dict)
+    before: dict[str, Content | None] = field(default_factory=dict)
+    after: dict[str, Content | None] = field(default_factory=dict)
+    came_from: dict[str, str] = field(default_factory=dict)
+
+    def original(self, path: str) -> Content | None:
+        name = self.key(path)
+        if name not in self.before:
+            self.before[name] = self.after[name] = self.read(path)
+        return self.before[name]
+
+    def now(self, path: str) -> Content | None:
+        self.original(path)
+        return self.after[self.key(path)]
+
+    def put(self, path: str, content: Content | None) -> None:
+        self.original(path)
+        self.names.setdefault(self.key(path), path)
+        self.after[self.key(path)] = content
+
+    def move(self, source: str, path: str, content: Content) -> None:
+        old, new = self.key(source), self.key(path)
+        self.put(source, None)
+        self.put(path, content)
+        self.came_from[new] = self.came_from.pop(old, old)
+
+    def outcomes(self) -> list[Outcome]:
+        moves = {
+            new: old
+            for new, old in self.came_from.items()
+            if new != old and self.after[new] and not self.before[new] and self.before[old] and not self.after[old]
+        }
+        gone = {old: new for new, old in moves.items()}
+        return [
+            Outcome(
+                path,
+                self.before[name],
+                self.after[name],
+                moved_from=self.names[moves[name]] if name in moves else "",
+                moved_to=self.names[gone[name]] if name in gone else "",
+            )
+            for name, path in self.names.items()
+            if self.before[name] or self.after[name]
+        ]
+
+
+def _plain(path: str) -> str:
+    root = "/" if path.startswith("/") else ""
+    return root + "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _create(tree: _Tree, patch: FilePatch) -> None:
+    data = _new_file(patch)
+    there = tree.now(patch.path)
+    if there and there.data == data and data:
+        raise HunkApplied(patch.path, 1, 1)
+    if there:
+        raise AlreadyExists(patch.path)
+    mode = None if patch.executable is None else 0o755 if patch.executable else 0o644
+    tree.put(patch.path, Content(data, mode))
+
+
+def _new_file(patch: FilePatch) -> bytes:
+    lines: list[bytes] = []
+    closed = True
+    for chunk in patch.chunks:
+        for number, line in enumerate(chunk.lines[: len(chunk.lines) - chunk.padding], chunk.at + 1):
+            if line[0] != ADDED:
+                raise BadPatch("old_lines", number, line.decode(errors="surrogateescape"))
+            lines.append(line[1:])
+        closed = not chunk.new_open
+    return Lines(lines, closed).data()
+
+
+def _delete(tree: _Tree, patch: FilePatch) -> None:
+    there, path = _existing(tree, patch)
+    if patch.chunks:
+        left = patched(path, there.data, patch.chunks, tree.limits)
+        if left:
+            raise DeletionLeaves(path, len(Lines.of(left).lines))
+    tree.put(path, None)
+
+
+def _update(tree: _Tree, patch: FilePatch) -> None:
+    if _creates_after_all(tree, patch):
+        _create(tree, patch)
+        return
+    there, path = _existing(tree, patch)
+    content = _changed(path, there, patch, tree.limits)
+    if not patch.source or tree.key(patch.source) == tree.key(patch.path):
+        tree.put(path, content)
+        return
+    if tree.now(patch.path):
+        raise AlreadyExists(patch.path)
+    tree.move(patch.source, patch.path, content)
+
+
+def _copy(tree: _Tree, patch: FilePatch) -> None:
+    """Git copies what the source was before the patch, whatever the patch does to it."""
+    there = tree.original(patch.source)
+    if there is None:
+        raise NotFound(patch.source)
+    if tree.now(patch.path):
+        raise AlreadyExists(patch.path)
+    tree.put(patch.path, _changed(patch.source, there, patch, tree.limits))
+
+
+def _creates_after_all(tree: _Tree, patch: FilePatch) -> bool:
+    """Some diffs of a new file name it on both sides, and only say that there were no lines before."""
+    starts = [chunk.start for chunk in patch.chunks]
+    if starts != [0] or patch.source or patch.chunks[0].old:
+        return False
+    return not any(tree.now(name) for name in (patch.path, *patch.aliases))
+
+
+def _existing(tree: _Tree, patch: FilePatch) -> tuple[Content, str]:
+    for name in [patch.source] if patch.source else [patch.path, *patch.aliases]:
+        there = tree.now(name)
+        if there:
+            return there, name
+    raise NotFound(patch.source or patch.path)
+
+
+def _changed(path: str, there: Content, patch: FilePatch, limits: Limits) -> Content:
+    data = patched(path, there.data, patch.chunks, limits) if patch.chunks else there.data
+    mode = there.mode
+    if patch.executable is not None and mode is not None:
+        mode = mode | (mode & _READABLE) >> 2 if patch.executable else mode & ~_EXECUTABLE
+    return Content(data, mode)
+
+
+_ACTIONS = {Action.CREATE: _create, Action.DELETE: _delete, Action.UPDATE: _update, Action.COPY: _copy}

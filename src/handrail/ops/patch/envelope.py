@@ -1,0 +1,179 @@
+"""The `*** Begin Patch` envelope.
+
+What stands around it (prose, a heredoc, a Markdown fence) is not looked at. Padding around a marker is
+allowed where it can't be a line of context: everywhere but inside an Update, and there if an earlier marker
+had the same.
+"""
+
+import re
+from dataclasses import replace
+
+from handrail.faults import BadPatch
+from handrail.ops.patch.chunks import Header, is_line, make_chunk, read_header
+from handrail.ops.patch.model import Action, Chunk, FilePatch
+from handrail.paths import unquote
+
+_BEGIN, _END, _END_OF_FILE = b"*** Begin Patch", b"*** End Patch", b"*** End of File"
+_SECTION = re.compile(rb"\s*\*\*\* (Add|Delete|Update) File:\s*(.*?)\s*$", re.DOTALL)
+_MOVE = re.compile(rb"\s*\*\*\* Move to:\s*(.*?)\s*$", re.DOTALL)
+
+
+def begins(line: bytes) -> bool:
+    return line.strip() == _BEGIN
+
+
+def opens_section(line: bytes) -> bool:
+    return bool(_SECTION.match(line))
+
+
+def parse(lines: list[bytes]) -> list[FilePatch]:
+    patches: list[FilePatch] = []
+    at = 0
+    while at < len(lines):
+        if begins(lines[at]):
+            lines = _dedented(lines, at)
+            reader = _Reader(lines, at)
+            patches += reader.sections()
+            at = reader.at
+        at += 1
+    if not patches:
+        raise BadPatch("no_sections")
+    return patches
+
+
+class _Reader:
+    def __init__(self, lines: list[bytes], begin: int) -> None:
+        self.lines, self.at = lines, begin + 1
+        self.pads = {b"", _pad(lines[begin])}
+        self.last = max((i for i, line in enumerate(lines) if line.strip() == _END), default=-1)
+
+    def sections(self) -> list[FilePatch]:
+        """Up to the end marker, which is where `at` then stands."""
+        patches: list[FilePatch] = []
+        while not self._ended():
+            line = self.lines[self.at]
+            section = _SECTION.match(line)
+            if section:
+                self.pads.add(_pad(line))
+                self.at += 1
+                patches.append(self._section(section[1], unquote(_text(section[2])), self.at))
+            elif line.strip():
+                raise self._bad("bad_header" if line.startswith(b"*") else "bad_line")
+            else:
+                self.at += 1
+        return patches
+
+    def _ended(self) -> bool:
+        if self.at >= len(self.lines):
+            raise BadPatch("no_end", len(self.lines))
+        return self.lines[self.at].strip() == _END
+
+    def _section(self, kind: bytes, path: str, at: int) -> FilePatch:
+        if not path:
+            raise BadPatch("no_file", at)
+        if kind == b"Delete":
+            return FilePatch(Action.DELETE, path)
+        if kind == b"Add":
+            body = self._added()
+            chunks = (make_chunk(1, at, Header(), body),) if body else ()
+            return FilePatch(Action.CREATE, path, chunks)
+        return self._update(path, at)
+
+    def _added(self) -> list[bytes]:
+        """Lines up to the next marker; an empty one between two added ones lost its sign."""
+        body: list[bytes] = []
+        while self.at < len(self.lines) and (self._signed() or not self.lines[self.at].strip()):
+            body.append(self.lines[self.at])
+            self.at += 1
+        while body and not body[-1].strip():
+            body.pop()
+        return [line if line.strip() else b"+" for line in body]
+
+    def _signed(self) -> bool:
+        return self.lines[self.at][:1] in (b"+", b"\\")
+
+    def _update(self, path: str, at: int) -> FilePatch:
+        target = path
+        self._skip_blank()
+        move = _MOVE.match(self.lines[self.at]) if self.at < len(self.lines) else None
+        if move:
+            target = unquote(_text(move[1]))
+            self.at += 1
+            if not target:
+                raise BadPatch("no_file", self.at)
+        chunks: list[Chunk] = []
+        while not self._marker():
+            chunks.append(self._chunk(len(chunks) + 1))
+        if not chunks and not move:
+            raise BadPatch("no_hunks", at, path)
+        return FilePatch(Action.UPDATE, target, tuple(chunks), source=path if move else "")
+
+    def _chunk(self, number: int) -> Chunk:
+        header, anchors = self._headers()
+        at, body = self.at, []
+        while not self._marker() and not self._stands(b"@@") and not self._end_of_file():
+            if not is_line(self.lines[self.at]):
+                raise self._bad("bad_line")
+            body.append(self.lines[self.at])
+            self.at += 1
+        chunk = make_chunk(number, at, header, body, anchors=anchors)
+        if not self._end_of_file():
+            return chunk
+        self.at += 1
+        self._skip_blank()
+        return replace(chunk, to_end=True)
+
+    def _headers(self) -> tuple[Header, tuple[bytes, ...]]:
+        header, anchors = Header(), []
+        while self._stands(b"@@"):
+            header = read_header(self.lines[self.at])
+            anchors += [header.anchor] if header.anchor else []
+            self.at += 1
+            after = self.at
+            self._skip_blank()
+            if not self._stands(b"@@"):
+                self.at = after
+        return header, tuple(anchors)
+
+    def _skip_blank(self) -> None:
+        while self.at < len(self.lines) and not self.lines[self.at].strip():
+            self.at += 1
+
+    def _stands(self, start: bytes) -> bool:
+        return self.at < len(self.lines) and self.lines[self.at].startswith(start)
+
+    def _end_of_file(self) -> bool:
+        if self.at >= len(self.lines):
+            return False
+        line = self.lines[self.at]
+        return line.strip() == _END_OF_FILE and _pad(line) in self.pads
+
+    def _marker(self) -> bool:
+        """Whether a section or the patch ends here."""
+        if self.at >= len(self.lines):
+            return True
+        line = self.lines[self.at]
+        if self.at == self.last:
+            return True
+        return _pad(line) in self.pads and (line.strip() == _END or opens_section(line))
+
+    def _bad(self, why: str) -> BadPatch:
+        return BadPatch(why, self.at + 1, _text(self.lines[self.at]))
+
+
+def _pad(line: bytes) -> bytes:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _dedented(lines: list[bytes], begin: int) -> list[bytes]:
+    """An envelope that is indented as a whole, without its indentation."""
+    pad = _pad(lines[begin])
+    end = next((i for i in range(begin, len(lines)) if lines[i].strip() == _END), begin)
+    inside = lines[begin : end + 1]
+    if not pad or not all(line.startswith(pad) or not line.strip() for line in inside):
+        return lines
+    return lines[:begin] + [line.removeprefix(pad) for line in inside] + lines[end + 1 :]
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")

@@ -1,0 +1,45 @@
+"""The text of a patch, in either form, as a list of `FilePatch`."""
+
+from handrail.faults import BadPatch
+from handrail.ops.patch import envelope, unified
+from handrail.ops.patch.lines import BOM
+from handrail.ops.patch.model import FilePatch
+
+
+def parse(text: str) -> list[FilePatch]:
+    lines = _lines(text)
+    for index, line in enumerate(lines):
+        if envelope.begins(line):
+            break
+        if unified.begins(lines, index):
+            return unified.parse(_without_transport_ends(lines, index))
+    else:
+        raise _no_patch(lines)
+    lines = _without_transport_ends(lines, index)
+    if not any(map(envelope.opens_section, lines)) and any(unified.begins(lines, i) for i in range(len(lines))):
+        return unified.parse(lines)
+    return envelope.parse(lines)
+
+
+def _lines(text: str) -> list[bytes]:
+    try:
+        raw = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        raise BadPatch("not_text") from None
+    return raw.removeprefix(BOM).removesuffix(b"\n").split(b"\n")
+
+
+def _without_transport_ends(lines: list[bytes], header: int) -> list[bytes]:
+    """A patch whose own headers end in CRLF was sent so: that says nothing about the files."""
+    if not lines[header].endswith(b"\r"):
+        return lines
+    return [line.removesuffix(b"\r") for line in lines]
+
+
+def _no_patch(lines: list[bytes]) -> BadPatch:
+    for number, line in enumerate(lines, 1):
+        if envelope.opens_section(line):
+            return BadPatch("no_begin", number, line.decode(errors="surrogateescape"))
+        if line.startswith(b"@@ "):
+            return BadPatch("no_file", number, line.decode(errors="surrogateescape"))
+    return BadPatch("no_patch")

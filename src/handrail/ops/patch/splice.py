@@ -1,0 +1,59 @@
+"""A file's bytes with the chunks in their places; every byte that no chunk changes stays."""
+
+from handrail.limits import Limits
+from handrail.ops.patch.indent import Indentation
+from handrail.ops.patch.lines import BOM, Lines
+from handrail.ops.patch.locate import Rung
+from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
+from handrail.ops.patch.place import Place, place_all
+
+
+def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -> bytes:
+    said = [line for chunk in chunks for line in chunk.lines]
+    literal = any(line.endswith(b"\r") for line in said)
+    file = Lines.of(data, keep_bom=any(line.startswith(BOM, 1) for line in said), even_ends=not literal)
+    out: list[bytes] = []
+    done, closed, lent = 0, file.closed, file.lent
+    for place in place_all(path, file, chunks, limits):
+        start, end = place.changed()
+        out += file.lines[done:start]
+        out += _changed_lines(file, place, literal=literal)
+        done = end
+        if place.start + len(place.chunk.old) == len(file.lines):
+            closed = _closed_after(file, place.chunk)
+            lent = b"\r" if place.chunk.new_open and not literal else lent
+    out += file.lines[done:]
+    return Lines(out, closed, file.bom, lent).data()
+
+
+def _changed_lines(file: Lines, place: Place, *, literal: bool) -> list[bytes]:
+    """From the first change to the last. Context keeps its own bytes; added lines take after the file."""
+    chunk, index, out = place.chunk, place.start, []
+    before, after = chunk.margins
+    old = file.lines[index : index + len(chunk.old)]
+    indentation = Indentation(zip(chunk.old, old, strict=True)) if place.rung >= Rung.OUTER else None
+    for position, signed in enumerate(chunk.lines):
+        sign, line = signed[0], signed[1:]
+        inside = before <= position < len(chunk.lines) - after
+        if sign != ADDED:
+            if indentation:
+                indentation.learn(line, file.lines[index])
+            if sign == CONTEXT and inside:
+                out.append(file.lines[index])
+            index += 1
+        elif literal and place.rung is Rung.EXACT:
+            out.append(line)
+        else:
+            line = line.removesuffix(b"\r") + file.carriage(index)
+            out.append(indentation.fit(line) if indentation else line)
+    return out
+
+
+def _closed_after(file: Lines, chunk: Chunk) -> bool:
+    """Whether the file then ends in a newline, if the chunk reaches its end: as before, unless it says."""
+    if chunk.marked:
+        return not chunk.new_open
+    if chunk.lines[-1][0] == REMOVED:
+        remaining = [line[0] for line in chunk.lines if line[0] != REMOVED]
+        return file.closed or remaining[-1:] != [ADDED]
+    return file.closed

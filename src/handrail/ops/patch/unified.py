@@ -1,0 +1,190 @@
+"""Unified diffs: git's and plain ones, with whatever prose, mail or listing stands between."""
+
+import re
+from dataclasses import dataclass, field
+
+from handrail.faults import BadPatch, BinaryPatch, SpecialMode
+from handrail.ops.patch.hunks import lost_line, names_follow, read_hunk
+from handrail.ops.patch.model import Action, Chunk, FilePatch
+from handrail.ops.patch.names import Name, read_name, read_pair, read_path, strip_prefixes
+
+_GIT, _INDEX = b"diff --git ", b"Index: "
+_COMBINED = re.compile(rb"diff --(?:cc|combined) ")
+_BINARY = re.compile(rb"(?:Binary f|F)iles (.+) and (.+) differ\s*$")
+_MODE = re.compile(rb"(old|new|deleted file|new file) mode (\d{6})\s*$")
+_INDEX_MODE = re.compile(rb"(index) [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\s*$")
+_MOVES = ("rename from", "rename to", "copy from", "copy to")
+_REGULAR = "100"
+
+
+def begins(lines: list[bytes], at: int) -> bool:
+    return lines[at].startswith((_GIT, _INDEX)) or names_follow(lines, at) or bool(_COMBINED.match(lines[at]))
+
+
+def parse(lines: list[bytes]) -> list[FilePatch]:
+    return _Reader(lines).sections()
+
+
+@dataclass
+class _Section:
+    """One file of a diff, as far as it has been read."""
+
+    at: int
+    git: bool = False
+    pair: tuple[str, str] = ("", "")
+    old: Name | None = None
+    new: Name | None = None
+    index: str = ""
+    moved: dict[str, str] = field(default_factory=dict)
+    modes: dict[str, str] = field(default_factory=dict)
+    chunks: list[Chunk] = field(default_factory=list)
+
+    def takes(self, line: bytes) -> bool:
+        """Whether it is one of git's lines between `diff --git` and the hunks."""
+        if self.chunks:
+            return False
+        for key in _MOVES:
+            if line.startswith(key.encode() + b" "):
+                self.moved[key] = read_path(line[len(key) + 1 :])
+                return True
+        mode = _MODE.match(line) or _INDEX_MODE.match(line)
+        if mode:
+            self.modes[_text(mode[1])] = _text(mode[2])
+        return bool(mode)
+
+    def names(self) -> tuple[str, str]:
+        """Old and new, `""` where there is none."""
+        if self.old and self.new:
+            old, new = self.old.text, self.new.text
+            if self.git and not (old and new) and strip_prefixes(*self.pair) == self.pair:
+                return old, new
+            return strip_prefixes(old, new)
+        if self.git:
+            old, new = strip_prefixes(*self.pair)
+            return ("" if "new file" in self.modes else old), ("" if "deleted file" in self.modes else new)
+        return self.index, self.index
+
+    def finish(self) -> FilePatch:
+        old, new = self.names()
+        path = self.moved.get("rename to") or self.moved.get("copy to") or new or old or self.index
+        if not path:
+            raise BadPatch("no_file", self.at)
+        special = [mode for mode in self.modes.values() if not mode.startswith(_REGULAR)]
+        if special:
+            raise SpecialMode(path, special[0])
+        action, source = self._action(old, new)
+        if not self.chunks and not source and action is not Action.DELETE and not self.modes:
+            raise BadPatch("no_hunks", self.at, path)
+        mode = self.modes.get("new") or self.modes.get("new file")
+        return FilePatch(
+            action,
+            path,
+            tuple(self.chunks),
+            source=source,
+            aliases=self._aliases(path, old, new) if action in (Action.UPDATE, Action.DELETE) and not source else (),
+            executable=None if mode is None else mode.endswith(("755", "775", "777")),
+        )
+
+    def _action(self, old: str, new: str) -> tuple[Action, str]:
+        if "copy from" in self.moved:
+            return Action.COPY, self.moved["copy from"]
+        if "rename from" in self.moved:
+            return Action.UPDATE, self.moved["rename from"]
+        if not old or "new file" in self.modes or (self.old and self.old.epoch and not self._any("old")):
+            return Action.CREATE, ""
+        if not new or "deleted file" in self.modes or (self.new and self.new.epoch and not self._any("new")):
+            return Action.DELETE, ""
+        return Action.UPDATE, ""
+
+    def _any(self, side: str) -> bool:
+        return any(chunk.old if side == "old" else chunk.new for chunk in self.chunks)
+
+    def _aliases(self, path: str, old: str, new: str) -> tuple[str, ...]:
+        """A plain diff names two files, perhaps in two trees: the one that exists is meant."""
+        names = [old, self.index]
+        old_tail, new_tail = old.partition("/")[2], new.partition("/")[2]
+        if old != new and old_tail and old_tail == new_tail:
+            names.append(new_tail)
+        return tuple(name for name in dict.fromkeys(names) if name not in ("", path))
+
+
+class _Reader:
+    def __init__(self, lines: list[bytes]) -> None:
+        self.lines, self.at = lines, 0
+        self.patches: list[FilePatch] = []
+        self.section: _Section | None = None
+        self.recounted = False
+
+    def sections(self) -> list[FilePatch]:
+        while self.at < len(self.lines):
+            self._line(self.lines[self.at])
+        self._close()
+        if not self.patches:
+            raise BadPatch("no_patch")
+        return self.patches
+
+    def _close(self) -> None:
+        if self.section and not self.section.git and not self.section.old:
+            raise BadPatch("no_hunks", self.section.at, self.section.index)
+        if self.section:
+            self.patches.append(self.section.finish())
+        self.section, self.recounted = None, False
+
+    def _line(self, line: bytes) -> None:
+        if line.startswith(_GIT):
+            self._open(_Section(self.at + 1, git=True, pair=read_pair(line[len(_GIT) :])))
+        elif line.startswith(_INDEX):
+            self._open(_Section(self.at + 1, index=read_path(line[len(_INDEX) :])))
+        elif names_follow(self.lines, self.at):
+            self._names()
+        elif line.startswith(b"@@"):
+            self._hunk()
+        elif self.section and self.section.git and self.section.takes(line):
+            self.at += 1
+        else:
+            self._prose(line)
+
+    def _open(self, section: _Section) -> None:
+        self._close()
+        self.section = section
+        self.at += 1
+
+    def _names(self) -> None:
+        if not self.section or self.section.old or self.section.chunks:
+            self._close()
+            self.section = _Section(self.at + 1)
+        self.section.old = read_name(self.lines[self.at][4:])
+        self.section.new = read_name(self.lines[self.at + 1][4:])
+        self.at += 2
+
+    def _hunk(self) -> None:
+        line = self.lines[self.at]
+        if line.startswith(b"@@@"):
+            raise BadPatch("combined", self.at + 1, _text(line))
+        if not self.section:
+            raise BadPatch("no_file", self.at + 1, _text(line))
+        chunk, self.at, counted = read_hunk(self.lines, self.at, len(self.section.chunks) + 1)
+        self.section.chunks.append(chunk)
+        self.recounted = not counted
+
+    def _prose(self, line: bytes) -> None:
+        binary = _BINARY.match(line)
+        if binary or line.startswith(b"GIT binary patch"):
+            raise BinaryPatch(self._binary_name(binary))
+        if _COMBINED.match(line):
+            raise BadPatch("combined", self.at + 1, _text(line))
+        lost = lost_line(self.lines, self.at) if self.recounted else None
+        if lost:
+            raise lost
+        self.at += 1
+
+    def _binary_name(self, binary: re.Match[bytes] | None) -> str:
+        if self.section:
+            old, new = self.section.names()
+            return new or old or self.section.index
+        old, new = strip_prefixes(read_name(binary[1]).text, read_name(binary[2]).text) if binary else ("", "")
+        return new or old
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")

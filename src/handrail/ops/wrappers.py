@@ -1,0 +1,178 @@
+"""Programs that start other programs: what a literal argv would really run.
+
+An argument that only running the command would tell is None. Options are read as each program declares them; one
+that is not in the table could swallow the program's name, so it makes the answer unsure.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+Argv = tuple[str | None, ...]
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=", re.ASCII)
+
+
+@dataclass
+class Started:
+    argvs: list[Argv] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
+    """Texts that a shell would run."""
+    assigns: list[str] = field(default_factory=list)
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapper:
+    """`short` as for getopt; `long` names separated by spaces, `=` after those that take a value."""
+
+    short: str = ""
+    long: str = ""
+    skip: int = 0
+    """How many operands stand before the program."""
+    default: str = ""
+    appends: bool = False
+    """More arguments come from elsewhere."""
+
+    def takes_value(self, option: str) -> bool | None:
+        """Whether the next word is the option's value; None if the option is not known."""
+        if option.startswith("--"):
+            name, given, _ = option[2:].partition("=")
+            if name + "=" in self.long.split():
+                return not given
+            return False if name in self.long.split() and not given else None
+        for i, letter in enumerate(option[1:], 2):
+            place = self.short.find(letter)
+            if place < 0 or letter == ":":
+                return None
+            if self.short[place + 1 : place + 2] == ":":
+                return i == len(option)
+        return False
+
+
+_WRAPPERS = {
+    "builtin": _Wrapper(),
+    "busybox": _Wrapper(),
+    "chroot": _Wrapper(skip=1),
+    "command": _Wrapper("pvV"),
+    "coproc": _Wrapper(),
+    "doas": _Wrapper("Lnu:C:"),
+    "env": _Wrapper("iv0u:C:", "ignore-environment null debug unset= chdir="),
+    "exec": _Wrapper("cla:"),
+    "ionice": _Wrapper("tc:n:", "ignore class= classdata="),
+    "nice": _Wrapper("0123456789n:", "adjustment="),
+    "nohup": _Wrapper(),
+    "setsid": _Wrapper("cfw", "ctty fork wait"),
+    "stdbuf": _Wrapper("i:o:e:", "input= output= error="),
+    "sudo": _Wrapper("AbEHknPSu:g:h:p:C:D:R:T:r:t:", "non-interactive preserve-env user= group= chdir="),
+    "taskset": _Wrapper("a", "all-tasks", skip=1),
+    "time": _Wrapper("apqvf:o:", "append portability verbose format= output="),
+    "timeout": _Wrapper("vs:k:", "foreground preserve-status verbose signal= kill-after=", skip=1),
+    "toybox": _Wrapper(),
+    "xargs": _Wrapper(
+        "0oprtxa:d:E:I:L:n:P:s:",
+        "null no-run-if-empty verbose exit arg-file= delimiter= max-lines= max-args= max-procs=",
+        default="echo",
+        appends=True,
+    ),
+}
+_GIT = _Wrapper("pPC:", "bare no-pager paginate no-optional-locks literal-pathspecs git-dir= work-tree=")
+"""Its other options, such as -c and --exec-path, can name a pager, an alias, a directory of programs."""
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
+_OPAQUE = frozenset(
+    {".", "source", "at", "batch", "fish", "flock", "nsenter", "parallel", "runuser", "script", "strace", "su"}
+    | {"systemd-run", "unshare", "watch"}
+    | {"alias", "bind", "compgen", "complete", "enable", "fc", "hash", "mapfile", "readarray"}
+)
+"""They run what stands in a file or behind options of their own, or change what a name means."""
+_FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FD_ACTIONS = frozenset({"-x", "--exec", "-X", "--exec-batch"})
+
+
+def started_by(argv: Argv) -> Started:
+    """What the program of `argv` would start, one layer deep."""
+    if argv[0] is None:
+        return Started(unknown=True)
+    name, rest = argv[0].rsplit("/", 1)[-1], argv[1:]
+    if name in _WRAPPERS:
+        return _unwrap(_WRAPPERS[name], rest)
+    if name in _SHELLS:
+        return _shell(rest)
+    if name in ("eval", "trap"):
+        return _script(rest if name == "eval" else rest[:1])
+    if name in ("find", "fd", "fdfind"):
+        return _find(rest, _FIND_ACTIONS if name == "find" else _FD_ACTIONS)
+    return Started(unknown=name in _OPAQUE or (name == "git" and _options(_GIT, rest)[1]))
+
+
+def _unwrap(wrapper: _Wrapper, words: Argv) -> Started:
+    i, unknown = _options(wrapper, words)
+    started = Started(unknown=unknown)
+    while i < len(words) and (match := _ASSIGNMENT.match(words[i] or "")):
+        started.assigns.append(match[1])  # env A=1 prog, sudo A=1 prog: no program is called like that
+        i += 1
+    started.unknown |= None in words[i : i + wrapper.skip]
+    inner = words[i + wrapper.skip :] or ((wrapper.default,) if wrapper.default else ())
+    if inner:
+        started.argvs.append((*inner, None) if wrapper.appends else inner)
+    return started
+
+
+def _options(wrapper: _Wrapper, words: Argv) -> tuple[int, bool]:
+    """Where the operands begin, and whether that is unsure."""
+    i, unknown = 0, False
+    while i < len(words):
+        word = words[i]
+        if word is None:
+            return i, True
+        if not word.startswith("-"):
+            break
+        if word == "--":
+            return i + 1, unknown
+        value = wrapper.takes_value(word)
+        unknown |= value is None
+        i += 2 if value else 1
+    return min(i, len(words)), unknown
+
+
+def _shell(words: Argv) -> Started:
+    i, script = 0, False
+    while i < len(words):
+        word = words[i]
+        if word is None:
+            return Started(unknown=True)
+        i += 1
+        if word in ("-", "--"):
+            break
+        if word.startswith("--"):
+            i += word in ("--rcfile", "--init-file")
+        elif word.startswith(("-", "+")):
+            script |= "c" in word
+            i += word.lower().count("o")  # each takes a word of its own, as in `-euo pipefail`
+        else:
+            i -= 1
+            break
+    return _script(words[i : i + 1]) if script else Started(unknown=True)
+
+
+def _script(words: Argv) -> Started:
+    known = [word for word in words if word is not None]
+    if len(known) < len(words) or (known and known[0].startswith("-")):
+        return Started(unknown=True)
+    return Started(scripts=[" ".join(known)])
+
+
+def _find(words: Argv, actions: frozenset[str]) -> Started:
+    started = Started(unknown=None in words)
+    i = 0
+    while i < len(words):
+        i += 1
+        if words[i - 1] not in actions:
+            continue
+        end = i
+        while end < len(words) and words[end] != ";" and words[end - 1 : end + 1] != ("{}", "+"):
+            end += 1
+        inner = tuple(None if word is None or "{" in word else word for word in words[i:end])
+        if inner:
+            started.argvs.append((*inner, None))
+        i = end
+    return started

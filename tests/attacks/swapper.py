@@ -1,0 +1,46 @@
+"""Another process that exchanges names as fast as the system can: the race that every call must survive."""
+
+import ctypes
+import multiprocessing
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_EXCHANGE = 2
+_processes = multiprocessing.get_context("forkserver")
+
+
+class Swapper:
+    def __init__(self, count: Any) -> None:
+        self._count = count
+
+    @property
+    def swaps(self) -> int:
+        return int(self._count.value)
+
+
+@contextmanager
+def swapping(directory: str, *pairs: tuple[str, str]) -> Iterator[Swapper]:
+    """While the block runs, the two names of each pair change places, over and over."""
+    count, stop = _processes.Value("Q", 0), _processes.Event()
+    process = _processes.Process(target=_swap, args=(directory, pairs, count, stop), daemon=True)
+    process.start()
+    try:
+        yield Swapper(count)
+        assert process.is_alive(), "the swapper failed"
+    finally:
+        stop.set()
+        process.join()
+
+
+def _swap(directory: str, pairs: tuple[tuple[str, str], ...], count: Any, stop: Any) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    rename = ctypes.CDLL(None, use_errno=True).renameat2
+    names = [(os.fsencode(one), os.fsencode(other)) for one, other in pairs]
+    while not stop.is_set():
+        for _ in range(50):
+            for one, other in names:
+                if rename(handle, one, handle, other, _EXCHANGE):
+                    raise OSError(ctypes.get_errno(), "renameat2")
+        count.value += 50 * len(names)

@@ -1,0 +1,156 @@
+"""Directories and files change places with links that lead out, thousands of times, while the tools are at work."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arena import SECRET
+from swapper import Swapper, swapping
+from tree import snapshot
+
+from handrail import Workspace
+from handrail.faults import Conflict, OutsideRoot
+from handrail.kernel import resolve
+from handrail.kernel.values import MakeDirectory
+
+LONG = bool(os.environ.get("HANDRAIL_LONG"))
+SWAPS, CALLS = (2_000_000, 20_000) if LONG else (40_000, 400)
+EXPECTED = {"ok", "path_outside_workspace", "conflict"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root, outside = tmp_path / "workspace", tmp_path / "outside"
+    for directory in (root / "place", outside):
+        directory.mkdir(parents=True)
+    (root / "place" / "file.txt").write_text("inside\n")
+    (root / "file.txt").write_text("inside\n")
+    (root / "trap").symlink_to("../outside")
+    (root / "trap.txt").symlink_to("../outside/file.txt")
+    (root / "trap_abs").symlink_to(outside)
+    for name in ("file.txt", "only-outside.txt"):
+        (outside / name).write_text(SECRET)
+    return root
+
+
+@pytest.fixture(params=["openat2", "walk"])
+def workspace(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    monkeypatch.setattr(resolve.Openat2, "works", staticmethod(lambda _: request.param == "openat2"))
+    with Workspace(str(root), approve="auto", durability="none") as opened:
+        assert opened.kernel.boundary.resolver == request.param
+        yield opened
+
+
+@contextmanager
+def under_attack(root: Path) -> Iterator[Swapper]:
+    beyond = snapshot(root.parent / "outside", precise=True)
+    with swapping(str(root), ("place", "trap"), ("file.txt", "trap.txt"), ("place", "trap_abs")) as swapper:
+        yield swapper
+    assert snapshot(root.parent / "outside", precise=True) == beyond
+    assert not [name for name in snapshot(root) if ".handrail-" in name]
+
+
+def keep_calling(swapper: Swapper, act: Callable[[int], None]) -> None:
+    """Until there were so many exchanges and so many calls: no clock."""
+    for number in itertools.count():
+        act(number)
+        if swapper.swaps >= SWAPS and number >= CALLS:
+            return
+
+
+TOOLS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "file.read": lambda n: {"path": ("place/file.txt", "file.txt")[n % 2]},
+    "file.list": lambda n: {"path": ("place", ".")[n % 2]},
+    "file.write": lambda n: {"path": ("place/file.txt", "file.txt", f"place/new-{n}/x")[n % 3], "content": f"{n} mine"},
+    "file.patch": lambda n: {
+        "path": ("place/file.txt", "file.txt")[n % 2],
+        "patches": [{"find": "inside", "replace": "inside"}],
+    },
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_no_call_gets_out_while_names_are_exchanged(workspace: Workspace, root: Path, tool: str) -> None:
+    seen: set[str] = set()
+
+    def act(number: int) -> None:
+        result = workspace.call("file", tool, TOOLS[tool](number))
+        assert SECRET not in str(result.output)
+        assert "only-outside" not in str(result.output)
+        seen.add(result.error.code if result.error else "ok")
+
+    with under_attack(root) as swapper:
+        keep_calling(swapper, act)
+    assert "ok" in seen
+    assert seen <= EXPECTED | ({"find_not_found"} if tool == "file.patch" else set())
+
+
+def test_no_delete_gets_out_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
+    seen: set[str] = set()
+
+    def act(number: int) -> None:
+        path = f"place/only-{number}.txt"
+        workspace.call("file", "file.write", {"path": path, "content": "x"})
+        for name in (path, "place/only-outside.txt"):
+            result = workspace.call("file", "file.delete", {"path": name})
+            seen.add(result.error.code if result.error else "ok")
+
+    with under_attack(root) as swapper:
+        keep_calling(swapper, act)
+    assert "ok" in seen
+    assert seen <= EXPECTED | {"file_not_found"}
+
+
+def test_no_directory_is_made_outside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
+    writer, made = workspace.kernel.writer, 0
+
+    def act(number: int) -> None:
+        nonlocal made
+        changes: list[Any] = [MakeDirectory(f"place/dir-{number}/deeper")]
+        try:
+            writer.commit(changes, writer.targets(changes))
+            made += 1
+        except (OutsideRoot, Conflict):
+            pass
+
+    with under_attack(root) as swapper:
+        keep_calling(swapper, act)
+    assert made
+
+
+def test_checking_the_real_path_before_opening_loses_this_race(root: Path) -> None:
+    """The race is real: the usual check, under the same swapper, gives the secret away."""
+
+    def naive_read() -> str:
+        path = str(root / "place" / "file.txt")
+        with suppress(OSError):  # even realpath trips over the exchange
+            if os.path.realpath(path).startswith(f"{root}/"):
+                with open(path) as file:
+                    return file.read()
+        return ""
+
+    with swapping(str(root), ("place", "trap")):
+        while SECRET not in naive_read():
+            pass
+
+
+def test_a_temporary_exchanged_for_a_link_out_is_not_linked_through(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hard link to what the planted link names would be a way to read it."""
+    real_link = os.link
+
+    def plant_then_link(source: str, target: str, **options: Any) -> None:
+        handle = options["src_dir_fd"]
+        os.unlink(source, dir_fd=handle)
+        os.symlink(root.parent / "outside" / "file.txt", source, dir_fd=handle)
+        real_link(source, target, **options)
+
+    monkeypatch.setattr(os, "link", plant_then_link)
+    workspace.call("file", "file.write", {"path": "new.txt", "content": "mine"})
+    assert (root.parent / "outside" / "file.txt").stat().st_nlink == 1
+    assert workspace.call("file", "file.read", {"path": "new.txt"}).success is False

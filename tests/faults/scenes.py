@@ -1,0 +1,102 @@
+"""The operations that are made to fail, on a tree small enough to be built thousands of times."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tree import Tree, snapshot
+
+from handrail import ToolResult, Workspace
+from handrail.faults import Fault
+from handrail.kernel.values import Change, MakeDirectory, Put, Remove
+
+OLD = {
+    "keep.txt": b"keep\n",
+    "replace.txt": b"old\n" * 9,
+    "sub/replace.txt": b"old too\n",
+    "sub/remove.txt": b"going\n",
+}
+
+
+def build(root: str) -> Tree:
+    shutil.rmtree(root, ignore_errors=True)
+    os.makedirs(f"{root}/sub")
+    for name, data in OLD.items():
+        with open(f"{root}/{name}", "wb") as file:
+            file.write(data)
+    os.chmod(f"{root}/replace.txt", 0o750)
+    os.setxattr(f"{root}/replace.txt", "user.colour", b"blue")
+    return snapshot(root)
+
+
+def _tool(tool: str, **params: str) -> Callable[[Workspace], bool]:
+    def act(workspace: Workspace) -> bool:
+        result: ToolResult = workspace.call("file", tool, params)
+        assert result.error is None or result.error.code != "internal_error"
+        return result.success
+
+    return act
+
+
+def _four_files(workspace: Workspace) -> bool:
+    """Also directories that are not there yet, two files sharing them."""
+    reader, writer = workspace.kernel.reader, workspace.kernel.writer
+    try:
+        changes: list[Change] = [
+            Put("replace.txt", b"new\n" * 7, reader.read("replace.txt")),
+            Put("fresh/deep/one.txt", b"one\n"),
+            Remove("sub/remove.txt", reader.read("sub/remove.txt")),
+            Put("fresh/two.txt", b"two\n", mode=0o755),
+            Put("sub/replace.txt", b"new too\n", reader.read("sub/replace.txt")),
+            MakeDirectory("fresh/empty"),
+        ]
+        writer.commit(changes, writer.targets(changes))
+    except Fault:
+        return False
+    return True
+
+
+SCENES: dict[str, Callable[[Workspace], bool]] = {
+    "create": _tool("file.write", path="new.txt", content="new\n"),
+    "create in new directories": _tool("file.write", path="fresh/deep/new.txt", content="new\n"),
+    "replace": _tool("file.write", path="replace.txt", content="new\n" * 7),
+    "delete": _tool("file.delete", path="sub/remove.txt"),
+    "four files": _four_files,
+}
+
+
+@dataclass
+class Stage:
+    """A place to play a scene on, again and again."""
+
+    root: str
+    act: Callable[[Workspace], bool]
+    old: Tree
+    new: Tree
+
+    @classmethod
+    def of(cls, scene: str, root: str) -> "Stage":
+        old = build(root)
+        with open_workspace(root) as workspace:
+            assert SCENES[scene](workspace)
+        new = snapshot(root)
+        assert new != old
+        return cls(root, SCENES[scene], old, new)
+
+    def reset(self) -> None:
+        build(self.root)
+
+    def tree(self) -> str:
+        """old, new, or what is wrong."""
+        now = snapshot(self.root)
+        return "old" if now == self.old else "new" if now == self.new else f"neither: {sorted(now)}"
+
+
+def open_workspace(root: str) -> Workspace:
+    return Workspace(root, approve="auto", log_level="off")
+
+
+def left_over(workspace: Workspace) -> list[str]:
+    """What our own records still hold; a workspace that is closed in peace leaves none."""
+    return os.listdir(workspace.kernel.state.pending)

@@ -1,0 +1,129 @@
+"""Whatever fails, and wherever it is killed: the old tree or the new one, whole, and nothing left behind."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty import Act, ShortThenFull, failing, faults, short
+from scenes import SCENES, Stage, left_over, open_workspace
+
+LONG = bool(os.environ.get("HANDRAIL_LONG"))
+ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQUOT", "EACCES", "EROFS")}
+
+
+@pytest.fixture(params=SCENES)
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
+    return Stage.of(request.param, str(tmp_path / "workspace"))
+
+
+def every_point(stage: Stage, act: Callable[[], Act], *, lasting: bool = False) -> Iterator[tuple[int, bool, str]]:
+    """Fail at call after call until the scene gets through: where, what was answered, and the tree right after."""
+    for at in range(1, 1000):
+        stage.reset()
+        with open_workspace(stage.root) as workspace:
+            with faults(at, act(), lasting=lasting) as faulty:
+                answer = stage.act(workspace)
+            tree = stage.tree()
+        yield at, answer, tree
+        if not faulty.reached:
+            return
+
+
+def after_reopening(stage: Stage) -> str:
+    with open_workspace(stage.root) as workspace:
+        tree = stage.tree()
+    return f"{tree}, left: {left}" if (left := left_over(workspace)) else tree
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_answer_means_the_old_tree_and_success_the_new_one(stage: Stage, error: str) -> None:
+    wrong, answers = [], []
+    for at, answer, tree in every_point(stage, lambda: ERRORS[error]):
+        later = after_reopening(stage)
+        answers.append(answer)
+        expected = "new" if answer else "old"
+        if later != expected or (not answer and tree != "old"):
+            wrong.append((at, answer, tree, later))
+    assert not wrong
+    assert answers.count(False) >= 3
+
+
+def test_a_scene_that_failed_can_be_played_again_at_once(stage: Stage) -> None:
+    for at in range(1, 1000):
+        stage.reset()
+        with open_workspace(stage.root) as workspace:
+            with faults(at, failing(errno.EIO)) as faulty:
+                first = stage.act(workspace)
+            assert first or stage.act(workspace)
+            # What could not be cleared away after a change goes with the next one.
+            assert workspace.call("file", "file.write", {"path": "keep.txt", "content": "kept\n"}).success
+            assert workspace.call("file", "file.write", {"path": "keep.txt", "content": "keep\n"}).success
+            assert stage.tree() == "new"
+        assert not left_over(workspace)
+        if not faulty.reached:
+            return
+
+
+def test_a_disk_that_fails_for_good_leaves_a_whole_tree_once_it_is_back(stage: Stage) -> None:
+    for at, answer, _ in every_point(stage, lambda: failing(errno.EIO), lasting=True):
+        assert after_reopening(stage) in (["new"] if answer else ["old", "new"]), at
+
+
+def test_short_writes_are_carried_on(stage: Stage) -> None:
+    for at, answer, tree in every_point(stage, lambda: short):
+        assert (answer, tree) == (True, "new"), at
+
+
+def test_a_disk_that_fills_in_the_middle_of_a_write_leaves_a_whole_tree(stage: Stage) -> None:
+    for at, answer, _ in every_point(stage, ShortThenFull, lasting=True):
+        assert after_reopening(stage) == ("new" if answer else "old"), at
+
+
+def test_recovery_that_fails_is_said_and_done_by_the_next_open(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open that cannot recover still lets files be read; writing waits until it can."""
+    wrong = []
+    for at in range(1, 1000):
+        stage.reset()
+        interrupted = leave_half_done(stage)
+        with faults(at, failing(errno.EIO)) as faulty:
+            workspace = open_workspace(stage.root)
+        assert workspace.call("file", "file.read", {"path": "keep.txt"}).success
+        workspace.close()
+        if (tree := after_reopening(stage)) not in ("old", "new"):
+            wrong.append((at, tree))
+        if interrupted and not faulty.reached:
+            break
+    assert not wrong
+
+
+def leave_half_done(stage: Stage) -> bool:
+    """The disk dies when the last name is published."""
+    with open_workspace(stage.root) as workspace, faults(10_000, failing(errno.EIO)) as counting:
+        stage.act(workspace)
+    publishing = max(n for n, name in enumerate(counting.calls, 1) if name in ("link", "rename", "unlink"))
+    stage.reset()
+    with open_workspace(stage.root) as workspace, faults(publishing, failing(errno.EIO), lasting=True):
+        stage.act(workspace)
+    return True
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(scene: str, tmp_path: Path) -> None:
+    stride = "1" if LONG else "3"
+    here = os.path.dirname(__file__)
+    run = subprocess.run(
+        [sys.executable, os.path.join(here, "killing.py"), scene, str(tmp_path / "workspace"), stride],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        capture_output=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(run.stdout)
+    assert found["wrong"] == []
+    assert found["points"] >= 10
+    assert found["recoveries"] >= 10
