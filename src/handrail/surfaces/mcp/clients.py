@@ -26,21 +26,22 @@ class Client:
         self.last_seen = time.monotonic()
         self._offer = offer
         self._sessions: dict[str, ClientSession] = {}
+        self._routers: dict[str, ToolRouter] = {}
 
     def router(self, workspace: str) -> ToolRouter:
-        session = self._sessions.get(workspace)
-        if session is None:
-            session = self._sessions[workspace] = self._offer.workspaces[workspace].session(asker=ask_the_client)
-        router = session.tools(self._offer.dialect.name)
-        router.tools = {name: tool for name, tool in router.tools.items() if name in self._offer.tools}
-        return router
+        """The tools in one workspace; its session begins with the first call."""
+        if workspace not in self._routers:
+            opened = self._sessions[workspace] = self._offer.workspaces[workspace].session(asker=ask_the_client)
+            router = self._routers[workspace] = ToolRouter(self._offer.dialect, opened.session, opened.log)
+            router.tools = {name: tool for name, tool in router.tools.items() if name in self._offer.tools}
+        return self._routers[workspace]
 
     @property
     def busy(self) -> bool:
         return self.limiter.borrowed_tokens > 0
 
     async def close(self) -> None:
-        sessions, self._sessions = self._sessions, {}
+        sessions, self._sessions, self._routers = self._sessions, {}, {}
         for session in sessions.values():
             await to_thread.run_sync(session.close)
 

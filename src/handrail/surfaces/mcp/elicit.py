@@ -45,7 +45,7 @@ def ask_the_client(question: Question) -> Verdict:
 
 def ask_nobody(question: Question) -> Verdict:
     way = "Use a client that supports elicitation, or start the server with --approve host or --approve auto"
-    return Verdict(False, "nobody", reason="the client cannot ask anybody", remedy=how_to_allow(question, way))
+    return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question, way))
 
 
 def ask_and_wait(context: Any) -> Ask:

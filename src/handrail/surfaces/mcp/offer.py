@@ -77,7 +77,7 @@ class Offer:
         if ARGUMENT not in arguments:
             raise BadParameters([Problem("", "missing", ARGUMENT)])
         name = arguments[ARGUMENT]
-        if name not in self.workspaces:
+        if name not in [*self.workspaces]:  # it may be anything, also what cannot be looked up
             raise BadParameters([Problem(ARGUMENT, "choice", ", ".join(self.workspaces), str(name))])
         return name, rest
 
