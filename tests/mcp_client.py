@@ -7,17 +7,19 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp.server.lowlevel import Server
 
 from handrail import Workspace
 from handrail.dialects import load
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.server import build
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
 
 ERAS = ("legacy", "2026-07-28")
 
@@ -36,10 +38,16 @@ def over_stdio(*arguments: str | Path, dialect: str = "file") -> StdioServerPara
 
 
 @contextmanager
-def over_http(*arguments: str | Path, dialect: str = "file") -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """The server's address, and the server."""
+def over_http(
+    *arguments: str | Path, dialect: str = "file", home: Path | None = None
+) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """The server's address, and the server. `home` is where it keeps its state, if not where the test does."""
+    homes = {"HANDRAIL_STATE_DIR": f"{home}/state", "HANDRAIL_CONFIG_DIR": f"{home}/config"} if home else {}
     process = subprocess.Popen(
-        command("--http", "127.0.0.1:0", *arguments, dialect=dialect), stderr=subprocess.PIPE, text=True
+        command("--http", "127.0.0.1:0", *arguments, dialect=dialect),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | homes,
     )
     assert process.stderr
     try:

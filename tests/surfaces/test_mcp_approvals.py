@@ -25,7 +25,7 @@ class Person:
     def __init__(self, *answers: dict[str, Any], action: str = "accept") -> None:
         self.answers, self.action, self.asked = [*answers], action, list[Any]()
 
-    async def __call__(self, _context: Any, params: Any) -> ElicitResult:
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
         self.asked.append(params)
         content = self.answers.pop(0) if self.action == "accept" else None
         return ElicitResult(action=self.action, content=content)  # type: ignore[arg-type]
@@ -114,7 +114,9 @@ def test_a_client_that_cannot_ask_is_told_how_to_allow_the_call(root: Path, era:
 @pytest.mark.parametrize("era", ERAS)
 def test_a_host_that_is_trusted_is_not_asked(root: Path, era: str) -> None:
     person = Person()
-    answer = call(over_stdio("--root", root, "--approve", "host"), "file.write", WRITE, era, elicitation_callback=person)
+    answer = call(
+        over_stdio("--root", root, "--approve", "host"), "file.write", WRITE, era, elicitation_callback=person
+    )
     assert (answer["success"], person.asked) == (True, [])
 
 
@@ -136,7 +138,7 @@ def test_a_request_that_is_cancelled_while_the_person_thinks_writes_nothing(aski
     async def main() -> None:
         thinking = anyio.Event()
 
-        async def think(_context: Any, _params: Any) -> ElicitResult:
+        async def think(context: Any, params: Any) -> ElicitResult:
             thinking.set()
             await anyio.sleep_forever()
             raise AssertionError
@@ -157,7 +159,7 @@ def test_a_request_that_is_cancelled_while_the_person_thinks_writes_nothing(aski
 YES = {"approval": ElicitResult(action="accept", content={"decision": "once"})}
 
 
-async def _no_person(_context: Any, _params: Any) -> ElicitResult:
+async def _no_person(context: Any, params: Any) -> ElicitResult:
     raise AssertionError("these tests answer by hand")
 
 

@@ -65,7 +65,11 @@ def test_objects_come_as_structured_content_beside_their_text(workspace: Workspa
 
 def test_a_fault_is_a_result_and_never_a_protocol_error(workspace: Workspace, era: str) -> None:
     async def act(client: Client) -> list[Any]:
-        calls = [("file.read", {"path": "gone"}), ("file.read", {"path": 7}), ("nonsense", {})]
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("file.read", {"path": "gone"}),
+            ("file.read", {"path": 7}),
+            ("nonsense", {}),
+        ]
         return [await client.call_tool(tool, params) for tool, params in calls]
 
     results = talk(in_memory(workspace), act, era)
@@ -194,7 +198,7 @@ def test_a_bug_in_a_tool_is_an_answer_and_the_server_lives(workspace: Workspace,
     async def act(client: Client) -> list[str]:
         first = envelope(await client.call_tool("break", {}))
         second = await client.call_tool("go", {})
-        return [first["error"]["code"], second.content[0].text]
+        return [first["error"]["code"], envelope(second)["output"]]
 
     assert talk(build(Offer.of([workspace], probe)), act, era) == ["internal_error", "gone"]
 
@@ -206,7 +210,7 @@ def test_a_slow_call_does_not_hold_up_the_others(workspace: Workspace, era: str)
         said: dict[str, str] = {}
 
         async def one(tool: str) -> None:
-            said[tool] = (await client.call_tool(tool, {})).content[0].text
+            said[tool] = envelope(await client.call_tool(tool, {}))["output"]
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one, "wait")
@@ -234,13 +238,13 @@ def test_a_long_call_reports_progress_to_who_wants_it(workspace: Workspace, era:
     probe, events = _probe()
     heard: list[tuple[float, str | None]] = []
 
-    async def hear(progress: float, _total: float | None, message: str | None) -> None:
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, message))
         if len(heard) == 2:
             events["go"].set()
 
-    async def act(client: Client) -> str:
-        return (await client.call_tool("wait", {}, progress_callback=hear)).content[0].text
+    async def act(client: Client) -> Any:
+        return envelope(await client.call_tool("wait", {}, progress_callback=hear))["output"]
 
     started = time.monotonic()
     assert talk(build(Offer.of([workspace], probe)), act, era) == "went"

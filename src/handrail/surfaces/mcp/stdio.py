@@ -1,13 +1,16 @@
 """The server on standard input and output: one line, one message. What cannot be read is answered, and said."""
 
+import asyncio
 import json
 import signal
 import sys
-from functools import partial
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio import from_thread, to_thread
 from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from mcp.types.jsonrpc import jsonrpc_message_adapter
@@ -33,10 +36,15 @@ async def talk(server: "Server[Any]", limit: int) -> None:
     answers, outward = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
-        tasks.start_soon(partial(to_thread.run_sync, _read, wire, limit, inward, abandon_on_cancel=True))
         tasks.start_soon(_write, wire, outward, tasks.cancel_scope)
+        _beside(_read, wire, limit, inward, asyncio.get_running_loop())
         await server.run(messages, answers, server.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+def _beside(work: Callable[..., None], *arguments: Any) -> None:
+    """In a thread that may be left behind: a client that neither speaks nor listens must not hold up the end."""
+    threading.Thread(target=work, args=arguments, daemon=True).start()
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:
@@ -46,7 +54,12 @@ async def _stop_on_signal(scope: anyio.CancelScope) -> None:
             return
 
 
-def _read(wire: Wire, limit: int, inward: "MemoryObjectSendStream[SessionMessage | Exception]") -> None:
+def _read(
+    wire: Wire,
+    limit: int,
+    inward: "MemoryObjectSendStream[SessionMessage | Exception]",
+    loop: asyncio.AbstractEventLoop,
+) -> None:
     try:
         for line in wire.lines():
             if line is None:
@@ -57,11 +70,10 @@ def _read(wire: Wire, limit: int, inward: "MemoryObjectSendStream[SessionMessage
                 except ValueError:
                     _refuse(wire, *_why(line))
                 else:
-                    from_thread.run(inward.send, SessionMessage(message))
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        return  # the server has stopped
-    finally:
-        from_thread.run_sync(inward.close)
+                    asyncio.run_coroutine_threadsafe(inward.send(SessionMessage(message)), loop).result()
+        loop.call_soon_threadsafe(inward.close)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, CancelledError, BrokenPipeError, RuntimeError):
+        return  # the server has stopped, and its loop with it
 
 
 def _why(line: bytes) -> tuple[int, str, Any]:
@@ -81,9 +93,31 @@ def _refuse(wire: Wire, code: int, why: str, request_id: Any) -> None:
 
 
 async def _write(wire: Wire, outward: "MemoryObjectReceiveStream[SessionMessage]", scope: anyio.CancelScope) -> None:
-    try:
-        async for answer in outward:
-            line = answer.message.model_dump_json(by_alias=True, exclude_unset=True)
-            await to_thread.run_sync(wire.write, line.encode(), abandon_on_cancel=True)
-    except BrokenPipeError:
-        scope.cancel()
+    loop, lines = asyncio.get_running_loop(), SimpleQueue[tuple[bytes, asyncio.Future[bool]]]()
+    _beside(_drain, wire, lines, loop)
+    async for answer in outward:
+        written: asyncio.Future[bool] = loop.create_future()
+        lines.put((answer.message.model_dump_json(by_alias=True, exclude_unset=True).encode(), written))
+        if not await written:
+            scope.cancel()  # nobody reads any more
+
+
+def _drain(
+    wire: Wire, lines: "SimpleQueue[tuple[bytes, asyncio.Future[bool]]]", loop: asyncio.AbstractEventLoop
+) -> None:
+    while True:
+        line, written = lines.get()
+        try:
+            wire.write(line)
+            heard = True
+        except BrokenPipeError:
+            heard = False
+        try:
+            loop.call_soon_threadsafe(_settle, written, heard)
+        except RuntimeError:
+            return  # the loop has stopped
+
+
+def _settle(written: "asyncio.Future[bool]", heard: bool) -> None:
+    if not written.cancelled():
+        written.set_result(heard)
