@@ -8,6 +8,7 @@ import click
 from handrail.dialects import load
 from handrail.exports import api_name
 from handrail.kernel.state import read_text
+from handrail.limits import Limits
 from handrail.settings import APPROVE, SANDBOX
 from handrail.surfaces.cli.options import dialect_option, open_workspace, read_only_option
 
@@ -47,20 +48,25 @@ def command(
     with ExitStack() as opened:
         workspaces = [opened.enter_context(open_workspace(root, **flags)) for root in roots or (".",)]
 
-        from handrail.surfaces.mcp.offer import Offer  # noqa: PLC0415
+        from handrail.surfaces.mcp.offer import Offer  # noqa: PLC0415  after all that can be refused without the SDK
+        from handrail.surfaces.mcp.server import build  # noqa: PLC0415
 
         offer = Offer.of(workspaces, spoken, only=only, safe_names=safe_names)
         if address is None:
-            from handrail.surfaces.mcp.stdio import serve  # noqa: PLC0415  after all that can be refused without it
+            from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415
 
-            serve(offer)
+            serve_stdio(build(offer), offer.limits)
         else:
-            from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415
+            _serve_http(build(offer), offer.limits, address, tokens, hosts)
 
-            try:
-                serve_http(offer, address, tokens, hosts)
-            except BadAddress as error:
-                raise click.UsageError(str(error)) from None
+
+def _serve_http(server: Any, limits: Limits, address: str, tokens: list[str], hosts: tuple[str, ...]) -> None:
+    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415
+
+    try:
+        serve_http(server, limits, address, tokens, hosts)
+    except BadAddress as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _tokens(path: str) -> list[str]:

@@ -12,13 +12,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from handrail.kernel.stdio import raise_file_limit
 from handrail.surfaces.mcp.guard import Guard, is_loopback
-from handrail.surfaces.mcp.server import build
 
 if TYPE_CHECKING:
     import asyncio
 
+    from mcp.server.lowlevel import Server
+
     from handrail.limits import Limits
-    from handrail.surfaces.mcp.offer import Offer
 
 PATH = "/mcp"
 
@@ -27,13 +27,14 @@ class BadAddress(Exception):  # noqa: N818  a message for the person who started
     pass
 
 
-def serve_http(offer: "Offer", address: str, tokens: Sequence[str], hosts: Sequence[str]) -> None:
+def serve_http(
+    server: "Server[Any]", limits: "Limits", address: str, tokens: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> None:
     """Until a signal says to stop."""
     host, port = split_address(address)
     if not is_loopback(host) and not tokens:
         raise BadAddress(f"{host} can be reached from elsewhere: a bearer token is needed, see --token-file")
-    limits = offer.limits
-    app = build(offer).streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=limits.message_bytes,
         session_idle_timeout=limits.idle_seconds,

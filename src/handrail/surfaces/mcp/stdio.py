@@ -16,21 +16,20 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from mcp.types.jsonrpc import jsonrpc_message_adapter
 
 from handrail.kernel.stdio import Wire
-from handrail.surfaces.mcp.server import build
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
 
-    from handrail.surfaces.mcp.offer import Offer
+    from handrail.limits import Limits
 
 
-def serve(offer: "Offer") -> None:
+def serve_stdio(server: "Server[Any]", limits: "Limits") -> None:
     """Until the client closes its end, or a signal says to stop."""
-    anyio.run(talk, build(offer), offer.limits.message_bytes)
+    anyio.run(_serve, server, limits.message_bytes)
 
 
-async def talk(server: "Server[Any]", limit: int) -> None:
+async def _serve(server: "Server[Any]", limit: int) -> None:
     wire = Wire(limit)
     inward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     answers, outward = anyio.create_memory_object_stream[SessionMessage](0)
