@@ -1,11 +1,13 @@
-"""What Handrail does not offer and the conformance suite asks for, so that our transport carries all of the protocol."""
+"""What Handrail does not offer but the suite asks for, so that our transport carries all of the protocol."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp.types as t
-from mcp.server.lowlevel import Server
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
 
 Json = dict[str, Any]
 DATA = b64encode(b"a few bytes").decode()
@@ -69,11 +71,13 @@ async def _prompts(_ctx: Any, _params: Any) -> Json:
 
 async def _prompt(_ctx: Any, params: Any) -> Json:
     given = params.arguments or {}
-    said = {**TEXT, "text": " ".join(f"{name}='{value}'" for name, value in given.items()) or "simple"}
-    shown = {"test_prompt_with_image": [IMAGE], "test_prompt_with_embedded_resource": [RESOURCE]}.get(params.name, [])
-    if shown == [RESOURCE]:
-        shown = [{**RESOURCE, "resource": {**RESOURCE["resource"], "uri": given["resourceUri"]}}]  # type: ignore[dict-item]
-    return {"messages": [{"role": "user", "content": content} for content in [*shown, said]]}
+    said: Json = {**TEXT, "text": " ".join(f"{name}='{value}'" for name, value in given.items()) or "simple"}
+    embedded = {"uri": given.get("resourceUri", ""), "mimeType": "text/plain", "text": "some text"}
+    shown: dict[str, list[Json]] = {
+        "test_prompt_with_image": [IMAGE],
+        "test_prompt_with_embedded_resource": [{"type": "resource", "resource": embedded}],
+    }
+    return {"messages": [{"role": "user", "content": content} for content in [*shown.get(params.name, []), said]]}
 
 
 async def _resources(_ctx: Any, _params: Any) -> Json:

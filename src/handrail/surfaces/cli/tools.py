@@ -1,31 +1,55 @@
 """`handrail tools`: what a dialect offers."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import click
 
+from handrail import exports
 from handrail.dialects import NAMES, load
 from handrail.surfaces.cli.options import dialect_option, read_only_option
 from handrail.tool import Tool
+
+_FORMS: dict[str, Callable[..., Any]] = {
+    "openai-chat": exports.openai_chat,
+    "openai-responses": exports.openai_responses,
+    "anthropic": exports.anthropic,
+    "gemini": exports.gemini,
+    "mcp": exports.mcp,
+    "functions": exports.functions,
+}
+_STRICT = ("openai-chat", "openai-responses")
 
 
 @click.command("tools")
 @dialect_option
 @read_only_option
-@click.option("--format", "form", type=click.Choice(["text", "functions", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", *_FORMS]), default="text", show_default=True)
+@click.option("--strict", is_flag=True, help="OpenAI's strict mode; what cannot be strict is said.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def command(dialect: str | None, form: str, read_only: bool | None, as_json: bool) -> None:
+def command(dialect: str | None, form: str, read_only: bool | None, strict: bool, as_json: bool) -> None:
     """List the tools of a dialect, or of all of them."""
+    if strict and form not in _STRICT:
+        raise click.UsageError(f"only {' and '.join(_STRICT)} have a strict mode")
     names = [dialect] if dialect else NAMES
     tools = [tool for name in names for tool in load(name).tools.values()]
     offered = [tool for tool in tools if not (read_only and tool.requires_approval)]
-    if form == "functions":
-        click.echo(json.dumps([tool.function() for tool in offered], indent=2, ensure_ascii=False))
+    if form in _FORMS:
+        _say_what_is_not_strict(offered if strict else [])
+        made = _FORMS[form](offered, strict=True) if strict else _FORMS[form](offered)
+        click.echo(json.dumps(made, indent=2, ensure_ascii=False))
     elif form == "json" or as_json:
         click.echo(json.dumps([_described(tool) for tool in offered], indent=2, ensure_ascii=False))
     else:
         for tool in offered:
             click.echo(_text(tool))
+
+
+def _say_what_is_not_strict(tools: list[Tool]) -> None:
+    for tool in tools:
+        if why := exports.why_not_strict(tool):
+            click.echo(f"handrail: {tool.name} cannot be strict: {why}", err=True)
 
 
 def _described(tool: Tool) -> dict[str, object]:
