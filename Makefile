@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests conformance test-adapters bench clean
+.PHONY: run test lint types tests conformance test-adapters bench fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -30,6 +30,9 @@ test-adapters: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+fuzz-shell: $(VENV)/ready
+	$(BIN)/python tests/fuzz_shell.py 60000
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Handrail needs Python 3.11 or later; set PYTHON=…")'

@@ -12,10 +12,17 @@ class Limits:
     page_bytes: int = 16 * MIB
     """The most that one page of a paged read may hold."""
     gemini_read_bytes: int = 20 * MIB
+    listed_files: int = 100_000
+    """Files that a listing by glob returns at most."""
+    gemini_matches: int = 20_000
+    gemini_files: int = 20_000
     copilot_bytes: int = 10 * MIB
     """What `copilot` reads or creates at most."""
+    copilot_depth: int = 20
     copilot_entries: int = 1000
     """Entries on a page of `list_dir`."""
+    context_depth: int = 10
+    context_file_bytes: int = MIB
     context_entries: int = 500
     """The ceiling of every result list in `context`."""
     conflict_retries: int = 64
@@ -28,13 +35,15 @@ class Limits:
     """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
+    rule_chars: int = 20_000
+    """The longest pattern of an approval rule, its counted repeats written out."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
     patch_search: int = 200_000_000
     """Lines that a patch may make us look at in one file, all hunks together."""
     places: int = 20
     """How many places an ambiguous edit lists."""
-    nearest_bytes: int = 64 * MIB
+    nearest_bytes: int = 32 * MIB
     """Bytes that may be looked at to say which place is most like the one that was not found."""
     command_seconds: float = 120.0
     """How long a command may run when nothing else was asked for."""
@@ -78,7 +87,7 @@ class Limits:
     """The longest regular expression or glob."""
     repetitions: int = 10_000
     """How often a regular expression may repeat something, nested counts multiplied."""
-    glob_alternatives: int = 256
+    glob_alternatives: int = 1000
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
@@ -88,6 +97,8 @@ class Limits:
     """The largest file that the built-in engine reads."""
     skipped_names: int = 20
     """How many skipped files are named; the rest are counted."""
+    rank_candidates: int = 200
+    """How many files beyond those shown are looked into before the ranking is settled."""
     query_words: int = 8
     """How many words of a query are ranked by."""
     fetch_bytes: int = MIB

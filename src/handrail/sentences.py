@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from handrail.faults import (
+    AbsoluteDirectory,
     AccessDenied,
     AlreadyExists,
     BadLineRange,
@@ -12,7 +13,9 @@ from handrail.faults import (
     BinaryContent,
     BinaryPatch,
     Cancelled,
+    CommandFailed,
     CommandNotStarted,
+    CommandTimedOut,
     Conflict,
     DanglingLink,
     DeletionLeaves,
@@ -30,6 +33,7 @@ from handrail.faults import (
     IsDirectory,
     LinkLoop,
     MatchCount,
+    NoCommandYet,
     NoEngine,
     NoMatch,
     NotAbsolute,
@@ -37,7 +41,9 @@ from handrail.faults import (
     NotFound,
     NotUnique,
     OutsideRoot,
+    PatternTooSlow,
     Problem,
+    ProgramNotFound,
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
@@ -49,6 +55,20 @@ from handrail.faults import (
     UnknownTerminal,
     UnknownTool,
     WriteFailed,
+)
+from handrail.notes import (
+    AllHidden,
+    DepthReached,
+    FileSkipped,
+    LinesCut,
+    MoreFilesSkipped,
+    MorePages,
+    NotAllTyped,
+    RootReplaced,
+    RuleNotStored,
+    SandboxRefused,
+    SandboxRestarted,
+    SearchIncomplete,
 )
 from handrail.words import Facts, Say, Words
 
@@ -95,11 +115,11 @@ _NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
 
 def problem_sentence(problem: Problem) -> str:
     where, expected = problem.where, problem.expected
+    inside = f" in '{where}'" if where else ""
     if problem.kind == "missing":
-        inside = f" in '{where}'" if where else ""
         return f"Missing required parameter '{expected}'{inside}"
     if problem.kind == "unknown":
-        return f"Unknown parameter '{problem.got}'; expected {expected or 'no parameters'}"
+        return f"Unknown parameter '{problem.got}'{inside}; expected {expected or 'no parameters'}"
     name = f"Parameter '{where}'" if where else "The parameters"
     return (
         name
@@ -158,7 +178,42 @@ def _nearest(facts: Facts) -> str:
     return f"Read the file again and copy the text exactly, whitespace included.{hint}"
 
 
-COMMON: Words = {
+_SKIPPED = {
+    "too_large": "larger than the size limit",
+    "unreadable": "not readable",
+    "abandoned": "the pattern took too long in it",
+}
+_REFUSED = {
+    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; the person can allow a directory "
+    "with writable in the configuration",
+    "guarded": "the sandbox keeps this from being changed{where}: tools of the person's own would run it",
+    "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
+    "processes": "the command was ended: it started too many processes",
+    "memory": "the command was ended: it used too much memory",
+    "disk": "the command was ended: it filled the disk",
+}
+
+
+def _refused(facts: Facts) -> str:
+    return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
+
+
+NOTES: Words = {
+    RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
+    FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
+    MoreFilesSkipped: Say("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
+    DepthReached: Say("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
+    SearchIncomplete: Say("note", "the search ran out of time: the counts are lower bounds"),
+    AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
+    LinesCut: Say("note", "{count} long lines were cut around the match"),
+    MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
+    RuleNotStored: Say("note", "{why}"),
+    SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
+    SandboxRefused: Say("note", _refused),
+    NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
+}
+
+COMMON: Words = NOTES | {
     UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
     Cancelled: Say("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
@@ -225,6 +280,11 @@ COMMON: Words = {
         "Invalid {kind} pattern '{pattern}': {reason} at position {position}",
         "A valid pattern would be: {example}",
     ),
+    PatternTooSlow: Say(
+        "timeout",
+        "The pattern '{pattern}' took longer than {seconds:g} seconds",
+        "Use a simpler pattern, without nested repetition",
+    ),
     NoEngine: Say(
         "ripgrep_not_found",
         "ripgrep is not available, and the configuration forbids the built-in search",
@@ -275,6 +335,21 @@ COMMON: Words = {
     TooManyTerminals: Say(
         "too_many_sessions", "There are {limit} sessions already", "End one of them first, for example by typing exit"
     ),
+    AbsoluteDirectory: Say(
+        "invalid_parameters", "The directory must be relative to the root: '{path}'", "Leave out the root in front"
+    ),
+    CommandTimedOut: Say(
+        "timeout",
+        lambda f: f"Command timed out after {f['seconds']:g} seconds",
+        "Allow more time, or run something shorter",
+    ),
+    CommandFailed: Say(
+        "command_failed", "Command failed with exit code {exit_code}", "Read what it printed and correct the command"
+    ),
+    ProgramNotFound: Say(
+        "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
+    ),
+    NoCommandYet: Say("no_command_history", "No previous command in this session", "Run a command first"),
     EmptyCommand: Say("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
     ForbiddenSyntax: Say(
         "forbidden_syntax",

@@ -1,14 +1,14 @@
 """Another process that exchanges names as fast as the system can: the race that every call must survive."""
 
 import ctypes
-import multiprocessing
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from processes import processes, start
+
 _EXCHANGE = 2
-_processes = multiprocessing.get_context("forkserver")
 
 
 class Swapper:
@@ -23,9 +23,8 @@ class Swapper:
 @contextmanager
 def swapping(directory: str, *pairs: tuple[str, str]) -> Iterator[Swapper]:
     """While the block runs, the two names of each pair change places, over and over."""
-    count, stop = _processes.Value("Q", 0), _processes.Event()
-    process = _processes.Process(target=_swap, args=(directory, pairs, count, stop), daemon=True)
-    process.start()
+    count, stop = processes.Value("Q", 0), processes.Event()
+    process = start(_swap, directory, pairs, count, stop)
     try:
         yield Swapper(count)
         assert process.is_alive(), "the swapper failed"

@@ -1,12 +1,12 @@
 """The attack table: every row against every resolver, directly and through the file tools. Nothing gets out."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from arena import ODD_NAMES, SECRET, Arena, build
+from attacks.arena import ODD_NAMES, SECRET, Arena, build
 
 from handrail import FsBoundary, ToolResult, Workspace
 from handrail.faults import BadPath, PathFault, TooLarge
@@ -219,7 +219,7 @@ def test_every_handle_of_a_boundary_lies_beneath_its_root(
 
 
 def _handles(boundary: FsBoundary, path: str) -> Iterator[tuple[str, int]]:
-    ways = {
+    ways: dict[str, Callable[[], int]] = {
         "file": lambda: boundary.open_file(path)[0],
         "directory": lambda: boundary.open_directory(path),
         "to change": lambda: boundary.locate(path).dir_fd,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena import SECRET
-from swapper import Swapper, swapping
+from attacks.arena import SECRET
+from attacks.swapper import Swapper, swapping
 from tree import snapshot
 
 from handrail import Workspace

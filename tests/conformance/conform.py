@@ -35,7 +35,11 @@ def main() -> int:
 
 def _conform(root: Path, environment: dict[str, str]) -> int:
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "fixture.py"), str(root)], stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-m", "conformance.fixture", str(root)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=HERE.parent,
     )
     assert server.stderr
     try:

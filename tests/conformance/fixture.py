@@ -5,7 +5,7 @@ import time
 from base64 import b64encode
 from typing import Any
 
-from whole_protocol import complete
+from conformance.whole_protocol import complete
 
 from handrail import Workspace
 from handrail.effects import Effect

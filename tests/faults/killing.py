@@ -10,8 +10,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 
+from faults.scenes import Stage, left_over, open_workspace
 from faulty import Act, faults, killed, killed_in_the_middle
-from scenes import Stage, left_over, open_workspace
 
 
 def survives(act: Callable[[], None]) -> bool:

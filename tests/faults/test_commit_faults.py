@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.scenes import SCENES, Stage, left_over, open_workspace
 from faulty import Act, ShortThenFull, failing, faults, short
-from scenes import SCENES, Stage, left_over, open_workspace
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQUOT", "EACCES", "EROFS")}
@@ -115,7 +115,7 @@ def leave_half_done(stage: Stage) -> bool:
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(scene: str, tmp_path: Path) -> None:
-    stride = "1" if LONG else "3"
+    stride = "1" if LONG else "5"
     here = os.path.dirname(__file__)
     run = subprocess.run(
         [sys.executable, os.path.join(here, "killing.py"), scene, str(tmp_path / "workspace"), stride],

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from handrail.tool import Dialect
 
-NAMES = ("file",)
+NAMES = ("gemini", "context", "copilot", "file", "codex")
 
 
 def load(name: str) -> Dialect:

@@ -1,15 +1,23 @@
 """The `codex` dialect. Its advertised schemas are the reference's, key for key; checking them is kinder."""
 
-from typing import Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import BadParameters, Problem
+from handrail.faults import BadParameters, EmptyCommand, Problem
 from handrail.kernel.call import Call
+from handrail.kernel.query import Scope, SearchRequest
+from handrail.kernel.values import Change, File, Put, Remove
 from handrail.ops.listing import breadth_first
+from handrail.ops.patch import Content, Outcome, apply, parse
 from handrail.ops.text import split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
 from handrail.tool import Dialect, Tool
+
+if TYPE_CHECKING:
+    from handrail.kernel.process import Outcome as RunOutcome
+    from handrail.kernel.pty import Reading
 
 dialect = Dialect("codex")
 
@@ -62,6 +70,136 @@ def read_file(p: ReadFileInput, c: Call) -> dict[str, Any]:
     if p.mode == "indentation":
         text = "".join(f"{p.indent}{line}\n" for line in split_lines(text))
     return {"text": text, "truncated": page.more}
+
+
+class GrepFilesInput(CodexParams):
+    pattern: str = field("Regex pattern to search for.")
+    path: str = field("Root directory to search under.", default=".")
+    include: list[str] | None = field("Optional glob filters to include.", default=None)
+    limit: int = field("Maximum matches to return.", default=200, ge=1)
+
+
+@dialect.tool("grep_files", Effect.READ)
+def grep_files(p: GrepFilesInput, c: Call) -> dict[str, Any]:
+    """Recursive regex search with optional include globs."""
+    result = c.finder.search(p.path, SearchRequest(p.pattern, limit=p.limit, scope=Scope(tuple(p.include or ()))))
+    groups = groupby(result.matches, key=lambda match: match.path)
+    return {
+        "results": [
+            {"file": quote(path), "matches": [{"line_num": each.line, "line": each.content} for each in matches]}
+            for path, matches in groups
+        ]
+    }
+
+
+class ApplyPatchInput(CodexParams):
+    patch: str = field("Unified diff text or freeform apply_patch envelope.", body=True)
+
+
+def _apply_patch(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+    bases: dict[str, File] = {}
+
+    def read(path: str) -> Content | None:
+        file = c.files.read_if_there(path)
+        if file is None:
+            return None
+        bases[path] = file
+        return Content(file.data, file.mode)
+
+    outcomes = apply(parse(p.patch), read, key=c.files.target, limits=c.limits)
+    c.files.commit(*(_change(outcome, bases) for outcome in outcomes))
+    return {"results": [_told(outcome) for outcome in outcomes if not outcome.moved_to]}
+
+
+def _change(outcome: Outcome, bases: dict[str, File]) -> Change:
+    base = bases.get(outcome.path)
+    if outcome.after is None:
+        return Remove(outcome.path, base)
+    return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    written = len(outcome.after.data) if outcome.after else 0
+    told: dict[str, Any] = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
+    if outcome.deleted:
+        told["deleted"] = True
+    return told | ({"moved_from": outcome.moved_from} if outcome.moved_from else {})
+
+
+@dialect.tool("apply_patch_json", Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE)
+def apply_patch_json(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+    """Apply a unified diff."""
+    return _apply_patch(p, c)
+
+
+@dialect.tool("apply_patch_freeform", Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE)
+def apply_patch_freeform(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+    """Apply a patch using the apply_patch freeform envelope (Begin/End Patch)."""
+    return _apply_patch(p, c)
+
+
+class ShellInput(CodexParams):
+    command: str = field("Shell command to run.")
+    workdir: str | None = field("Working directory (optional).", default=None)
+    timeout_ms: int = field("Timeout in milliseconds.", default=60000, ge=1)
+
+
+@dialect.tool("shell", Effect.RUN)
+def shell(p: ShellInput, c: Call) -> dict[str, Any]:
+    """Run a shell command with truncation and timeout protections."""
+    if not p.command.strip():
+        raise EmptyCommand
+    ran = c.commands.run(p.command, directory=p.workdir or ".", seconds=p.timeout_ms / 1000)
+    outcome = ran.outcome
+    return {
+        "stdout": ran.stdout,
+        "stderr": ran.stderr,
+        "returncode": ran.returncode,
+        "stdout_truncated": outcome.stdout.cut_bytes > 0,
+        "stderr_truncated": outcome.stderr.cut_bytes > 0,
+        "timeout": outcome.timed_out,
+        "message": _ended(outcome, p.timeout_ms),
+    }
+
+
+def _ended(outcome: "RunOutcome", timeout_ms: int) -> str | None:
+    if outcome.timed_out:
+        return f"Command timed out after {timeout_ms} ms; it and everything it started was ended"
+    if outcome.cancelled:
+        return "Command was cancelled; it and everything it started was ended"
+    return f"Command was ended by {outcome.signal}" if outcome.signal else None
+
+
+class ExecCommandInput(CodexParams):
+    session_id: str = field("Opaque PTY session identifier.")
+    cmd: str = field("Command to execute in PTY.")
+    workdir: str | None = field("Working directory (optional).", default=None)
+
+
+@dialect.tool("exec_command", Effect.RUN)
+def exec_command(p: ExecCommandInput, c: Call) -> dict[str, Any]:
+    """Start a PTY-backed long-running command."""
+    if not p.cmd.strip():
+        raise EmptyCommand
+    return _terminal(c, c.commands.start_terminal(p.session_id, p.cmd, directory=p.workdir or "."))
+
+
+class WriteStdinInput(CodexParams):
+    session_id: str = field("Existing PTY session id.")
+    chars: str = field("Characters to write to stdin.")
+
+
+@dialect.tool("write_stdin", Effect.RUN)
+def write_stdin(p: WriteStdinInput, c: Call) -> dict[str, Any]:
+    """Send input to an existing PTY session created by `exec_command`."""
+    return _terminal(c, c.commands.type_into(p.session_id, p.chars))
+
+
+def _terminal(c: Call, reading: "Reading") -> dict[str, Any]:
+    if not reading.alive:
+        c.metadata.update(exit_code=reading.exit_code, signal=reading.signal)
+    c.metadata["alive"] = reading.alive
+    return {"output": reading.data.decode(errors="replace"), "truncated": reading.dropped_bytes > 0}
 
 
 def tool_registrations() -> list[Tool]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, Cancelled, Denied, SpecialFile, TooLarge
+from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, TooLarge
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
 from handrail.limits import Limits
+from handrail.notes import RuleNotStored
 from handrail.paths import quote
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Call:
     bodies: frozenset[str] = frozenset()
     cancel: threading.Event | None = None
     files_affected: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    """Facts to be said beside the answer, worded like faults."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,6 +82,8 @@ class Call:
         self.check_cancelled()
         question = Question(self.dialect, self.tool, self.params, effects, self.bodies, **shown)
         verdict = ask(self.session.approver, question)
+        if verdict.warning:
+            self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()
         return verdict
 
@@ -127,13 +131,28 @@ class Files:
         parts = place.target.split("/")
         return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
 
+    def target(self, path: str) -> str:
+        """The place that a path means, there or not, with links resolved."""
+        place = self._kernel.boundary.locate(path, future=True)
+        place.close()
+        return place.target
+
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""
         try:
             linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
-        except (TooLarge, SpecialFile, AccessDenied):
+        except (TooLarge, AccessDenied):
             return Remove(path)
+
+    def overwrite(self, path: str, data: bytes) -> bool:
+        """Write a file whole, whether it is there or not. Returns whether it was."""
+        old = self.read_if_there(path)
+        try:
+            self.commit(Put(path, data, old))
+        except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
+            raise Conflict(path) from None
+        return old is not None
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""

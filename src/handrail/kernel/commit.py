@@ -8,9 +8,10 @@ Whatever stops it before Done is rolled back, at once or by the next open; after
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from handrail.faults import (
     AccessDenied,
@@ -32,6 +33,9 @@ from handrail.paths import quote
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NONE_HELD: Mapping[str, int] = MappingProxyType({})
+_ACL = "system.posix_acl_access"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -73,7 +77,7 @@ class Writer:
                 self._carry_out(record, works)
                 self._clear_away(record, works)
             except BaseException:
-                self._give_up(record)
+                self._give_up(record, works)
                 raise
             finally:
                 for work in works:
@@ -98,9 +102,11 @@ class Writer:
                 count += 1
         return count
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: Record, works: list[_Work]) -> None:
+        held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
+        record.made = [rel for rel in record.made if rel in record.created]
         try:
-            self._roll_back(record)
+            self._roll_back(record, held)
         except (OSError, PathFault):
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
 
@@ -112,7 +118,12 @@ class Writer:
             found = None if place.rest else place.stat()
             if not isinstance(change, MakeDirectory) and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)
-            _expect(change, place, found)
+            try:
+                _expect(change, place, found)
+            except PathFault:
+                if approved is None:
+                    raise
+                raise Conflict(change.path) from None  # it was not so when it was shown: to be worked out anew
             if approved not in (None, place.target):
                 raise Conflict(change.path)
         except BaseException:
@@ -129,11 +140,11 @@ class Writer:
             self._note(record, work, number)
         record.save(sync=False)
         for work in works:
-            with faults_for(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._prepare(record, work)
         record.save(sync=sync)
         for work in works:
-            with faults_for(work.change.path):
+            with _conflict_if_changed(work.change.path):
                 self._publish(work, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
@@ -147,10 +158,12 @@ class Writer:
                     self._drop_spares(work.step, work.place.dir_fd)
             record.end()
         except OSError:
-            self._ledger.leave()  # the change is made; the next commit or open clears away
+            self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
+        if isinstance(work.change, MakeDirectory) and work.found:
+            return  # it is there, and not ours to take back
         directory, _, name = work.place.target.rpartition("/")
         chain = [work.place.name, *work.place.rest]
         made = chain if isinstance(work.change, MakeDirectory) else chain[:-1]
@@ -217,21 +230,25 @@ class Writer:
 
     # ── putting right ──
 
-    def _roll_back(self, record: Record) -> None:
-        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated."""
+    def _roll_back(self, record: Record, held: Mapping[str, int] = _NONE_HELD) -> None:
+        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated.
+
+        A directory that is still held is the right one wherever it was moved to; the others are found by name.
+        """
         if not record.done:
             for step in reversed(record.steps):
-                self._in_directory(step, self._restore)
+                self._in_directory(step, self._restore, held)
         for step in record.steps:
-            self._in_directory(step, self._drop_spares)
+            self._in_directory(step, self._drop_spares, held)
         if not record.done:
             for rel in reversed(record.made):
                 self._remove_if_empty(rel)
         record.end()
 
-    def _in_directory(self, step: Step, act: Callable[[Step, int], None]) -> None:
+    def _in_directory(self, step: Step, act: Callable[[Step, int], None], held: Mapping[str, int]) -> None:
         try:
-            fd = self._boundary.open_directory(quote(step.directory) or ".")
+            kept = held.get(step.directory)
+            fd = os.dup(kept) if kept is not None else self._boundary.open_directory(quote(step.directory) or ".")
         except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return  # the directory was taken away, and all that was in it
         try:
@@ -266,6 +283,18 @@ class Writer:
                 place.close()
 
 
+@contextmanager
+def _conflict_if_changed(path: str) -> Iterator[None]:
+    """What is not as it was when it was looked at asks for the change to be worked out anew."""
+    with faults_for(path):
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            raise Conflict(path) from None
+
+
 def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
     """What is there must be what the change was worked out from."""
     path = change.path
@@ -297,20 +326,40 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | None) -> None:
     """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power."""
-    if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+    made = os.fstat(fd)  # its group may be the directory's
+    if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
         for uid, gid in ((found.st_uid, found.st_gid), (-1, found.st_gid)):
             with suppress(PermissionError):
                 os.fchown(fd, uid, gid)
                 break
-    os.fchmod(fd, stat.S_IMODE(found.st_mode if mode is None else mode))
     if hasattr(os, "listxattr"):
-        source = f"/proc/self/fd/{place.dir_fd}/{place.name}"
-        for name in os.listxattr(source, follow_symlinks=False):
-            try:
-                os.setxattr(fd, name, os.getxattr(source, name, follow_symlinks=False))
-            except OSError as error:
-                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
-                    raise
+        source = os.open(place.name, _SOURCE, dir_fd=place.dir_fd)
+        try:
+            _copy_attributes(source, fd)
+        finally:
+            os.close(source)
+    os.fchmod(fd, stat.S_IMODE(found.st_mode if mode is None else mode))  # last: an ACL brings a mode of its own
+
+
+def _copy_attributes(source: int, fd: int) -> None:
+    wanted = _attributes(source)
+    if _ACL in _attributes(fd) and _ACL not in wanted:
+        os.removexattr(fd, _ACL)  # the directory's default, which the old file did not have
+    for name in wanted:
+        try:
+            os.setxattr(fd, name, os.getxattr(source, name))
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
+                raise
+
+
+def _attributes(fd: int) -> list[str]:
+    try:
+        return os.listxattr(fd)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return []
 
 
 def _keep(work: _Work, step: Step, *, alone: bool) -> None:

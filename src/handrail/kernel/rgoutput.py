@@ -11,7 +11,7 @@ _BINARY = re.compile(
     rb"(?:WARNING: stopped searching binary file after match|binary file matches) "
     rb'\(found "\\0" byte around offset \d+\)'
 )
-_COUNT = re.compile(rb"([^\0]+)\0(\d+)\n")
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 _COMPLAINT = re.compile(r"rg: (?:\./)?(.+?): (PCRE2: error matching: .*|.* \(os error (\d+)\)|.*)")
 
 

@@ -1,9 +1,9 @@
 """Who decides: the policy, a rule, or somebody who is asked. Nobody there to ask means no."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handrail.kernel.gate import Approver, Question, Verdict
-from handrail.policy.rules import Rule, RuleBook, exact_pattern
+from handrail.policy.rules import BadRule, Rule, RuleBook, exact_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,13 @@ class Policy:
         if self.asker is None:
             return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question))
         verdict = self.asker(question)
-        if verdict.allowed and verdict.always:
+        return self._store(question, verdict) if verdict.allowed and verdict.always else verdict
+
+    def _store(self, question: Question, verdict: Verdict) -> Verdict:
+        try:
             self.rules.add(Rule(question.tool, exact_pattern(question.params)))
+        except (BadRule, OSError) as error:
+            return replace(verdict, warning=f"approved, but this time only: the rule could not be stored: {error}")
         return verdict
 
 

@@ -81,6 +81,8 @@ class Sandbox:
     def begin(self, request: dict[str, Any], *streams: int) -> Started:
         """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
         with self._lock:
+            if self._closed:
+                raise SandboxUnavailable(self.settings.level, ["closed"])
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
                 return replace(self._start_along(self._whole(request), streams), restarted=restarted)
@@ -127,11 +129,11 @@ class Sandbox:
         building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
         building.launch.streams = (streams[0], streams[1])
         self._spawn(link, building)
-        return Started(channel, way, restarted=False, info=building.info)
+        return Started(channel, self._ways[0], restarted=False, info=building.info)
 
     def _living_link(self) -> Link:
         while not self._alive():
-            if self._closed or not self._ways:
+            if not self._ways:
                 raise SandboxUnavailable(self.settings.level, self._why)
             way = self._ways[0]
             try:
@@ -160,15 +162,14 @@ class Sandbox:
 
     def _spawn_way(self, way: Confinement, link: Link) -> None:
         if way.by_bubblewrap:
-            building = self._build(way, None)
-            self._spawn(link, building)
-            os.close(building.info)
+            self._spawn(link, self._build(way, None))
         else:
             link.spawn(build.unconfined(self._place, reduced=way.level == "reduced"))
 
     def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
         self._guard.leave()
         self._guard.stand(self.settings.guarded)
+        self._ways[0] = replace(self._ways[0], unguarded=tuple(self._guard.unguarded))
         return build.strict(self._place, way.by, self._guard, alongside)
 
     def _spawn(self, link: Link, building: build.Building) -> None:

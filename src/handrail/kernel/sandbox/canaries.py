@@ -29,7 +29,7 @@ _REFUSED = {
         ("strict", "network"),
     ),
     "system settings cannot be changed": (
-        "test -w /proc/sys/kernel/core_pattern -a -w /proc/sys/kernel/hostname && : >> /proc/sys/kernel/hostname",
+        "test -w /proc/sys/kernel/hostname && : >> /proc/sys/kernel/hostname",
         ("strict", "network"),
     ),
     "no process outside is seen": ("test -d /proc/$4/fd && kill -0 $4", ("strict", "network")),
@@ -56,7 +56,7 @@ def check(processes: Processes) -> list[Canary]:
     results = [Canary("a sandbox can be started", passed=True, detail=level)]
     home = os.path.expanduser("~")
     with tempfile.TemporaryDirectory(prefix="handrail-canary-") as outside:
-        os.chmod(outside, 0o777)
+        os.chmod(outside, 0o777)  # noqa: S103  only the sandbox must be in the way
         secret = os.path.join(outside, "secret")
         with open(secret, "w", encoding="utf-8"):
             pass

@@ -1,7 +1,7 @@
 """Why a failed command may have failed: facts for a sentence of the dialect.
 
-Only a limit that ended the command is known for certain. For the rest the system's own error texts are all there
-is to go by, and a program may print them for other reasons: a denial is a hint, and nothing is decided by it.
+Only a limit that ended the command is certain. For the rest the error texts of the system are all that
+there is, and a program may print them for other reasons: a denial is a hint, and nothing is decided by it.
 """
 
 import re

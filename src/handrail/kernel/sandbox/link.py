@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass, field
 from importlib.abc import InspectLoader
@@ -61,7 +60,7 @@ class Channel:
     def receive(self) -> tuple[bytes, list[int]]:
         """A message and its handles; an empty one means that the sandbox is gone."""
         try:
-            message, handles, _, _ = socket.recv_fds(self._line, 65536, 1)
+            message, handles, _, _ = socket.recv_fds(self._line, 65536, 2)
         except ConnectionError:
             return b"", []
         return message, handles
@@ -174,6 +173,7 @@ class Link:
 
     def close(self, patience: float) -> None:
         self._control.close()
+        self._theirs.close()
         if self._process is not None and not self._ended.wait(patience):
             self.kill()
             self._ended.wait()
@@ -192,7 +192,6 @@ def _code_of(module: str) -> Any:
     return spec.loader.get_code(name)
 
 
-def entering() -> list[str]:
+def entering(interpreter: str) -> list[str]:
     """The interpreter, bare, with the few lines that fetch the supervisor."""
-    base = getattr(sys, "_base_executable", None) or sys.executable
-    return [os.path.realpath(base), "-I", "-S", "-c", ENTER]
+    return [interpreter, "-I", "-S", "-c", ENTER]

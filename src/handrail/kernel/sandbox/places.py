@@ -60,6 +60,17 @@ def toolchains(path: str, home: str, root: str) -> list[str]:
     return _outermost(w for w in wanted if os.path.exists(w) and w not in unfit and not _in_any(w, exposed))
 
 
+def reachable(path: str, uid: int, gid: int) -> bool:
+    """Whether someone else may walk to `path` and use it, by the mode bits."""
+    for place in (path, *_ancestors(path)):
+        info = os.stat(place)
+        shift = 6 if info.st_uid == uid else 3 if info.st_gid == gid else 0
+        needed = 0o4 if place == path else 0o1
+        if uid and not info.st_mode >> shift & needed:
+            return False
+    return True
+
+
 def _parts_of(entry: str) -> list[str]:
     prefix, last = os.path.split(entry)
     if last not in PREFIX_PARTS:

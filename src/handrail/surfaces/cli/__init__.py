@@ -1,6 +1,7 @@
 """The command line. Each command lives in a module of its own, imported when it is called."""
 
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -29,6 +30,13 @@ class _Lazy(click.Group):
             return None
         command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # also at a question: nothing was approved, so nothing was changed
+            click.echo(err=True)
+            raise SystemExit(130) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -1,6 +1,7 @@
 """The options that several commands share, and how they open a workspace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -33,13 +34,22 @@ def workspace_options(function: _Function) -> _Function:
     return function
 
 
-def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
+@contextmanager
+def usage_errors(root: str) -> Iterator[None]:
+    """What is wrong with the command line, its root or the configuration is for the person to put right."""
     try:
-        workspace = Workspace(root, asker=asker, **flags)
+        yield
     except PathFault as fault:
         raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
     except (BadSettings, BadRule) as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:  # nowhere to keep the state
+        raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
+
+
+def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
+    with usage_errors(root):
+        workspace = Workspace(root, asker=asker, **flags)
     for note in workspace.notes:
         click.echo(f"handrail: {note}", err=True)
     if workspace.recovered:

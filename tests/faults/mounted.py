@@ -1,0 +1,64 @@
+"""What the writer does on a disk that is really full, and on one that is really read-only.
+
+python mounted.py DIRECTORY prints the answers as JSON. To be run in a mount namespace of its own, with a small tmpfs
+on DIRECTORY.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from tree import snapshot
+
+from handrail import Workspace
+
+
+def code(workspace: Workspace, tool: str, **params: Any) -> str:
+    error = workspace.call("file", tool, params).error
+    return error.code if error else "ok"
+
+
+def fill(path: str) -> None:
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while file.write(b"\0" * 4096):
+                pass
+        except OSError:
+            return
+
+
+def attempts(workspace: Workspace, name: str) -> dict[str, str]:
+    much = name * 50_000
+    return {
+        "create": code(workspace, "file.write", path=f"{name}.txt", content=much),
+        "create deep": code(workspace, "file.write", path=f"{name}/b/new.txt", content=much),
+        "patch": code(workspace, "file.patch", path="file.txt", patches=[{"find": "old", "replace": much}]),
+        "replace": code(workspace, "file.write", path="file.txt", content=f"old {much}"),
+    }
+
+
+def main(directory: str) -> dict[str, Any]:
+    with open(f"{directory}/file.txt", "w") as file:
+        file.write("old\n")
+    found: dict[str, Any] = {}
+    fill(f"{directory}/filler")
+    before = snapshot(directory)
+    with Workspace(directory, approve="auto") as workspace:
+        found["full"] = attempts(workspace, "x")
+        found["full, tree kept"] = snapshot(directory) == before
+        found["full, delete"] = code(workspace, "file.delete", path="filler")
+        found["room again"] = attempts(workspace, "y")
+    before = snapshot(directory)
+    subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+    with Workspace(directory, approve="auto") as workspace:
+        found["read-only"] = {**attempts(workspace, "z"), "delete": code(workspace, "file.delete", path="file.txt")}
+        found["read-only, read"] = code(workspace, "file.read", path="file.txt")
+    found["read-only, tree kept"] = snapshot(directory) == before
+    found["left"] = [name for name in os.listdir(directory) if name.startswith(".handrail")]
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1])))

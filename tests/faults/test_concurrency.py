@@ -1,0 +1,255 @@
+"""Everybody at once: every edit lands, every create has one winner, every reader sees a whole file."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.crowd import as_processes, as_threads
+from faulty import faults
+
+from handrail import Question, Workspace
+from handrail.faults import AlreadyExists, Conflict, PathFault
+from handrail.kernel.values import Put
+
+Crowd = Callable[..., list[Any]]
+CROWDS = pytest.mark.parametrize("crowd", [as_threads, as_processes])
+
+
+def patch(workspace: Workspace, find: str, replace: str) -> str:
+    edit = {"path": "file", "patches": [{"find": find, "replace": replace}]}
+    error = workspace.call("file", "file.patch", edit).error
+    return error.code if error else "ok"
+
+
+def _edit_own_line(workspace: Workspace, number: int) -> list[str]:
+    return [patch(workspace, f"<{number}:{turn}>", f"<{number}:{turn + 1}>") for turn in range(5)]
+
+
+@CROWDS
+def test_eight_parallel_edits_of_different_lines_all_land(root: Path, crowd: Crowd) -> None:
+    (root / "file").write_text("".join(f"<{number}:0>\n" for number in range(8)))
+    answers = crowd(str(root), _edit_own_line, 8)
+    assert answers == [["ok"] * 5] * 8
+    assert (root / "file").read_text() == "".join(f"<{number}:5>\n" for number in range(8))
+    assert os.listdir(root) == ["file"]
+
+
+def _replace_the_whole(workspace: Workspace, number: int) -> str:
+    return patch(workspace, "END", f"{number:02}\nEND")
+
+
+@CROWDS
+def test_of_twenty_four_replaces_none_is_lost(root: Path, crowd: Crowd) -> None:
+    (root / "file").write_text("END")
+    assert crowd(str(root), _replace_the_whole, 24, durability="none") == ["ok"] * 24
+    assert sorted((root / "file").read_text().split()) == [*[f"{number:02}" for number in range(24)], "END"]
+
+
+def _count_up(workspace: Workspace, number: int) -> int:
+    """Same size, same moment: only the inode and its times tell one version from the next."""
+    done = 0
+    while done < 25:
+        output = workspace.call("file", "file.read", {"path": "file"}).output
+        assert isinstance(output, dict)
+        now = int(output["content"].split("\t")[1])
+        done += patch(workspace, f"{now:06}", f"{now + 1:06}") == "ok"
+    return done
+
+
+@CROWDS
+def test_a_counter_that_many_count_up_misses_nothing(root: Path, crowd: Crowd) -> None:
+    (root / "file").write_text("000000\n")
+    assert crowd(str(root), _count_up, 4, durability="none") == [25] * 4
+    assert (root / "file").read_text() == "000100\n"
+
+
+def _create(workspace: Workspace, number: int) -> str:
+    changes: Any = [Put("new/file", b"%d" % number)]
+    while True:
+        try:
+            workspace.kernel.writer.commit(changes, workspace.kernel.writer.targets(changes))
+        except Conflict:
+            continue  # as a tool would be run again
+        except AlreadyExists:
+            return "exists"
+        return "won"
+
+
+@CROWDS
+def test_of_sixteen_creates_one_wins(root: Path, crowd: Crowd) -> None:
+    answers = crowd(str(root), _create, 16)
+    assert sorted(answers) == ["exists"] * 15 + ["won"]
+    assert (root / "new" / "file").read_text() == str(answers.index("won"))
+    assert os.listdir(root / "new") == ["file"]
+
+
+def _write(workspace: Workspace, number: int) -> str:
+    error = workspace.call("file", "file.write", {"path": "new/file", "content": str(number) * 1000}).error
+    return error.code if error else "ok"
+
+
+@CROWDS
+def test_of_sixteen_writes_to_a_new_file_all_succeed_and_one_stays(root: Path, crowd: Crowd) -> None:
+    assert crowd(str(root), _write, 16) == ["ok"] * 16
+    assert (root / "new" / "file").read_text() in [str(number) * 1000 for number in range(16)]
+
+
+def _write_or_read(workspace: Workspace, number: int) -> set[str]:
+    seen = set()
+    for turn in range(60):
+        if number == 0:
+            letter = "ab"[turn % 2]
+            assert workspace.call("file", "file.write", {"path": "file", "content": letter * 300_000}).success
+        else:
+            data = workspace.kernel.reader.read("file").data.decode()
+            seen.add(f"{data[0]}{len(data)}" if len(set(data)) == 1 else "torn")
+    return seen
+
+
+@CROWDS
+def test_readers_never_see_a_torn_file(root: Path, crowd: Crowd) -> None:
+    (root / "file").write_text("a" * 300_000)
+    seen = set().union(*crowd(str(root), _write_or_read, 3, durability="none"))
+    assert seen <= {"a300000", "b300000"}
+
+
+def interrupted(root: Path, action: Callable[[], object]) -> Workspace:
+    """A workspace whose first question is answered only after `action` has happened behind its back."""
+    todo = [action]
+
+    def answer(_: Question) -> bool:
+        if todo:
+            todo.pop()()
+        return True
+
+    return Workspace(str(root), approve="ask", asker=answer)
+
+
+def test_an_outside_edit_between_reading_and_writing_is_kept(root: Path) -> None:
+    (root / "file").write_text("one two\n")
+    with interrupted(root, lambda: (root / "file").write_text("ONE two\n")) as workspace:
+        assert patch(workspace, "two", "2") == "ok"
+    assert (root / "file").read_text() == "ONE 2\n"
+
+
+def test_an_outside_edit_of_the_same_words_is_told(root: Path) -> None:
+    (root / "file").write_text("one two\n")
+    with interrupted(root, lambda: (root / "file").write_text("one 2 \n")) as workspace:
+        assert patch(workspace, "two", "2") == "find_not_found"
+    assert (root / "file").read_text() == "one 2 \n"
+
+
+def test_a_file_deleted_during_an_edit_is_not_brought_back(root: Path) -> None:
+    (root / "file").write_text("one\n")
+    with interrupted(root, (root / "file").unlink) as workspace:
+        assert patch(workspace, "one", "1") == "file_not_found"
+    assert os.listdir(root) == []
+
+
+def test_a_file_that_appears_during_a_create_is_not_overwritten(root: Path) -> None:
+    with Workspace(str(root)) as workspace:
+        targets = workspace.kernel.writer.targets([Put("file", b"ours")])
+        (root / "file").write_text("theirs")
+        with pytest.raises(Conflict):
+            workspace.kernel.writer.commit([Put("file", b"ours")], targets)
+        with pytest.raises(AlreadyExists):
+            workspace.kernel.writer.targets([Put("file", b"ours")])
+    assert (root / "file").read_text() == "theirs"
+
+
+def test_a_parent_that_vanishes_before_the_write_is_made_again(root: Path) -> None:
+    (root / "sub").mkdir()
+    with interrupted(root, (root / "sub").rmdir) as workspace:
+        assert workspace.call("file", "file.write", {"path": "sub/file", "content": "x"}).success
+    assert (root / "sub" / "file").read_text() == "x"
+
+
+def test_a_target_that_becomes_another_after_approval_is_asked_about_again(root: Path) -> None:
+    """What was approved is what is written: a link turned to another file is a new question."""
+    for name in ("one", "two"):
+        (root / name).write_text("old")
+    (root / "link").symlink_to("one")
+    asked = []
+
+    def turn(question: Question) -> bool:
+        asked.append(question.targets)
+        if len(asked) == 1:
+            (root / "link").unlink()
+            (root / "link").symlink_to("two")
+        return True
+
+    with Workspace(str(root), approve="ask", asker=turn) as workspace:
+        assert workspace.call("file", "file.write", {"path": "link", "content": "new"}).files_affected == ["two"]
+    assert asked == [("one",), ("two",)]
+    assert (root / "one").read_text() == "old"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_directory_renamed_during_a_write_takes_the_file_along_whole(root: Path, *, fails: bool) -> None:
+    """At every step: the file is the old one or the new one, in the directory's new place."""
+    for at in range(1, 100):
+        top = root / str(at)
+        (top / "sub").mkdir(parents=True)
+        (top / "sub" / "file").write_text("old")
+
+        def move(name: str, real: Callable[..., Any], args: Any, options: Any, top: Path = top) -> Any:
+            (top / "sub").rename(top / "moved")
+            if fails:
+                raise OSError(errno.EIO, "EIO")
+            return real(*args, **options)
+
+        with Workspace(str(root), approve="auto") as workspace, faults(at, move) as faulty:
+            path = f"{at}/sub/file"
+            base = workspace.kernel.reader.read(path)
+            answer = _commit(workspace, Put(path, b"new", base))
+        if not faulty.reached:
+            return
+        assert (top / "moved" / "file").read_text() == ("new" if answer else "old")
+        assert os.listdir(top / "moved") == ["file"]
+
+
+def _commit(workspace: Workspace, change: Put) -> bool:
+    try:
+        workspace.kernel.writer.commit([change], workspace.kernel.writer.targets([change]))
+    except PathFault:
+        return False
+    return True
+
+
+def test_a_file_exchanged_for_a_directory_at_the_last_moment_is_a_conflict(root: Path) -> None:
+    """Moving it aside instead of linking it must not carry somebody's directory off."""
+    for at in range(1, 100):
+        top = root / str(at)
+        (top / "theirs").mkdir(parents=True)
+        (top / "theirs" / "precious").write_text("precious")
+        (top / "file").write_text("old")
+
+        def exchange(name: str, real: Callable[..., Any], args: Any, options: Any, top: Path = top) -> Any:
+            (top / "file").rename(top / "aside")
+            (top / "theirs").rename(top / "file")
+            return real(*args, **options)
+
+        with Workspace(str(root), approve="auto") as workspace, faults(at, exchange) as faulty:
+            done = _commit(workspace, Put(f"{at}/file", b"new", workspace.kernel.reader.read(f"{at}/file")))
+        if not faulty.reached:
+            return
+        if done:  # it was too late to matter
+            continue
+        assert (top / "file" / "precious").read_text() == "precious"
+        assert sorted(os.listdir(top)) == ["aside", "file"]
+
+
+def _open_and_close(workspace: Workspace, number: int) -> list[bool]:
+    root, answers = workspace.root, []
+    for turn in range(10):
+        with Workspace(root, approve="auto", durability="none") as own:
+            answers.append(own.call("file", "file.write", {"path": f"{number}/{turn}", "content": "x"}).success)
+    return answers
+
+
+@CROWDS
+def test_workspaces_that_open_and_close_do_not_disturb_each_other(root: Path, crowd: Crowd) -> None:
+    assert crowd(str(root), _open_and_close, 6) == [[True] * 10] * 6

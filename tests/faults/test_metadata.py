@@ -1,0 +1,235 @@
+"""What an edit leaves alone: whose file it is, what may be done with it, what else is known about it."""
+
+import fcntl
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.ordinary import as_ordinary_user
+
+from handrail import Workspace
+from handrail.kernel.values import Put
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away takes privileges")
+_SET_FLAGS, _IMMUTABLE = 0x40086602, 0x10
+
+
+def edit(workspace: Workspace, path: str) -> None:
+    """Both ways to change a file."""
+    for tool, rest in (
+        ("file.patch", {"patches": [{"find": "old", "replace": "new"}]}),
+        ("file.write", {"content": "whole\n"}),
+    ):
+        result = workspace.call("file", tool, {"path": path, **rest})
+        assert result.success, result
+
+
+def code(workspace: Workspace, tool: str, **params: Any) -> str:
+    error = workspace.call("file", tool, params).error
+    return error.code if error else "ok"
+
+
+@pytest.fixture
+def file(root: Path) -> Path:
+    path = root / "file.txt"
+    path.write_text("old\n")
+    return path
+
+
+def acl(*users: tuple[int, int]) -> bytes:
+    """An access list as the kernel keeps it: the owner, some users, the group, the mask, the others."""
+    named = [(0x02, rights, uid) for uid, rights in users]
+    entries = [(0x01, 6, -1), *named, (0x04, 4, -1), (0x10, 6, -1), (0x20, 0, -1)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+def set_or_skip(path: Path, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(path, name, value)
+    except OSError as error:
+        pytest.skip(f"no {name} here: {error}")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o711, 0o4755, 0o666])
+def test_the_mode_stays(workspace: Workspace, file: Path, mode: int) -> None:
+    file.chmod(mode)
+    edit(workspace, "file.txt")
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
+def test_a_new_file_takes_its_mode_from_the_umask(workspace: Workspace, root: Path) -> None:
+    for mask in (0o022, 0o077, 0o002):
+        before = os.umask(mask)
+        try:
+            assert code(workspace, "file.write", path=f"new-{mask}/file", content="x") == "ok"
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((root / f"new-{mask}" / "file").stat().st_mode) == 0o666 & ~mask
+        assert stat.S_IMODE((root / f"new-{mask}").stat().st_mode) == 0o777 & ~mask
+
+
+def test_an_edit_does_not_pay_heed_to_the_umask(workspace: Workspace, file: Path) -> None:
+    file.chmod(0o666)
+    before = os.umask(0o077)
+    try:
+        edit(workspace, "file.txt")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o666
+
+
+def test_a_new_program_may_be_run(workspace: Workspace, root: Path) -> None:
+    changes: Any = [Put("run.sh", b"#!/bin/sh\n", mode=0o755)]
+    workspace.kernel.writer.commit(changes, ["run.sh"])
+    assert os.access(root / "run.sh", os.X_OK)
+
+
+def test_a_change_of_mode_alone_is_a_change(workspace: Workspace, file: Path) -> None:
+    base = workspace.kernel.reader.read("file.txt")
+    workspace.kernel.writer.commit([Put("file.txt", base.data, base, mode=0o700)], ["file.txt"])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o700
+
+
+@ROOT_ONLY
+def test_the_owner_stays(workspace: Workspace, file: Path) -> None:
+    os.chown(file, 1234, 2345)
+    file.chmod(0o6755)
+    edit(workspace, "file.txt")
+    now = file.stat()
+    assert (now.st_uid, now.st_gid, stat.S_IMODE(now.st_mode)) == (1234, 2345, 0o6755)
+
+
+@ROOT_ONLY
+def test_the_group_stays_where_the_directory_would_give_another(workspace: Workspace, root: Path) -> None:
+    directory = root / "shared"
+    directory.mkdir()
+    os.chown(directory, 0, 2345)
+    directory.chmod(0o2775)
+    (directory / "file.txt").write_text("old\n")
+    os.chown(directory / "file.txt", 0, 0)
+    edit(workspace, "shared/file.txt")
+    assert (directory / "file.txt").stat().st_gid == 0
+
+
+@ROOT_ONLY
+def test_somebody_elses_file_can_be_edited_where_it_is_writable() -> None:
+    """Only root may give files away: it is the editor's now, and everything else about it stayed."""
+    assert as_ordinary_user(_edit_a_strangers_file) == ("ok", "ours", 0o666)
+
+
+def _edit_a_strangers_file(root: str) -> tuple[str, str, int]:
+    with Workspace(root, approve="auto") as workspace:
+        answer = code(workspace, "file.write", path="strangers.txt", content="new")
+    found = os.stat(f"{root}/strangers.txt")
+    return answer, "ours" if found.st_uid == os.geteuid() else "theirs", stat.S_IMODE(found.st_mode)
+
+
+def test_extended_attributes_stay(workspace: Workspace, file: Path) -> None:
+    set_or_skip(file, "user.colour", b"blue")
+    set_or_skip(file, "user.empty", b"")
+    edit(workspace, "file.txt")
+    assert {name: os.getxattr(file, name) for name in os.listxattr(file)} == {"user.colour": b"blue", "user.empty": b""}
+
+
+def test_the_access_list_stays(workspace: Workspace, file: Path) -> None:
+    wanted = acl((1234, 6))
+    set_or_skip(file, "system.posix_acl_access", wanted)
+    edit(workspace, "file.txt")
+    assert os.getxattr(file, "system.posix_acl_access") == wanted
+    assert stat.S_IMODE(file.stat().st_mode) == 0o660
+
+
+def test_a_mode_that_is_asked_for_holds_beside_an_access_list(workspace: Workspace, file: Path) -> None:
+    set_or_skip(file, "system.posix_acl_access", acl((1234, 6)))
+    base = workspace.kernel.reader.read("file.txt")
+    workspace.kernel.writer.commit([Put("file.txt", b"new", base, mode=0o750)], ["file.txt"])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o750
+
+
+def test_the_default_list_of_a_directory_is_not_put_on_a_file_that_had_none(
+    workspace: Workspace, root: Path, file: Path
+) -> None:
+    set_or_skip(root, "system.posix_acl_default", acl((1234, 6)))
+    edit(workspace, "file.txt")
+    assert os.listxattr(file) == []
+    assert code(workspace, "file.write", path="new.txt", content="x") == "ok"
+    assert os.listxattr(root / "new.txt") == ["system.posix_acl_access"]
+
+
+def test_a_link_stays_a_link_and_its_target_is_edited(workspace: Workspace, root: Path, file: Path) -> None:
+    (root / "sub").mkdir()
+    (root / "sub" / "link").symlink_to("../file.txt")
+    edit(workspace, "sub/link")
+    assert os.readlink(root / "sub" / "link") == "../file.txt"
+    assert file.read_text() == "whole\n"
+    assert sorted(os.listdir(root)) == ["file.txt", "sub"]
+
+
+def test_the_twin_of_a_hard_link_is_untouched(workspace: Workspace, root: Path, file: Path) -> None:
+    os.link(file, root / "twin.txt")
+    edit(workspace, "file.txt")
+    assert (root / "twin.txt").read_text() == "old\n"
+    assert (root / "twin.txt").stat().st_nlink == 1
+
+
+def _refusals(root: str) -> dict[str, str]:
+    """As an ordinary user, on a tree where every kind of permission is missing somewhere."""
+    os.mkdir(f"{root}/closed")
+    os.mkdir(f"{root}/secret")
+    for name in ("read-only.txt", "unreadable.txt", "closed/file.txt", "secret/file.txt"):
+        with open(f"{root}/{name}", "w") as file:
+            file.write("old\n")
+    modes = {"read-only.txt": 0o444, "unreadable.txt": 0, "closed": 0o555, "secret": 0}
+    for name, mode in modes.items():
+        os.chmod(f"{root}/{name}", mode)
+    with Workspace(root, approve="auto") as workspace:
+        answers = {
+            "replace a 0444 file": code(workspace, "file.write", path="read-only.txt", content="x"),
+            "patch a 0444 file": code(
+                workspace, "file.patch", path="read-only.txt", patches=[{"find": "old", "replace": "x"}]
+            ),
+            "read an unreadable file": code(workspace, "file.read", path="unreadable.txt"),
+            "replace an unreadable file": code(workspace, "file.write", path="unreadable.txt", content="x"),
+            "replace in a closed directory": code(workspace, "file.write", path="closed/file.txt", content="x"),
+            "create in a closed directory": code(workspace, "file.write", path="closed/new.txt", content="x"),
+            "make a directory in one": code(workspace, "file.write", path="closed/a/b.txt", content="x"),
+            "delete in a closed directory": code(workspace, "file.delete", path="closed/file.txt"),
+            "read in a secret directory": code(workspace, "file.read", path="secret/file.txt"),
+            "list a secret directory": code(workspace, "file.list", path="secret"),
+        }
+    os.chmod(f"{root}/secret", 0o700)
+    for name in ("read-only.txt", "closed/file.txt", "secret/file.txt"):
+        with open(f"{root}/{name}") as file:
+            assert file.read() == "old\n"
+    assert sorted(os.listdir(root)) == ["closed", "read-only.txt", "secret", "strangers.txt", "unreadable.txt"]
+    assert os.listdir(f"{root}/closed") == ["file.txt"]
+    return answers
+
+
+def test_what_the_system_does_not_permit_is_refused_and_nothing_changes() -> None:
+    answers = as_ordinary_user(_refusals)
+    assert set(answers.values()) == {"permission_denied"}, answers
+
+
+@pytest.fixture
+def immutable(file: Path) -> Iterator[Path]:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        fcntl.ioctl(handle, _SET_FLAGS, struct.pack("l", _IMMUTABLE))
+    except OSError as error:
+        os.close(handle)
+        pytest.skip(f"no immutable files here: {error}")
+    yield file
+    fcntl.ioctl(handle, _SET_FLAGS, struct.pack("l", 0))
+    os.close(handle)
+
+
+def test_an_immutable_file_is_refused(workspace: Workspace, root: Path, immutable: Path) -> None:
+    assert code(workspace, "file.write", path="file.txt", content="x") == "permission_denied"
+    assert code(workspace, "file.delete", path="file.txt") == "permission_denied"
+    assert os.listdir(root) == ["file.txt"]
+    assert immutable.read_text() == "old\n"

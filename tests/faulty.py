@@ -1,0 +1,102 @@
+"""The system as the writer sees it, failing at the n-th call that changes anything."""
+
+import errno
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from handrail.kernel import commit, record, state
+
+CHANGING = {
+    *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),
+    *("rmdir", "fchmod", "fchown", "setxattr", "removexattr", "open", "rename_to_free_name"),
+}
+Call = Callable[..., Any]
+Act = Callable[[str, Call, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class FaultyOs:
+    """Stands in for the os module. Calls that change something are counted; from `at` on, `act` takes them over."""
+
+    def __init__(self, at: int, act: Act, *, lasting: bool) -> None:
+        self._at, self._act, self._lasting = at, act, lasting
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        return self.guard(name, real) if name in CHANGING else real
+
+    def guard(self, name: str, real: Call) -> Call:
+        def call(*args: Any, **options: Any) -> Any:
+            if name == "open" and not args[1] & os.O_CREAT:
+                return real(*args, **options)
+            self.calls.append(name)
+            number = len(self.calls)
+            if number == self._at or (self._lasting and number > self._at):
+                return self._act(name, real, args, options)
+            # Nothing here survives or fails by a power cut, so that only the call counts.
+            return None if name == "fsync" else real(*args, **options)
+
+        return call
+
+    @property
+    def reached(self) -> bool:
+        return len(self.calls) >= self._at
+
+
+@contextmanager
+def faults(at: int, act: Act, *, lasting: bool = False) -> Iterator[FaultyOs]:
+    faulty: Any = FaultyOs(at, act, lasting=lasting)
+    modules: tuple[Any, ...] = (commit, record, state)
+    writer = modules[0]
+    free_name = writer.rename_to_free_name
+    for module in modules:
+        module.os = faulty
+    writer.rename_to_free_name = faulty.guard("rename_to_free_name", free_name)
+    try:
+        yield faulty
+    finally:
+        for module in modules:
+            module.os = os
+        writer.rename_to_free_name = free_name
+
+
+def failing(code: int) -> Act:
+    def act(*_: Any) -> Any:
+        raise OSError(code, os.strerror(code))
+
+    return act
+
+
+def killed(*_: Any) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_in_the_middle(name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    short(name, real, args, options)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def short(name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Write the first half only, as a disk does that is nearly full; calls that cannot be halved are done whole."""
+    if name in ("write", "pwrite"):
+        handle, data, *rest = args
+        args = (handle, data[: (len(data) + 1) // 2], *rest)
+    return real(*args, **options)
+
+
+class ShortThenFull:
+    """One short write, after which nothing more fits."""
+
+    def __init__(self) -> None:
+        self._full = False
+
+    def __call__(self, name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if name not in ("write", "pwrite"):
+            return real(*args, **options)
+        if self._full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._full = True
+        return short(name, real, args, options)

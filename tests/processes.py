@@ -1,0 +1,24 @@
+"""Other processes, forked from a small server that has all loaded: the test runner itself may have threads."""
+
+import multiprocessing
+import os
+from typing import Any
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["handrail.workspace", "handrail.dialects.file", "handrail.kernel.commit"])
+
+
+def homes() -> dict[str, str]:
+    """Where this test keeps its state; the server still has the variables of an earlier one."""
+    return {name: value for name, value in os.environ.items() if name.startswith("HANDRAIL_")}
+
+
+def start(target: Any, *args: Any) -> Any:
+    process = processes.Process(target=_run, args=(homes(), target, args), daemon=True)
+    process.start()
+    return process
+
+
+def _run(environment: dict[str, str], target: Any, args: Any) -> None:
+    os.environ.update(environment)
+    target(*args)
