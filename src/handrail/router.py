@@ -65,6 +65,11 @@ class ToolRouter(Exports):
         self._log.response(number, result)
         return result
 
+    def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
+        """The answer to a call that a surface turned away before it reached its tool."""
+        error = self._word(tool, fault, given)
+        return self._answer(tool, None, time.perf_counter(), self.dialect.error_output(error), error)
+
     def _look_up(self, tool: str) -> Tool:
         found = self.tools.get(tool)
         if found is None:

@@ -36,6 +36,9 @@ class Client:
             router.tools = {name: tool for name, tool in router.tools.items() if name in self._offer.tools}
         return self._routers[workspace]
 
+    def any_router(self) -> ToolRouter:
+        return self.router(next(iter(self._offer.workspaces)))
+
     @property
     def busy(self) -> bool:
         return self.limiter.borrowed_tokens > 0

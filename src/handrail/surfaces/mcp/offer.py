@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from handrail.exports import api_name, mcp_tool
-from handrail.faults import BadParameters, Fault, Problem
+from handrail.faults import BadParameters, Problem
 from handrail.limits import Limits
-from handrail.tool import Dialect, Tool, ToolResult
-from handrail.words import word
+from handrail.tool import Dialect, Tool
 from handrail.workspace import Workspace
 
 ARGUMENT = "workspace"
@@ -80,11 +79,6 @@ class Offer:
         if name not in [*self.workspaces]:  # it may be anything, also what cannot be looked up
             raise BadParameters([Problem(ARGUMENT, "choice", ", ".join(self.workspaces), str(name))])
         return name, rest
-
-    def refusal(self, tool: str, fault: Fault) -> ToolResult:
-        """A call that never reached its tool, in the dialect's words."""
-        error = word(self.dialect.tables, tool, fault, self._first.root)
-        return ToolResult(tool, False, self.dialect.error_output(error), [], 0, error=error)
 
 
 def _named(workspaces: list[Workspace]) -> dict[str, Workspace]:

@@ -50,11 +50,12 @@ class Handlers:
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> dict[str, Any]:
         client: Client = context.lifespan_context.of(context)
+        given = params.arguments or {}
         try:
-            workspace, arguments = self._offer.place(params.arguments or {})
+            workspace, arguments = self._offer.place(given)
             ask = self._ask(context, client, params)
         except Fault as fault:
-            return to_mcp(self._offer.refusal(params.name, fault))
+            return to_mcp(client.any_router().refuse(params.name, fault, given))
         router = client.router(workspace)
         tool, cancel = router.real_name(params.name), threading.Event()
 
