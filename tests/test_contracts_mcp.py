@@ -26,11 +26,19 @@ def _options(case: contract.Case) -> dict[str, Any]:
     return {"approve": "auto"} | given
 
 
+def _is_text(params: dict[str, Any]) -> bool:
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 async def _play(client: Client, case: contract.Case, root: Path, named: dict[str, str]) -> None:
     for step in case.steps:
         params = contract.params_of(step, root)
-        if not isinstance(params, dict):
-            return  # MCP itself lets arguments be nothing but an object
+        if not isinstance(params, dict) or not _is_text(params):
+            return  # MCP itself lets arguments be nothing but an object, and its wire is UTF-8
         result = await client.call_tool(step.tool, named | params)
         contract.check(step, envelope(result), root)
 

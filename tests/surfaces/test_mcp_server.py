@@ -273,6 +273,15 @@ def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) ->
     assert call(server, "file.read", {"path": "a.txt"}, era)["output"]["total_lines"] == 1
 
 
+def test_what_is_no_text_comes_back_replaced(workspace: Workspace, era: str) -> None:
+    async def act(client: Client) -> Any:
+        return await client.call_tool("file.read", {"path": "a\ud800b"})
+
+    result = talk(in_memory(workspace), act, era)
+    result.model_dump_json()
+    assert "Unicode" in envelope(result)["error"]["message"]
+
+
 def test_the_instructions_name_the_roots(workspace: Workspace, root: Path, era: str) -> None:
     async def act(client: Client) -> str | None:
         return client.instructions

@@ -119,6 +119,16 @@ def test_unknown_methods_and_bad_parameters_are_protocol_errors(raw: Raw) -> Non
     assert raw.is_up()
 
 
+def test_text_that_is_no_text_is_refused(raw: Raw) -> None:
+    arguments = '{"path": "\\ud800"}'
+    raw.write(
+        f'{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"file.read","arguments":{arguments}}}}}\n'.encode()
+    )
+    answer = raw.answer()
+    assert (answer["id"], answer["error"]["code"]) == (5, -32600)
+    assert raw.is_up()
+
+
 def test_half_a_message_at_the_end_is_answered(raw: Raw) -> None:
     raw.write(b'{"jsonrpc": "2.0", "id": 1, "meth')
     raw.input.close()

@@ -1,5 +1,6 @@
 """A result as MCP carries it: what the model sees as content, the rest of the envelope beside it."""
 
+import json
 from typing import Any
 
 from handrail.exports import media_of, text_of
@@ -11,8 +12,13 @@ ENVELOPE = "handrail/result"
 
 def to_mcp(result: ToolResult) -> dict[str, Any]:
     envelope = result.to_dict()
+    try:
+        text = _checked(envelope)
+    except UnicodeEncodeError:  # what a caller made up may come back in an error; the wire is UTF-8
+        envelope = _replaced(envelope)
+        text = _checked(envelope)
     output = envelope.pop("output")
-    content = [_content(output)]
+    content = [_content(output, text)]
     if result.error and result.error.code == "approval_denied":  # the one error that a person must act on
         content.append({"type": "text", "text": result.error.suggestion})
     made = {
@@ -26,10 +32,27 @@ def to_mcp(result: ToolResult) -> dict[str, Any]:
     return made
 
 
-def _content(output: Any) -> dict[str, Any]:
+def _checked(envelope: dict[str, Any]) -> str:
+    """The output as text, if all of the envelope can be sent."""
+    rest = {name: value for name, value in envelope.items() if name != "output"}
+    json.dumps(rest, ensure_ascii=False).encode()
+    text = text_of(envelope["output"])
+    text.encode()
+    return text
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_replaced(name): _replaced(each) for name, each in value.items()}
+    return [_replaced(each) for each in value] if isinstance(value, list) else value
+
+
+def _content(output: Any, text: str) -> dict[str, Any]:
     media = media_of(output)
     if media is None:
-        return {"type": "text", "text": text_of(output)}
+        return {"type": "text", "text": text}
     kind, data = media
     family = kind.partition("/")[0]
     if family in ("image", "audio"):
