@@ -1,6 +1,7 @@
 """Tools in the forms that function-calling APIs want, and their calls answered in the API's own shape."""
 
 import json
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -174,7 +175,14 @@ class Exports:
 
     tools: dict[str, Tool]
 
-    def call(self, tool: str, params: Any = None, *, call_id: str | None = None) -> ToolResult:
+    def call(
+        self,
+        tool: str,
+        params: Any = None,
+        *,
+        call_id: str | None = None,
+        cancel: threading.Event | None = None,
+    ) -> ToolResult:
         raise NotImplementedError
 
     def openai(self, *, strict: bool = False) -> list[Json]:
@@ -196,7 +204,9 @@ class Exports:
     def functions(self) -> list[Json]:
         return functions(self.tools.values())
 
-    def call_named(self, name: str, arguments: Any, call_id: str | None = None) -> ToolResult:
+    def call_named(
+        self, name: str, arguments: Any, call_id: str | None = None, cancel: threading.Event | None = None
+    ) -> ToolResult:
         """A call as an API sends it: a mapped name, arguments as an object or as JSON text."""
         tool = self.real_name(name)
         try:
@@ -204,7 +214,8 @@ class Exports:
         except ValueError:
             given = arguments  # not an object: the answer says so
         declared = self.tools.get(tool)
-        return self.call(tool, given if declared is None else _without_nulls(declared.params, given), call_id=call_id)
+        plainly = given if declared is None else _without_nulls(declared.params, given)
+        return self.call(tool, plainly, call_id=call_id, cancel=cancel)
 
     def real_name(self, name: str) -> str:
         """The tool behind a mapped name; a name that is nobody's stays as it is."""
