@@ -23,10 +23,6 @@ def home() -> str:
     return os.path.expanduser("~")
 
 
-def platform() -> str:
-    return sys.platform
-
-
 def application_data() -> str:
     """The directory in which a desktop application of this person keeps its settings."""
     if sys.platform == "darwin":
@@ -38,6 +34,7 @@ def application_data() -> str:
 
 def replace_with_backup(path: str, text: str) -> str | None:
     """Write a file of another program. What was there is kept beside it; returns where."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     old, backup = read_text(path), None
     if old:
         backup = f"{path}.{time.strftime('%Y%m%d-%H%M%S')}.bak"
