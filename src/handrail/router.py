@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from handrail.effects import needs_approval
+from handrail.exports import Exports
 from handrail.faults import Conflict, Fault, UnknownTool
 from handrail.kernel.call import Call
 from handrail.kernel.log import SessionLog
@@ -21,7 +22,7 @@ _BUG = ToolError(
 )
 
 
-class ToolRouter:
+class ToolRouter(Exports):
     """The tools of one dialect in one session."""
 
     def __init__(self, dialect: Dialect, session: Session, log: SessionLog) -> None:
@@ -66,6 +67,11 @@ class ToolRouter:
         except Fault as fault:
             error = self._word(tool, fault, given)
             return self._answer(tool, call, started, self.dialect.error_output(error), error)
+
+    def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
+        """The answer to a call that a surface turned away before it reached its tool."""
+        error = self._word(tool, fault, given)
+        return self._answer(tool, None, time.perf_counter(), self.dialect.error_output(error), error)
 
     def _look_up(self, tool: str) -> Tool:
         found = self.tools.get(tool)

@@ -44,6 +44,13 @@ class Tool:
         return needs_approval(self.effects)
 
     @property
+    def output(self) -> dict[str, Any] | None:
+        """The schema of the output where that is an object, read off the type that the function returns."""
+        from handrail.outputs import output_schema  # noqa: PLC0415  only who exports schemas pays for them
+
+        return output_schema(self.run.__annotations__.get("return"))
+
+    @property
     def permissions(self) -> list[str]:
         return permissions(self.effects)
 
