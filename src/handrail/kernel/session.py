@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
     from handrail.kernel.process import Processes
     from handrail.kernel.pty import Terminals
-    from handrail.kernel.sandbox import Sandbox
+    from handrail.kernel.sandbox import Sandbox, SandboxSettings
     from handrail.kernel.search import Searcher
 
 
@@ -34,6 +34,19 @@ class Powers:
     allow_hosts: tuple[str, ...] = ()
     builtin_search: bool = True
     """Whether the built-in engine may answer where there is no ripgrep."""
+
+    def sandbox_settings(self, limits: Limits, *shown: str) -> "SandboxSettings":
+        """What holds commands; `shown` are directories of ours that they may read."""
+        from handrail.kernel.sandbox import SandboxSettings  # noqa: PLC0415  most sessions run nothing
+
+        return SandboxSettings(
+            self.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
+            readable=(*self.readable, *shown),
+            writable=self.writable,
+            environment=self.environment,
+            limits=limits,
+            **({} if self.guarded is None else {"guarded": self.guarded}),
+        )
 
 
 @dataclass(frozen=True)
@@ -86,31 +99,23 @@ class Session:
 
     @property
     def sandbox(self) -> "Sandbox":
-        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.process import Processes  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.sandbox import Sandbox  # noqa: PLC0415  the same
 
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
-                settings = SandboxSettings(
-                    powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
-                    readable=powers.readable,
-                    writable=powers.writable,
-                    environment=powers.environment,
-                    limits=kernel.limits,
-                    **({} if powers.guarded is None else {"guarded": powers.guarded}),
-                )
+                spools = f"{kernel.state.path}/output"
+                settings = powers.sandbox_settings(kernel.limits, spools)
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
+                self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
 
     @property
     def processes(self) -> "Processes":
-        from handrail.kernel.process import Processes  # noqa: PLC0415  the same
-
-        sandbox = self.sandbox
-        with self._lock:
-            if self._processes is None:
-                self._processes = Processes(sandbox, f"{self.kernel.state.path}/output/{self.id}")
-            return self._processes
+        _ = self.sandbox
+        assert self._processes is not None  # noqa: S101  the sandbox brings it along
+        return self._processes
 
     @property
     def terminals(self) -> "Terminals":

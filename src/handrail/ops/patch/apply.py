@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handrail.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotFound
+from handrail.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotADirectory, NotFound
 from handrail.limits import Limits
 from handrail.ops.patch.lines import Lines
 from handrail.ops.patch.model import ADDED, Action, Content, FilePatch, Outcome
 from handrail.ops.patch.splice import patched
 
 Read = Callable[[str], Content | None]
-_EXECUTABLE, _READABLE = 0o111, 0o444
+_EXECUTABLE, _READABLE, _ALL = 0o111, 0o444, 0o777
 
 
 def apply(
@@ -71,6 +71,7 @@ class _Tree:
             if new != old and self.after[new] and not self.before[new] and self.before[old] and not self.after[old]
         }
         gone = {old: new for new, old in moves.items()}
+        self._refuse_files_in_files()
         return [
             Outcome(
                 path,
@@ -82,6 +83,16 @@ class _Tree:
             for name, path in self.names.items()
             if self.before[name] or self.after[name]
         ]
+
+    def _refuse_files_in_files(self) -> None:
+        """One name cannot be a file and a directory at once."""
+        files = {name for name in self.names if self.after[name]}
+        for name in files:
+            parent = name.rpartition("/")[0]
+            while parent:
+                if parent in files:
+                    raise NotADirectory(self.names[parent])
+                parent = parent.rpartition("/")[0]
 
 
 def _plain(path: str) -> str:
@@ -96,8 +107,7 @@ def _create(tree: _Tree, patch: FilePatch) -> None:
         raise HunkApplied(patch.path, 1, 1)
     if there:
         raise AlreadyExists(patch.path)
-    mode = None if patch.executable is None else 0o755 if patch.executable else 0o644
-    tree.put(patch.path, Content(data, mode))
+    tree.put(patch.path, Content(data, _ALL if patch.executable else None))
 
 
 def _new_file(patch: FilePatch) -> bytes:
