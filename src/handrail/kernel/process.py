@@ -20,7 +20,7 @@ from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
 
-F_SETPIPE_SZ = 1031
+F_SETPIPE_SZ, USUAL_PIPE = 1031, 65536
 CANCEL_POLL_SECONDS = 0.05
 
 
@@ -99,7 +99,7 @@ class _Run:
         self.keepers = [Keeper(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
         self.pipes: dict[int, Keeper] = {}
         self.poller = select.poll()
-        self.buffer = memoryview(bytearray(CHUNK))
+        self.buffer = memoryview(bytearray(USUAL_PIPE))
         self.first: FirstProcess | None = None
         self.pid: int | None = None
         self.status: int | None = None
@@ -182,12 +182,11 @@ class _Run:
 
     def _read(self, fd: int) -> None:
         try:
-            count = os.readv(fd, [self.buffer])
+            count = self.pipes[fd].pull(fd, self.buffer)
         except BlockingIOError:
             return
         if count:
-            self.pipes[fd].feed(self.buffer[:count])
-            if count >= 65536:
+            if count == USUAL_PIPE:
                 _widen(fd)
             return
         self.poller.unregister(fd)

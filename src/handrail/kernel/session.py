@@ -1,24 +1,27 @@
 """What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
 
+import os
 import secrets
+import sys
 import threading
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import handrail
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
-from handrail.kernel.state import State
+from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
     from handrail.kernel.process import Processes
     from handrail.kernel.pty import Terminals
-    from handrail.kernel.sandbox import Sandbox, SandboxSettings
+    from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
 
 
@@ -34,19 +37,6 @@ class Powers:
     allow_hosts: tuple[str, ...] = ()
     builtin_search: bool = True
     """Whether the built-in engine may answer where there is no ripgrep."""
-
-    def sandbox_settings(self, limits: Limits, *shown: str) -> "SandboxSettings":
-        """What holds commands; `shown` are directories of ours that they may read."""
-        from handrail.kernel.sandbox import SandboxSettings  # noqa: PLC0415  most sessions run nothing
-
-        return SandboxSettings(
-            self.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
-            readable=(*self.readable, *shown),
-            writable=self.writable,
-            environment=self.environment,
-            limits=limits,
-            **({} if self.guarded is None else {"guarded": self.guarded}),
-        )
 
 
 @dataclass(frozen=True)
@@ -100,13 +90,22 @@ class Session:
     @property
     def sandbox(self) -> "Sandbox":
         from handrail.kernel.process import Processes  # noqa: PLC0415  most sessions run nothing
-        from handrail.kernel.sandbox import Sandbox  # noqa: PLC0415  the same
+        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
+        from handrail.kernel.sandbox.settings import GUARDED  # noqa: PLC0415  the same
 
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
                 spools = f"{kernel.state.path}/output"
-                settings = powers.sandbox_settings(kernel.limits, spools)
+                guarded = GUARDED if powers.guarded is None else powers.guarded
+                settings = SandboxSettings(
+                    powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
+                    readable=(*powers.readable, spools),
+                    writable=powers.writable,
+                    environment=powers.environment,
+                    guarded=(*guarded, *_own_home(kernel.boundary.root)),
+                    limits=kernel.limits,
+                )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
@@ -132,3 +131,13 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+
+
+def _own_home(root: str) -> tuple[str, ...]:
+    """What is ours and lies in the workspace: a command that could change it would leave the sandbox."""
+    ours = (sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+    return tuple(
+        os.path.relpath(place, root)
+        for place in {os.path.realpath(each) for each in ours}
+        if os.path.commonpath([place, root]) == root and place != root
+    )

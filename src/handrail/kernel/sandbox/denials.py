@@ -12,7 +12,7 @@ from handrail.kernel.sandbox.settings import Confinement
 
 _READ_ONLY = re.compile(rb"^(.*)(?:Read-only file system|EROFS)(.*)$", re.MULTILINE)
 _NOT_PERMITTED = re.compile(rb"^(.*)(?:Permission denied|EACCES)(.*)$", re.MULTILINE)
-_NAME = re.compile(rb"[\"'`]([^\"'`\n]+)[\"'`]|(?:^|(?<=[\s:=]))([^\s:\"'`]*/[^\s:\"'`]*)")
+_NAME = re.compile(rb"[\"'`]([^\"'`\n]+)[\"'`]|(?:^|(?<=[\s:=]))([^\s:=\"'`]*/[^\s:=\"'`]*)")
 _NO_NETWORK = re.compile(
     rb"Network is unreachable|ENETUNREACH|Could not resolve host|Temporary failure in name resolution"
     rb"|getaddrinfo E(?:AI_AGAIN|NOTFOUND)|Address family not supported"

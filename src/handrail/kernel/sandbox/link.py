@@ -5,6 +5,7 @@ fails arrives as a message like any other.
 """
 
 import contextlib
+import functools
 import importlib.util
 import marshal
 import os
@@ -147,6 +148,12 @@ class Link:
         return self.forked() or BEGUN in self._said or READY in self._said
 
     @property
+    def ready(self) -> bool:
+        """Whether the supervisor is up by now, without waiting."""
+        self.forked()
+        return READY in self._said
+
+    @property
     def control(self) -> int:
         return self._control.fileno()
 
@@ -183,6 +190,7 @@ class Link:
             self._process.send_signal(signal.SIGKILL)
 
 
+@functools.cache
 def _code_of(module: str) -> Any:
     """The compiled code of a sibling module, from its cache file where there is one."""
     name = f"{__package__}.{module}"

@@ -10,7 +10,7 @@ from handrail.ops.patch.model import ADDED, Action, Content, FilePatch, Outcome
 from handrail.ops.patch.splice import patched
 
 Read = Callable[[str], Content | None]
-_EXECUTABLE, _READABLE, _ALL = 0o111, 0o444, 0o777
+_EXECUTABLE, _READABLE = 0o111, 0o444
 
 
 def apply(
@@ -107,7 +107,8 @@ def _create(tree: _Tree, patch: FilePatch) -> None:
         raise HunkApplied(patch.path, 1, 1)
     if there:
         raise AlreadyExists(patch.path)
-    tree.put(patch.path, Content(data, _ALL if patch.executable else None))
+    mode = None if patch.executable is None else 0o755 if patch.executable else 0o644
+    tree.put(patch.path, Content(data, mode))
 
 
 def _new_file(patch: FilePatch) -> bytes:

@@ -67,7 +67,7 @@ class FilePatch:
 class Content:
     data: bytes
     mode: int | None = None
-    """Permission bits; None for a new file that is not executable. Of a new one the umask takes its share."""
+    """Permission bits; None for a new file that doesn't say."""
 
 
 @dataclass(frozen=True, slots=True)
