@@ -49,6 +49,10 @@ class Limits:
     """How long a command may run when nothing else was asked for."""
     output_bytes: int = 256 * KIB
     """The most of one output stream that an answer keeps, half from its start and half from its end."""
+    spools: int = 16
+    """How many whole outputs are kept in files."""
+    spool_seconds: float = 86_400.0
+    """How long a whole output is kept in a file at most."""
     spool_bytes: int = 256 * MIB
     """The most of one output stream that is kept in a file."""
     end_grace_seconds: float = 0.25
