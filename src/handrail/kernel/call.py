@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from handrail.kernel.running import Commands
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which call of its session it is, what its caller names it, and how the caller stops it."""
+
+    number: int = 0
+    call_id: str | None = None
+    cancel: threading.Event | None = None
+
+
+_ASKED_BY_NOBODY = Asked()
+
+
 @dataclass(slots=True)
 class Call:
     """One call: what it may touch, and what it has to say beside its output."""
@@ -44,13 +56,15 @@ class Call:
     params: dict[str, Any]
     effects: Effect
     bodies: frozenset[str] = frozenset()
-    cancel: threading.Event | None = None
+    asked: Asked = _ASKED_BY_NOBODY
     files_affected: list[str] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
     """Facts to be said beside the answer, worded like faults."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    number: int = 0
-    call_id: str | None = None
+
+    @property
+    def cancel(self) -> threading.Event | None:
+        return self.asked.cancel
 
     @property
     def limits(self) -> Limits:
@@ -87,10 +101,8 @@ class Call:
 
     def origin(self, verdict: Verdict, kind: str, undoes: tuple[int, ...] = (), about: str = "") -> Origin:
         """Who asks, for the journal."""
-        session = self.session.id
-        return Origin(
-            kind, session, self.number, self.call_id, self.dialect, self.tool, verdict.by, undoes, about=about
-        )
+        who = (self.session.id, self.asked.number, self.asked.call_id, self.dialect, self.tool)
+        return Origin(kind, *who, verdict.by, undoes, about)
 
     def begin_again(self) -> None:
         """The file changed before the edit could land: forget what was said and work it out anew."""
@@ -178,11 +190,18 @@ class Files:
         parts = place.target.split("/")
         return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
 
-    def target(self, path: str) -> str:
-        """The place that a path means, there or not, with links resolved."""
-        place = self._kernel.boundary.locate(path, future=True)
+    def target(self, path: str, *, follow: bool = True) -> str:
+        """The place that a path means, there or not, with links resolved; where not `follow`, the last one is meant."""
+        place = self._kernel.boundary.locate(path, follow=follow, future=True)
         place.close()
         return place.target
+
+    def is_link(self, path: str) -> bool:
+        """Whether the name itself is a symbolic link."""
+        try:
+            return stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+        except NotFound:
+            return False
 
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""

@@ -235,7 +235,7 @@ class Writer:
         data, mode = _new(work.change) or (b"", None)
         exact = isinstance(work.change, Restore)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
-        first = 0o600 if replaces or exact else 0o777 if (mode or 0) & 0o111 else 0o666
+        first = 0o600 if replaces or exact else 0o666 if mode is None else mode & 0o777
         fd = os.open(step.temp, _NEW, first, dir_fd=work.place.dir_fd)
         try:
             _write_all(fd, data)

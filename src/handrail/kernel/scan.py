@@ -43,8 +43,8 @@ class _Directory:
 
 
 class Scan:
-    def __init__(self, root_fd: int, limits: Limits) -> None:
-        self._fd, self._limits = root_fd, limits
+    def __init__(self, root_fd: int, limits: Limits, leave_out: frozenset[str] = frozenset()) -> None:
+        self._fd, self._limits, self._leave_out = root_fd, limits, leave_out
         self._device = os.fstat(root_fd).st_dev
         self._watcher = Watcher(root_fd, limits.scan_directories)
         self._known: dict[str, _Directory] = {}
@@ -178,7 +178,7 @@ class Scan:
             found.unsure = here.st_dev != self._device
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    inside = _wanted(fd, stem, entry.name, found.rules)
+                    inside = stem + entry.name not in self._leave_out and _wanted(fd, stem, entry.name, found.rules)
                     (found.below if inside else found.left_out).add(entry.name)
                 else:
                     _note(found, entry, fresh_since)

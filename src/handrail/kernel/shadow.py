@@ -39,7 +39,7 @@ class Shadow:
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, limits: Limits) -> None:
         self._fd, self._state, self._journal, self._limits = boundary.fd, state, journal, limits
         self._lock = threading.Lock()
-        self._scan = Scan(boundary.fd, limits)
+        self._scan = Scan(boundary.fd, limits, frozenset([os.path.relpath(state.path, boundary.root)]))
         self._index = index_path(state)
         kept = load_index(self._index).items()
         self._kept: dict[str, _Kept] = {path: _Kept((*sign,), Node(*node)) for path, (sign, node) in kept}

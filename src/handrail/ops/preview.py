@@ -2,7 +2,10 @@
 
 from handrail.kernel.values import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.diff import unified
+from handrail.ops.listing import looks_binary
 from handrail.paths import quote, unquote
+
+_LOOKED_AT = 8192
 
 
 def change_diff(change: Change) -> str:
@@ -15,23 +18,34 @@ def change_diff(change: Change) -> str:
         return _restored(path, change.base, change.to)
     base = change.base
     if isinstance(change, Remove):
-        return unified(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
+        return _shown(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
     if base is None:
-        return unified(path, None, change.data, new_mode=change.mode)
+        return _shown(path, None, change.data, new_mode=change.mode)
     mode = base.mode if change.mode is None else change.mode
-    return unified(path, base.data, change.data, old_mode=base.mode, new_mode=mode)
+    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode)
+
+
+def _shown(
+    path: str, before: bytes | None, after: bytes | None, *, old_mode: int | None = None, new_mode: int | None = None
+) -> str:
+    """A diff; of binary files only that they change, as nobody could read more."""
+    if not any(looks_binary(data[:_LOOKED_AT]) for data in (before, after) if data):
+        return unified(path, before, after, old_mode=old_mode, new_mode=new_mode)
+    size = "deleted" if after is None else f"{len(after)} bytes"
+    return f"Binary file {quote(path)} ({size})\n"
 
 
 def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
-    links = [f"{verb} link {quote(path)} -> {quote(each.data.decode(errors='surrogateescape'))}\n"
-        for verb, each in (("deleted", now), ("new", then)) if each is not None and each.kind == "link"]  # fmt: skip
+    steps = (("deleted", now), ("new", then))
+    links = [(verb, each) for verb, each in steps if each is not None and each.kind == "link"]
+    said = "".join(f"{verb} link {quote(path)} -> {quote(_text(each.data))}\n" for verb, each in links)
     old, new = (each if each is not None and each.kind == "file" else None for each in (now, then))
     if old is None and new is None:
-        return "".join(links)
-    return "".join(links) + unified(
-        path,
-        old.data if old else None,
-        new.data if new else None,
-        old_mode=old.mode if old else None,
-        new_mode=new.mode if new else None,
-    )
+        return said
+    texts = [each.data if each else None for each in (old, new)]
+    modes = [each.mode if each else None for each in (old, new)]
+    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1])
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
