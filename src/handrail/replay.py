@@ -63,9 +63,8 @@ def read_log(text: str) -> Log:
 
 def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: dict[str, Any]) -> None:
     whole = not line.get("shortened", False)
-    if line["event"] == "session":
-        log.roots.append(line["root"])
-    elif line["event"] == "request":
+    if line["event"] == "request":
+        log.roots += [line["root"]] if "root" in line else []
         call = Logged(line["session"], line["call"], line["dialect"], line["tool"], line["params"], whole)
         open_calls[call.session, call.number] = call
         log.calls.append(call)

@@ -98,15 +98,14 @@ class ClientSession:
         path = settings.log or workspace.kernel.state.session_log(session)
         limits = settings.limits
         chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
+        about = {"root": workspace.root, "version": __version__}
         try:
-            log = SessionLog(path, level=settings.log_level, chars=chars, session=session)
+            return SessionLog(path, level=settings.log_level, chars=chars, session=session, about=about)
         except OSError as error:
             if settings.log:
                 raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
             workspace.notes.append(f"there is no session log: {path} cannot be written: {error.strerror}")
             return SessionLog(None, level="off", chars=0, session=session)
-        log.opened(workspace.root, __version__)
-        return log
 
     def tools(self, dialect: str) -> ToolRouter:
         if dialect not in self._routers:

@@ -18,10 +18,10 @@ from handrail.faults import (
     AlreadyExists,
     Conflict,
     IsDirectory,
-    JournalFailed,
     NotADirectory,
     NotFound,
     PathFault,
+    WriteFailed,
 )
 from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.entering import Done, touched
@@ -178,7 +178,7 @@ class Writer:
         except OSError as error:
             why = error.strerror or str(error)
             if self._journal.mode == "required":
-                raise JournalFailed(works[0].change.path, why) from error
+                raise WriteFailed(works[0].change.path, f"the journal, which is required: {why}") from error
             self._journal.trouble = why
         else:
             record.line = line.decode()

@@ -24,7 +24,12 @@ class _Result(Protocol):
 
 
 class SessionLog:
-    def __init__(self, path: str | None, *, level: str, chars: int, session: str) -> None:
+    """`about` is said once, with the first request: in which place, and by what, it is answered."""
+
+    def __init__(
+        self, path: str | None, *, level: str, chars: int, session: str, about: dict[str, str] | None = None
+    ) -> None:
+        self._about = about or {}
         self._chars, self._session, self._count = chars, session, 0
         self._level = _LEVELS[level] if path else _LEVELS["off"]
         self.path = path
@@ -33,14 +38,11 @@ class SessionLog:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def opened(self, root: str, version: str) -> None:
-        if self._fd >= 0:
-            self._write("INFO", "session", 0, {"root": root, "version": version})
-
     def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:
         self._count += 1
         if self._fd >= 0:
-            line = {"dialect": dialect, "tool": tool, "params": params}
+            line = {**self._about, "dialect": dialect, "tool": tool, "params": params}
+            self._about = {}
             self._write("INFO", "request", self._count, line if call_id is None else line | {"id": call_id})
         return self._count
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from handrail.faults import Fault, JournalFailed
+from handrail.faults import Fault, WriteFailed
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.entering import count_lines
@@ -55,7 +55,8 @@ class Shadow:
                     self._look()
         except OSError as error:
             if self._journal.mode == "required":
-                raise JournalFailed(".", error.strerror or str(error)) from error
+                why = f"the journal, which is required: {error.strerror or error}"
+                raise WriteFailed(self._journal.path, why) from error
             tell(NotJournaled(error.strerror or str(error)))
             yield
             return
