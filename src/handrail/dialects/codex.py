@@ -36,7 +36,7 @@ class CodexParams(Params):
             each = schema["properties"][name]
             if declared.nullable:
                 kind = {word: each.pop(word) for word in ("type", "items") if word in each}
-                each["anyOf"] = [kind, {"type": "null"}]
+                each |= {"anyOf": [kind, {"type": "null"}], "default": None}
             each["title"] = name.replace("_", " ").title()
         return schema | {"title": cls.__name__, "required": list(cls.fields)}
 
