@@ -8,7 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from handrail.paths import unquote
+
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
+AFTERWARDS = ("after", "bytes", "gone", "mode")
+"""Expectations about the files rather than the answer."""
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
 
 
@@ -80,18 +84,18 @@ def build(case: Case, root: Path) -> None:
     """Make the workspace that a case starts from."""
     for block in case.before:
         if block.kind == "file":
-            target = root / block.argument
+            target = root / unquote(block.argument)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(block.body.encode())
         elif block.kind == "setup":
-            for line in block.body.splitlines():
+            for line in block.body.split("\n")[:-1]:
                 _set_up(root, line)
 
 
 def _set_up(root: Path, line: str) -> None:
     word, _, rest = line.partition(" ")
     name, _, value = rest.partition(" ")
-    target = root / name
+    target = root / unquote(name)
     target.parent.mkdir(parents=True, exist_ok=True)
     if word == "mkdir":
         target.mkdir(parents=True, exist_ok=True)
@@ -145,19 +149,26 @@ def check(step: Step, result: dict[str, Any], root: Path) -> None:
         elif block.kind in ("metadata", "warnings"):
             assert _same(json.loads(body), result.get(block.kind)), result.get(block.kind)
         elif block.kind == "affected":
-            assert body.split() == result["files_affected"]
-        elif block.kind == "after":
-            assert (root / block.argument).read_bytes() == block.body.encode()
-        elif block.kind == "bytes":
-            assert (root / block.argument).read_bytes() == _escaped(block.body[:-1])
-        elif block.kind == "gone":
-            assert not os.path.lexists(root / block.argument)
+            assert body.split("\n")[:-1] == result["files_affected"]
+        elif block.kind == "output":
+            assert json.loads(body) == result["output"], result["output"]
+        elif block.kind in AFTERWARDS:
+            _look(block, root / unquote(block.argument))
         else:
             raise ValueError(f"unknown expectation: {block.kind}")
 
 
+def _look(block: Expectation, path: Path) -> None:
+    if block.kind == "gone":
+        assert not os.path.lexists(path)
+    elif block.kind == "mode":
+        assert f"{path.stat().st_mode & 0o7777:o}" == block.body.strip()
+    else:
+        assert path.read_bytes() == (block.body.encode() if block.kind == "after" else _escaped(block.body[:-1]))
+
+
 def _same(expected: Any, found: Any) -> bool:
-    """Equal, but for `<any>`, `<number>` and `<time>`, which stand for what no contract can know."""
+    """Equal, but for `<any>` and `<number>`, which stand for what no contract can know."""
     if isinstance(expected, dict) and isinstance(found, dict):
         return expected.keys() == found.keys() and all(_same(expected[key], found[key]) for key in expected)
     if isinstance(expected, list) and isinstance(found, list):

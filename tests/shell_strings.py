@@ -1,6 +1,7 @@
 """Random commands for bash: well-formed ones, the same with a few characters moved, and plain soup.
 
-`X` is what a substitution runs, and stands nowhere else. No slash can be written, and nothing here can loop.
+`X` is what a substitution runs, `Z` what `>( )` does, and they stand nowhere else. No slash can be
+written, nothing here can loop, and there are no pipelines: a subshell in one looks like a substitution.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,12 +10,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SUBSTITUTIONS = ["$(X)", "`X`", "<(X)", ">(X)", "$( (X) )", "$((X);(X))", "$\\\n(X)", "<\\\n(X)", "${ X; }"]
+SUBSTITUTIONS = ["$(X)", "`X`", "<(X)", ">(Z)", "$( (X) )", "$((X);(X))", "$\\\n(X)", "<\\\n(X)", "${ X; }"]
 SOUP = [
     *SUBSTITUTIONS,
     "'", '"', "\\", "\n", " ", " ", "#", " #", "$", "$$", "{", "}", "[", "]", "(", ")", "((", "))", "<<E\n",
     "<<'E'\n", "<<-E\n", '<<"E"', "<<\\E\n", "\nE\n", "\n\tE\n", "E", "a", "x", "=", ":", "echo ", ": ",
-    ";", "|", "&&", "||", "!", "@(", "?(", "+(", "*", "~", "${x:-", "${x#", "${x/", "${a[", "${x:",
+    ";", "&&", "||", "!", "@(", "?(", "+(", "*", "~", "${x:-", "${x#", "${x/", "${a[", "${x:",
     '"${x:-', "$((", "$[", "$'", '$"', "\\'", "\\x24(X)", "\\x27", "[[ ", " ]]", "=~ ", "case a in ", ") ",
     ";;", " esac", "f() { ", "; }", "f\n", "a=(", "a[", "]=", "<<<", "{a,b}", "1<2", "1<<2", "if ",
     "; then ", "; fi", "\\\n", "shopt -s extglob\n", "\t", ">", "<", "&", "-", "\x01", "\x7f", "é",
@@ -59,7 +60,7 @@ class Strings:
     def script(self) -> str:
         lines = self.lines()
         parts = [self.choose(lines)() for _ in range(self.random.randint(1, 3))]
-        separators = ["\n", "; ", "\n\n"] if self.straight else ["\n", "; ", "\n\n", " && ", " | ", " & ", " # '\n"]
+        separators = ["\n", "; ", "\n\n"] if self.straight else ["\n", "; ", "\n\n", " && ", " & ", " # '\n"]
         text = parts[0]
         for part in parts[1:]:
             text += ("\n" if text.endswith("\n") else self.choose(separators)) + part

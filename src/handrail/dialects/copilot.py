@@ -1,23 +1,34 @@
 """The `copilot` dialect: its strings are the catalogue's, to the letter."""
 
+from datetime import UTC, datetime
+
 from handrail.effects import Effect
 from handrail.faults import (
     AccessDenied,
     AlreadyExists,
     BadLineRange,
+    CommandFailed,
+    CommandTimedOut,
+    EmptyCommand,
+    InvalidPattern,
     IsDirectory,
+    NoCommandYet,
     NoMatch,
     NotADirectory,
     NotFound,
     OutsideRoot,
+    ProgramNotFound,
     TooLarge,
 )
 from handrail.kernel.call import Call
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.values import MakeDirectory, Put
 from handrail.limits import MIB
+from handrail.notes import MorePages
 from handrail.ops.lines import count_lines
 from handrail.ops.listing import hex_rows, looks_binary
 from handrail.ops.replace import find_places, no_match, replace_places
+from handrail.ops.shellerrors import not_found_program
 from handrail.ops.text import split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
@@ -78,6 +89,23 @@ WORDS: Words = {
         "Write a smaller file, or create it with a command",
     ),
     BadLineRange: Say("invalid_line_range", _requested, "Ask for lines that the file has"),
+    ("file_search", InvalidPattern): Say(
+        "invalid_pattern", "Invalid glob pattern '{pattern}'", "{reason} at position {position}; try: {example}"
+    ),
+    InvalidPattern: Say(
+        "invalid_pattern", "Invalid {kind} pattern: {reason}", "At position {position} of '{pattern}'; try: {example}"
+    ),
+    ProgramNotFound: Say(
+        "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
+    ),
+    CommandFailed: Say(
+        "command_failed",
+        lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
+        "Read what it printed and correct the command",
+    ),
+    NoCommandYet: Say(
+        "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
+    ),
     NoMatch: Say(
         "string_not_found",
         "String '{find}' not found in file",
@@ -175,7 +203,7 @@ def list_dir(p: ListDir, c: Call) -> str:
     if len(names) > size:
         c.metadata.update(page=p.page, pages=-(-len(names) // size))
     if p.page * size < len(names):
-        c.warnings.append(f"showing {len(shown)} of {len(names)} entries; page {p.page + 1} goes on")
+        c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
     stem = c.files.stem(p.path)[:-1]
     title = f"Contents of ./{quote(stem)}:" if stem else "Contents of .:"
     return "".join(f"{line}\n" for line in [title, *(f"  {name}" for name in shown)])
@@ -195,6 +223,107 @@ def create_directory(p: CreateDirectory, c: Call) -> str:
         return f"Directory already exists: {p.path}"
     c.files.commit(MakeDirectory(p.path))
     return f"Created directory: {p.path}"
+
+
+class FileSearch(Params):
+    pattern: str = field("Glob pattern (e.g., '**/*.py', 'src/**/*.go')", min_length=1)
+    base_path: str = field("Base directory to search from (default: current directory)", default=".")
+
+
+@dialect.tool("file_search", Effect.READ)
+def file_search(p: FileSearch, c: Call) -> str:
+    """Search for files matching a glob pattern"""
+    scope = Scope((p.pattern,), anywhere=False, max_depth=c.limits.copilot_depth)
+    result = c.finder.find(p.base_path, FindRequest(scope, limit=c.limits.copilot_entries))
+    stem = c.files.stem(p.base_path)
+    c.metadata.update(matches=result.total, pattern=p.pattern)
+    title = f"Found {result.total} files matching '{p.pattern}':"
+    if result.truncated:
+        title = f"Warning: Found {result.total} matches, showing first {len(result.files)}\n{title}"
+    return "\n".join([title, *(f"  {quote(stem + name)}" for name in result.files)])
+
+
+class GrepSearch(Params):
+    pattern: str = field("Text or regex pattern to search for", min_length=1)
+    is_regex: bool = field("Whether pattern is regex (default: false)", default=False)
+    file_pattern: str | None = field("Glob pattern to limit files searched (default: all files)", default=None)
+    max_results: int = field("Maximum number of results to return (default: 100)", default=100, ge=1, le=1000)
+
+
+@dialect.tool("grep_search", Effect.READ)
+def grep_search(p: GrepSearch, c: Call) -> str:
+    """Search file contents for text or regex pattern"""
+    scope = Scope((p.file_pattern,) if p.file_pattern else ())
+    result = c.finder.search(
+        ".", SearchRequest(p.pattern, not p.is_regex, limit=p.max_results, scope=scope, count_searched=True)
+    )
+    c.metadata.update(total_matches=result.total, files_searched=result.files_searched, pattern=p.pattern)
+    lines = [f"  {quote(match.path)}:{match.line}: {match.content.strip()}" for match in result.matches]
+    title = f"Found {result.total} matches for '{p.pattern}':"
+    if not result.complete:
+        title = f"Warning: Search timed out after {c.limits.search_seconds:.0f}s, returning partial results\n{title}"
+    return "\n".join([title, *lines])
+
+
+class RunInTerminal(Params):
+    command: str = field("Shell command to execute")
+    timeout_seconds: int = field("Timeout in seconds (default: 30)", default=30, ge=1, le=300)
+
+
+@dialect.tool("run_in_terminal", Effect.RUN)
+def run_in_terminal(p: RunInTerminal, c: Call) -> str:
+    """Execute a shell command"""
+    if not p.command.strip():
+        raise EmptyCommand
+    ran = c.commands.run(p.command, shell=c.commands.users_shell(), seconds=p.timeout_seconds)
+    outcome = ran.outcome
+    lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
+    c.metadata.update(exit_code=outcome.exit_code, **lines)
+    if outcome.timed_out:
+        raise CommandTimedOut(p.command, p.timeout_seconds, ran.stdout, ran.stderr)
+    if outcome.exit_code == 127 and (missing := not_found_program(p.command, ran.stderr)):
+        raise ProgramNotFound(missing)
+    if outcome.exit_code != 0:
+        raise CommandFailed(p.command, ran.returncode, ran.stdout, ran.stderr)
+    return f"Command output:\n{ran.stdout}"
+
+
+class TerminalLastCommand(Params):
+    pass
+
+
+@dialect.tool("terminal_last_command", Effect.READ)
+def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG001  it has no parameters
+    """Retrieve the last shell command that was executed"""
+    last = c.session.last_command
+    if last is None:
+        raise NoCommandYet
+    executed = datetime.fromtimestamp(last.executed_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    c.metadata.update(command=last.command, exit_code=last.exit_code, executed_at=executed)
+    return f"Last command: {last.command}\nOutput: {last.output}"
+
+
+class FetchWebpage(Params):
+    url: str = field("URL to fetch (must be http or https)")
+    timeout_seconds: int = field("Request timeout (default: 10)", default=10, ge=1, le=60)
+
+
+@dialect.tool("fetch_webpage", Effect.FETCH)
+def fetch_webpage(p: FetchWebpage, c: Call) -> str:
+    """Fetch content from a web page"""
+    page = c.fetch(p.url, p.timeout_seconds)
+    c.metadata.update(
+        url=page.final_url,
+        status_code=page.status_code,
+        content_length=page.content_length,
+        content_type=page.content_type,
+    )
+    size = f"{page.content_length / 1024:.1f} KB" if page.content_length >= 1024 else f"{page.content_length} bytes"
+    lines = [f"Fetched content from {p.url} ({size})"]
+    if page.truncated:
+        c.metadata["truncated"] = True
+        lines.append("Error: Response too large (>1MB), truncating")
+    return "\n".join([*lines, "", page.text])
 
 
 def tool_registrations() -> list[Tool]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from handrail.effects import Effect
 from handrail.kernel.call import Call
+from handrail.kernel.query import Match, Scope, SearchRequest
 from handrail.kernel.values import Entry, Put
 from handrail.ops.replace import replace_once
 from handrail.ops.text import split_lines
@@ -84,6 +85,8 @@ class List(Params):
 def list_files(p: List, c: Call) -> dict[str, Any]:
     """List files in a directory with optional glob pattern filtering."""
     entries, stem = c.files.entries(p.path), c.files.stem(p.path)
+    if p.pattern is not None:
+        return {"files": [_listed(stem, each) for each in c.finder.entries(p.path, p.pattern)]}
     return {
         "files": [_listed(stem, entry) for entry in entries if entry.kind == "file"],
         "directories": [quote(f"{stem}{entry.name}/") for entry in entries if entry.is_directory],
@@ -91,8 +94,47 @@ def list_files(p: List, c: Call) -> dict[str, Any]:
 
 
 def _listed(stem: str, entry: Entry) -> dict[str, Any]:
-    modified = datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
-    return {"path": quote(stem + entry.name), "size": entry.size, "modified": modified}
+    return {"path": quote(stem + entry.name), "size": entry.size, "modified": _moment(entry.mtime_ns)}
+
+
+def _moment(mtime_ns: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    except (OverflowError, ValueError):  # a file can be dated beyond any calendar
+        moment = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) if mtime_ns > 0 else datetime(1, 1, 1, tzinfo=UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+class Search(Params):
+    pattern: str = field("Regex pattern.")
+    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    glob: str | None = field('Filter by filename pattern, such as "*.py".', default=None)
+    case_sensitive: bool = field("Whether case matters.", default=True)
+    context_lines: int = field("Lines before and after each match.", default=0, ge=0, le=20)
+    max_results: int = field("Limit of results.", default=100, ge=1, le=10_000)
+
+
+@dialect.tool("file.search", Effect.READ)
+def search(p: Search, c: Call) -> dict[str, Any]:
+    """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
+    scope = Scope((p.glob,) if p.glob else ())
+    request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope)
+    result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
+    matches = [
+        {"path": quote(stem + m.path), "line": m.line, "content": _shown(m, p.context_lines)} for m in result.matches
+    ]
+    return {"matches": matches, "truncated": result.truncated}
+
+
+def _shown(match: Match, context: int) -> str:
+    if not context:
+        return match.content
+    lines = [
+        *(f"    {line}" for line in match.before),
+        f"--> {match.content}",
+        *(f"    {line}" for line in match.after),
+    ]
+    return "\n".join(lines)
 
 
 def tool_registrations() -> list[Tool]:

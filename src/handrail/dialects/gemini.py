@@ -2,12 +2,18 @@
 
 import mimetypes
 from base64 import b64encode
+from itertools import groupby
 
 from handrail.effects import Effect
 from handrail.faults import (
+    AbsoluteDirectory,
     AlreadyExists,
     BadParameters,
     BadPath,
+    CommandTimedOut,
+    EmptyCommand,
+    ForbiddenSyntax,
+    InvalidPattern,
     IsDirectory,
     MatchCount,
     NoMatch,
@@ -19,10 +25,13 @@ from handrail.faults import (
     TooLarge,
 )
 from handrail.kernel.call import Call
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.values import Put
 from handrail.limits import MIB
 from handrail.ops.listing import collation_key, looks_binary, name_filter
 from handrail.ops.replace import find_places, no_match, replace_places
+from handrail.ops.shellscan import substitutes
+from handrail.ops.show import without_escapes
 from handrail.params import Params, field
 from handrail.paths import is_absolute, quote
 from handrail.sentences import nearest_or
@@ -49,6 +58,15 @@ def _reason(problem: Problem) -> str:
             "unknown": " must NOT have additional properties",
         }[problem.kind]
     )
+
+
+def _resolved(facts: Facts) -> str:
+    path: str = facts["path"]
+    return path if is_absolute(path) else f"{facts['root']}/{path}"
+
+
+def _rejected(facts: Facts, reason: str) -> str:
+    return f"Command rejected: {facts['params'].get('command', '')}\nReason: {reason}"
 
 
 def _reasons(facts: Facts) -> str:
@@ -103,6 +121,64 @@ WORDS: Words = {
         "match_count",
         "Failed to edit, Expected {expected} occurrence but found {found} for old_string in file: {path}",
         "Set expected_replacements to the number found, or add surrounding lines",
+    ),
+    ("search_file_content", NotFound): Say(
+        "file_not_found",
+        lambda f: (
+            f"{_INVALID}Failed to access path stats for {_resolved(f)}: "
+            f"Error: ENOENT: no such file or directory, stat '{_resolved(f)}'"
+        ),
+        "List the parent directory to see what is there",
+    ),
+    ("search_file_content", NotADirectory): Say(
+        "not_a_directory", _INVALID + "Path is not a directory: {path}", "Name a directory"
+    ),
+    ("glob", NotFound): Say(
+        "file_not_found",
+        lambda f: f"{_INVALID}Search path does not exist {_resolved(f)}",
+        "List the parent directory to see what is there",
+    ),
+    ("glob", NotADirectory): Say(
+        "not_a_directory", lambda f: f"{_INVALID}Search path is not a directory: {_resolved(f)}", "Name a directory"
+    ),
+    InvalidPattern: Say(
+        "invalid_pattern",
+        _INVALID + "Invalid {kind} pattern: {pattern}. {reason} at position {position}",
+        "A valid pattern would be: {example}",
+    ),
+    ("run_shell_command", OutsideRoot): Say(
+        "path_outside_workspace",
+        lambda f: _rejected(f, "Directory must be within the project root directory."),
+        "Name a directory inside the project",
+    ),
+    ("run_shell_command", NotFound): Say(
+        "file_not_found", lambda f: _rejected(f, "Directory must exist."), "Create the directory first"
+    ),
+    ("run_shell_command", NotADirectory): Say(
+        "not_a_directory", lambda f: _rejected(f, "Directory must exist."), "Name a directory"
+    ),
+    ("run_shell_command", BadParameters): Say(
+        "invalid_parameters",
+        lambda f: _rejected(f, ", ".join(map(_reason, f["problems"]))),
+        "Correct the parameters and call the tool again",
+    ),
+    AbsoluteDirectory: Say(
+        "invalid_parameters",
+        lambda f: _rejected(f, "Directory cannot be absolute. Must be relative to the project root directory."),
+        "Name the directory relative to the project root",
+    ),
+    EmptyCommand: Say(
+        "invalid_parameters", lambda f: _rejected(f, "Command cannot be empty."), "Give a command to run"
+    ),
+    CommandTimedOut: Say(
+        "timeout",
+        "Command timed out after {seconds:.0f} seconds and was ended.\nStdout: {stdout}\nStderr: {stderr}",
+        "Run something shorter, or in the background with &",
+    ),
+    ForbiddenSyntax: Say(
+        "forbidden_syntax",
+        "Command rejected: {command}\nReason: Command substitution using $() is not allowed for security reasons",
+        "Run the inner command first and put its output into the next one",
     ),
     ("replace", AlreadyExists): Say(
         "file_exists", "File already exists, cannot create: {path}", "Use a non-empty old_string to edit it"
@@ -206,6 +282,89 @@ def replace(p: Replace, c: Call) -> str:
         raise MatchCount(path, p.expected_replacements, len(places))
     c.files.commit(Put(path, replace_places(text, places, p.new_string), file))
     return f"Successfully modified file: {path} ({len(places)} replacements)."
+
+
+class RunShellCommand(GeminiParams):
+    command: str = field("Exact bash command to execute.")
+    description: str | None = field("Brief description of the command for the user.", default=None)
+    directory: str | None = field("Directory to run the command in, relative to the project root.", default=None)
+
+
+@dialect.tool("run_shell_command", Effect.RUN)
+def run_shell_command(p: RunShellCommand, c: Call) -> str:
+    """Executes a given shell command as `bash -c <command>`."""
+    if not p.command.strip():
+        raise EmptyCommand
+    if substitutes(p.command):
+        raise ForbiddenSyntax(p.command)
+    if p.directory is not None and is_absolute(p.directory):
+        raise AbsoluteDirectory(p.directory)
+    ran = c.commands.run(p.command, directory=p.directory or ".", keep_background=True)
+    outcome = ran.outcome
+    if outcome.timed_out:
+        raise CommandTimedOut(p.command, outcome.seconds, ran.stdout, ran.stderr)
+    pids = ", ".join(map(str, sorted(outcome.background)))
+    return "\n".join(
+        [
+            f"Command: {p.command}",
+            f"Directory: {p.directory or '(root)'}",
+            f"Stdout: {without_escapes(ran.stdout) or '(empty)'}",
+            f"Stderr: {without_escapes(ran.stderr) or '(empty)'}",
+            "Error: (none)",
+            f"Exit Code: {'(none)' if outcome.exit_code is None else outcome.exit_code}",
+            f"Signal: {outcome.signal or '(none)'}",
+            f"Background PIDs: {pids or '(none)'}",
+            f"Process Group PGID: {outcome.pgid or '(none)'}",
+        ]
+    )
+
+
+class SearchFileContent(GeminiParams):
+    pattern: str = field("The regular expression (regex) pattern to search for within file contents.")
+    path: str | None = field("The absolute path to the directory to search within.", default=None)
+    include: str | None = field("A glob pattern to filter which files are searched.", default=None)
+
+
+@dialect.tool("search_file_content", Effect.READ)
+def search_file_content(p: SearchFileContent, c: Call) -> str:
+    """Searches for a regular expression pattern within the content of files in a specified directory."""
+    scope = Scope(include=(p.include,) if p.include else ())
+    request = SearchRequest(p.pattern, case_sensitive=False, limit=c.limits.gemini_matches, scope=scope)
+    result = c.finder.search(p.path or ".", request)
+    tail = f' for pattern "{p.pattern}" in path "{p.path or "."}"' + (f' (filter: "{p.include}")' if p.include else "")
+    if not result.matches:
+        return f"No matches found{tail}."
+    lines = [f"Found {result.total} matches{tail}:", "---"]
+    for path, matches in groupby(result.matches, key=lambda match: match.path):
+        lines += [f"File: {quote(path)}", *(f"L{match.line}: {match.content.strip()}" for match in matches), "---"]
+    return "\n".join(lines)
+
+
+class GlobParams(GeminiParams):
+    pattern: str = field("The glob pattern to match against (e.g., '**/*.py', 'docs/*.md').")
+    path: str | None = field("The absolute path to the directory to search within.", default=None)
+    case_sensitive: bool = field("Whether the search should be case-sensitive.", default=False)
+
+
+@dialect.tool("glob", Effect.READ)
+def glob(p: GlobParams, c: Call) -> str:
+    """Finds files matching specific glob patterns, returning absolute paths sorted by modification time."""
+    if p.path is not None:
+        _absolute(p.path)
+    scope = Scope(
+        (p.pattern,),
+        anywhere=False,
+        fold_case=not p.case_sensitive,
+        ignore_files=False,
+        exclusions=("node_modules", ".git"),
+    )
+    result = c.finder.find(p.path or ".", FindRequest(scope, sort="time", limit=c.limits.gemini_files))
+    where = f"{c.root}/{c.files.stem(p.path or '.')}".rstrip("/")
+    if not result.files:
+        return f'No files found matching pattern "{p.pattern}" within {where}.'
+    found = f'Found {result.total} file(s) matching "{p.pattern}" within {where}'
+    head = f"{found}, sorted by modification time (newest first):"
+    return "\n".join([head, *(quote(f"{where}/{name}") for name in result.files)])
 
 
 def tool_registrations() -> list[Tool]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, SpecialFile, TooLarge
+from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, NotFound, TooLarge
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
 from handrail.limits import Limits
+from handrail.notes import RuleNotStored
 from handrail.paths import quote
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Call:
     bodies: frozenset[str] = frozenset()
     cancel: threading.Event | None = None
     files_affected: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    """Facts to be said beside the answer, worded like faults."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,6 +82,8 @@ class Call:
         self.check_cancelled()
         question = Question(self.dialect, self.tool, self.params, effects, self.bodies, **shown)
         verdict = ask(self.session.approver, question)
+        if verdict.warning:
+            self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()
         return verdict
 
@@ -127,12 +131,25 @@ class Files:
         parts = place.target.split("/")
         return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
 
+    def target(self, path: str, *, follow: bool = True) -> str:
+        """The place that a path means, there or not, with links resolved; where not `follow`, the last one is meant."""
+        place = self._kernel.boundary.locate(path, follow=follow, future=True)
+        place.close()
+        return place.target
+
+    def is_link(self, path: str) -> bool:
+        """Whether the name itself is a symbolic link."""
+        try:
+            return stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+        except NotFound:
+            return False
+
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""
         try:
             linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
-        except (TooLarge, SpecialFile, AccessDenied):
+        except (TooLarge, AccessDenied):
             return Remove(path)
 
     def overwrite(self, path: str, data: bytes) -> bool:

@@ -11,7 +11,7 @@ CODINGS_AT_MOST = 3
 
 _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
-_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80})\s*(?:;|$)", re.IGNORECASE)
+_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80})\s*(?:[;,]|$)", re.IGNORECASE)
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _DECLARED = (
     re.compile(rb"""<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE),
@@ -118,6 +118,8 @@ def text_of(data: bytes, header: str, *, cut: bool) -> str:
     """
     named = _CHARSET.search(header)
     codec = _codec(named[1]) if named else None
+    if codec == "utf-16":  # a label without an order: the BOM tells, and the web's default is little-endian
+        codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
     text = codecs.getincrementaldecoder(codec or _guessed(data))("replace").decode(data, final=not cut)
     return text.removeprefix("\ufeff")
 

@@ -71,7 +71,9 @@ def system_resolver(host: str, port: int) -> list[str]:
 
 
 class Fetcher:
-    """`allow_hosts` names, as `host` or `host:port`, whom to trust although the address is not a public one."""
+    """`allow_hosts` names whom to trust although the address is not a public one: `host` or `host:port`, exactly as
+    a `Target` gives them.
+    """
 
     def __init__(self, limits: Limits, allow_hosts: Sequence[str] = (), resolve: Resolver = system_resolver) -> None:
         self._limits, self._resolve = limits, resolve
@@ -85,6 +87,7 @@ class Fetcher:
             raise InvalidUrl(url[: self._limits.fetch_url_chars], "too_long")
         try:
             parsed = httpx2.URL(url)
+            host = parsed.raw_host.decode("ascii")
         except (httpx2.InvalidURL, UnicodeError):
             raise InvalidUrl(url, "syntax") from None
         if parsed.scheme not in _PORTS:
@@ -94,7 +97,6 @@ class Fetcher:
         port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
         if not 0 < port < 65536:
             raise InvalidUrl(url, "port")
-        host = parsed.raw_host.decode("ascii")
         known = addresses.literal(host) or (host if addresses.is_name(host) else None)
         if known is None:
             raise InvalidUrl(url, "host")
@@ -172,7 +174,8 @@ class Fetcher:
     def _read(self, target: Target, response: "httpcore2.Response", deadline: Deadline) -> "_Answer":
         headers: dict[str, str] = {}
         for name, value in response.headers:
-            headers.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
+            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
         answer = _Answer(response.status, headers)
         if answer.location is not None or not answer.may_be_text:
             return answer

@@ -6,7 +6,10 @@ from contextlib import contextmanager
 
 from handrail.faults import NoEngine
 from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, FindResult, SearchRequest, SearchResult, Skipped
+from handrail.kernel.query import FindRequest, FindResult, Scope, SearchRequest, SearchResult
+from handrail.kernel.relevance import RankRequest, RankResult
+from handrail.kernel.values import Entry, kind_of
+from handrail.notes import AllHidden, DepthReached, FileSkipped, LinesCut, MoreFilesSkipped, Note, SearchIncomplete
 
 
 class Finder:
@@ -17,11 +20,29 @@ class Finder:
         with self._opened(directory) as fd:
             result = self._kernel.searcher.search(fd, request, self._call.cancel)
         self._call.metadata["engine"] = result.engine
+        self._call.warnings += _notes(result)
         return result
 
     def find(self, directory: str, request: FindRequest) -> FindResult:
         with self._opened(directory) as fd:
-            return self._kernel.searcher.find(fd, request, self._call.cancel)
+            result = self._kernel.searcher.find(fd, request, self._call.cancel)
+        self._call.warnings += _notes(result)
+        return result
+
+    def rank(self, directory: str, request: RankRequest) -> RankResult:
+        with self._opened(directory) as fd:
+            result = self._kernel.searcher.rank(fd, request, self._call.cancel)
+        self._call.metadata["engine"] = result.engine
+        self._call.warnings += _notes(result)
+        return result
+
+    def entries(self, directory: str, pattern: str) -> list[Entry]:
+        """The files that a glob matches, with size and time; a glob without a slash means the directory's own files."""
+        request = FindRequest(Scope((pattern,), anywhere=False), limit=self._call.limits.listed_files)
+        with self._opened(directory) as fd:
+            result = self._kernel.searcher.find(fd, request, self._call.cancel)
+            self._call.warnings += _notes(result)
+            return [entry for name in result.files if (entry := _entry(fd, name))]
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:
@@ -34,19 +55,27 @@ class Finder:
             os.close(fd)
 
 
-def skipped_notes(skipped: Skipped, limits_depth: int | None) -> list[str]:
-    """What a search passed over, a line each."""
-    notes = []
-    kinds = (
-        (skipped.too_large, "larger than the size limit"),
-        (skipped.unreadable, "not readable"),
-        (skipped.abandoned, "abandoned: the pattern took too long"),
-    )
-    for named, why in kinds:
-        notes += [f"Skipped {name}: {why}" for name in named.names]
+def _entry(fd: int, name: str) -> Entry | None:
+    try:
+        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None  # it was deleted meanwhile
+    return Entry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+
+
+def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:
+    """What a search passed over, and why its answer may be less than expected."""
+    skipped = result.skipped
+    for why in ("too_large", "unreadable", "abandoned"):
+        named = getattr(skipped, why)
+        yield from (FileSkipped(name, why) for name in named.names)
         if named.count > len(named.names):
-            notes.append(f"Skipped {named.count - len(named.names)} more files: {why}")
+            yield MoreFilesSkipped(named.count - len(named.names), why)
     if skipped.too_deep.count:
-        depth = f" of {limits_depth} levels" if limits_depth else ""
-        notes.append(f"Stopped at the depth limit{depth}: {skipped.too_deep.count} directories were not entered")
-    return notes
+        yield DepthReached(skipped.too_deep.count, skipped.too_deep.names)
+    if not result.complete:
+        yield SearchIncomplete()
+    if not isinstance(result, RankResult) and result.all_hidden:
+        yield AllHidden()
+    if isinstance(result, SearchResult) and (cut := sum(match.cut for match in result.matches)):
+        yield LinesCut(cut)

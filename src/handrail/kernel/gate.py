@@ -45,6 +45,8 @@ class Verdict:
     """The same call need not be asked again."""
     reason: str = ""
     remedy: str = ""
+    warning: str = ""
+    """Something beside the decision that the answer should mention."""
 
 
 Approver = Callable[[Question], Verdict]

@@ -14,6 +14,8 @@ _SECRET = re.compile(
     r"|((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*(?:bearer\s+)?[\"']?)[^\s\"',;]{6,}"
 )
 
+_LONGEST_SECRET = 512
+
 
 class _Result(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
@@ -58,13 +60,15 @@ class SessionLog:
             self.close()  # a full disk must not stop the work; the log just ends here
 
 
-def shorten(value: Any, chars: int) -> Any:
-    """The value as the log keeps it: long strings cut, what looks like a secret hidden."""
+def shorten(value: Any, chars: int, depth: int = 20) -> Any:
+    """The value as the log keeps it: long strings and deep nests cut, what looks like a secret hidden."""
     if isinstance(value, str):
-        kept = value if len(value) <= chars else f"{value[:chars]}… ({len(value)} characters)"
-        return _SECRET.sub(lambda match: f"{match[2] or ''}[hidden]", kept)
+        shown = _SECRET.sub(lambda match: f"{match[2] or ''}[hidden]", value[: chars + _LONGEST_SECRET])
+        return shown if len(value) <= chars else f"{shown[:chars]}… ({len(value)} characters)"
+    if isinstance(value, dict | list) and depth == 0:
+        return "…"
     if isinstance(value, dict):
-        return {str(key): shorten(each, chars) for key, each in value.items()}
+        return {shorten(str(key), chars): shorten(each, chars, depth - 1) for key, each in value.items()}
     if isinstance(value, list):
-        return [shorten(each, chars) for each in value]
+        return [shorten(each, chars, depth - 1) for each in value]
     return value

@@ -1,9 +1,11 @@
 """HTML to Markdown, in a process that may fail alone (see html_worker.py)."""
 
+import contextlib
 import math
 import os
 import subprocess
 import sys
+import tempfile
 
 from handrail.kernel import html_worker
 from handrail.kernel.deadline import Deadline
@@ -19,21 +21,22 @@ def to_markdown(html: str, base_url: str, deadline: Deadline, limits: Limits) ->
     bounds = (limits.fetch_convert_bytes, math.ceil(deadline.left()), limits.fetch_bytes + 1)
     # -P: no module is imported from the directory that the program happens to run in.
     argv = [sys.executable, "-P", os.path.abspath(html_worker.__file__), base_url, *map(str, bounds)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
-        try:
-            output = _talk(worker, html.encode(), deadline)
-        finally:
-            worker.kill()
+    # A file, not a pipe: communicate() forgets what it has not sent when it is interrupted and asked again.
+    with tempfile.TemporaryFile() as page:
+        page.write(html.encode())
+        page.seek(0)
+        with subprocess.Popen(argv, stdin=page, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
+            try:
+                output = _output(worker, deadline)
+            finally:
+                worker.kill()
     if worker.returncode:
         raise NotConverted
     text = output.decode()
     return text[: limits.fetch_bytes], len(text) > limits.fetch_bytes
 
 
-def _talk(worker: subprocess.Popen[bytes], text: bytes, deadline: Deadline) -> bytes:
-    unsent: bytes | None = text
+def _output(worker: subprocess.Popen[bytes], deadline: Deadline) -> bytes:
     while True:
-        try:
-            return worker.communicate(unsent, timeout=deadline.glance())[0]
-        except subprocess.TimeoutExpired:
-            unsent = None  # it goes on with what it was given at first
+        with contextlib.suppress(subprocess.TimeoutExpired):  # so that the deadline is asked again
+            return worker.communicate(timeout=deadline.glance())[0]

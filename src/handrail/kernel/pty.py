@@ -73,6 +73,8 @@ class Terminal:
                 self._status = int(message.split(b" ")[1])
             if not message:
                 self._open.discard("channel")
+                if self._status is None:  # the sandbox died, and everything in it
+                    self._open.clear()
             self._changed.notify_all()
 
     # the caller's side
@@ -186,23 +188,39 @@ class Terminals:
             "terminal": size,
         }
         started = self._sandbox.begin(request)
-        master, pid = self._first_word(started, argv, cwd)
+        master, pid, ended = self._first_word(started, argv, cwd)
         terminal = Terminal(name, started, master, pid, limits.terminal_bytes)
+        if ended:
+            terminal.take_message(ended)
         self._pump.add(master, terminal.take_output)
         self._pump.add(os.dup(started.channel.fileno()), terminal.take_message)
         return terminal
 
-    def _first_word(self, started: Started, argv: Sequence[str], cwd: str) -> tuple[int, int]:
-        poller = select.poll()
-        poller.register(started.channel, select.POLLIN)
-        poller.poll(self._sandbox.settings.limits.sandbox_start_seconds * 1000)
-        message, handles = started.channel.receive()
+    def _first_word(self, started: Started, argv: Sequence[str], cwd: str) -> tuple[int, int, bytes]:
+        """The terminal and its process once the program really runs, and its end if that has come already."""
+        message, handles = self._hear(started) or (b"", [])
         word, _, fact = message.partition(b" ")
-        if word == b"started" and handles:
-            return handles[0], int(fact)
+        if word == b"started" and len(handles) == 2:
+            screen, begun = handles
+            self._readable(begun)
+            os.close(begun)
+            message, _handles = self._hear(started, seconds=0) or (b"", [])
+            if not message.startswith(b"failed "):
+                return screen, int(fact), message
+            os.close(screen)
+            word, _, fact = message.partition(b" ")
         started.channel.close()
         why = errno.errorcode.get(int(fact), "EIO") if word == b"failed" else "ECONNRESET"
         raise CommandNotStarted(argv[0], cwd, why)
+
+    def _hear(self, started: Started, seconds: float | None = None) -> tuple[bytes, list[int]] | None:
+        return started.channel.receive() if self._readable(started.channel.fileno(), seconds) else None
+
+    def _readable(self, fd: int, seconds: float | None = None) -> bool:
+        limit = self._sandbox.settings.limits.sandbox_start_seconds if seconds is None else seconds
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        return bool(poller.poll(limit * 1000))
 
     def get(self, name: str) -> Terminal:
         with self._lock:

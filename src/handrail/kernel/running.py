@@ -1,6 +1,8 @@
 """Commands and terminals, as one call may use them: asked for at the gate, confined, and ended in time."""
 
 import os
+import shlex
+import signal
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,8 +11,10 @@ from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
+from handrail.notes import NotAllTyped, SandboxRefused, SandboxRestarted
 
 if TYPE_CHECKING:
+    from handrail.kernel.output import Output
     from handrail.kernel.process import Outcome
     from handrail.kernel.pty import Reading, Terminal
     from handrail.kernel.sandbox import Confinement
@@ -24,6 +28,13 @@ class Ran:
     stdout: str
     stderr: str
     denials: list[Denial]
+
+    @property
+    def returncode(self) -> int:
+        """The exit code, or, as shells count it, 128 and the number of the signal that ended it."""
+        if self.outcome.exit_code is not None:
+            return self.outcome.exit_code
+        return 128 + signal.Signals[self.outcome.signal] if self.outcome.signal else -1
 
 
 class Commands:
@@ -68,8 +79,13 @@ class Commands:
         self._ask(chars, "", terminal=name)
         written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
         if terminal.alive and written < len(chars.encode()):
-            self._call.warnings.append(f"only {written} of {len(chars.encode())} bytes were taken: it is not reading")
+            self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
+        self._note(terminal.confinement, restarted=False)
         return self._read(terminal)
+
+    @staticmethod
+    def users_shell() -> tuple[str, str]:
+        return os.environ.get("SHELL") or "/bin/sh", "-c"
 
     def _read(self, terminal: "Terminal") -> "Reading":
         limits = self._call.limits
@@ -86,15 +102,13 @@ class Commands:
 
     def _told(self, outcome: "Outcome") -> Ran:
         self._note(outcome.confinement, restarted=outcome.restarted)
-        texts = []
-        for name, output in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
-            line = f"[… {output.cut_bytes} bytes of {name} not shown; all of it is in {output.spool} …]"
-            texts.append(output.joined(line.encode()).decode(errors="replace"))
+        streams = (("stdout", outcome.stdout), ("stderr", outcome.stderr))
+        texts = [output.joined(_cut_line(name, output)).decode(errors="replace") for name, output in streams]
         failed = outcome.exit_code != 0
         stderr = outcome.stderr.head + outcome.stderr.tail
         root = self._session.kernel.boundary.root
         denials = explain(stderr, failed=failed, limit=outcome.limit, root=root, confinement=outcome.confinement)
-        self._call.warnings += [_sentence(denial) for denial in denials]
+        self._call.warnings += [SandboxRefused(denial.kind, denial.path) for denial in denials]
         return Ran(outcome, texts[0], texts[1], denials)
 
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
@@ -102,20 +116,13 @@ class Commands:
         if confinement.level == "reduced":
             self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
         if restarted:
-            self._call.warnings.append("the session's sandbox had died with all its processes; a new one was started")
+            self._call.warnings.append(SandboxRestarted())
 
 
-def _sentence(denial: Denial) -> str:
-    where = f" ({denial.path})" if denial.path else ""
-    if denial.kind == "write_outside":
-        return (
-            f"writing outside the workspace is blocked by the sandbox{where}; "
-            'the person can allow a directory with writable = ["…"] in the configuration'
-        )
-    return {
-        "guarded": f"the sandbox keeps this file from being changed{where}: tools of the person's own would run it",
-        "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
-        "processes": "the command was ended: it started too many processes",
-        "memory": "the command was ended: it used too much memory",
-        "disk": "the command was ended: it filled the disk",
-    }[denial.kind]
+def _cut_line(name: str, output: "Output") -> bytes:
+    """What stands in place of the part that is not shown: how much it is, and how to see more."""
+    line = f"[… {output.cut_bytes} bytes of {name} not shown"
+    if output.spool:
+        kept = "all of it" if output.spooled_bytes == output.total_bytes else f"its first {output.spooled_bytes} bytes"
+        line += f"; a command can read {kept}: tail -n 50 {shlex.quote(output.spool)}"
+    return f"{line} …]".encode()

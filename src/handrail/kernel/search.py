@@ -4,9 +4,11 @@ import threading
 from dataclasses import replace
 from typing import Literal
 
-from handrail.kernel import ripgrep
 from handrail.kernel.builtin_search import Builtin
 from handrail.kernel.query import Engine, FindRequest, FindResult, SearchRequest, SearchResult, Watch
+from handrail.kernel.relevance import Ranking, RankRequest, RankResult
+from handrail.kernel.rgprocess import program
+from handrail.kernel.ripgrep import Ripgrep
 from handrail.limits import Limits
 from handrail.ops.patterns import Pattern, parse, parse_literal
 
@@ -34,17 +36,23 @@ class Searcher:
             result.all_hidden = self._any(dir_fd, _unhidden(request), watch)
         return result
 
+    def rank(self, dir_fd: int, request: RankRequest, cancel: threading.Event | None = None) -> RankResult:
+        watch = Watch.starting_now(self._limits.search_seconds, cancel)
+        return Ranking(self.engine, dir_fd, request, watch, self._limits).result()
+
     def _all_hidden(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
         return not self._any(dir_fd, request, watch) and self._any(dir_fd, _unhidden(request), watch)
 
     def _any(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
-        return self.engine.find(dir_fd, request, watch, any_one=True).total > 0
+        """Without a glob the first file settles it, and a walk is there before a process has started."""
+        engine = self.engine if request.scope.include else Builtin(self._limits)
+        return engine.find(dir_fd, request, watch, any_one=True).total > 0
 
 
 def choose(limits: Limits, engine: EngineName = "auto") -> Engine:
     """The engine that answers. Asking for ripgrep where there is none gets the built-in one."""
-    path = ripgrep.program() if engine != "builtin" else None
-    return Builtin(limits) if path is None else ripgrep.Ripgrep(path, limits)
+    path = program() if engine != "builtin" else None
+    return Builtin(limits) if path is None else Ripgrep(path, limits)
 
 
 def pattern_of(request: SearchRequest) -> Pattern:

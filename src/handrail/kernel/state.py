@@ -71,9 +71,20 @@ def read_text(path: str) -> str:
         return ""
 
 
+@contextmanager
+def locked_beside(path: str) -> Iterator[None]:
+    """One process at a time that changes the files of this directory of ours."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
 def write_text(path: str, text: str) -> None:
     """Replace a file of ours whole or not at all."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     fd, temp = tempfile.mkstemp(prefix=".handrail-", dir=os.path.dirname(path))
     try:
         with open(fd, "w", encoding="utf-8") as file:

@@ -43,7 +43,7 @@ class Page:
 
     @property
     def more(self) -> bool:
-        return self.first - 1 + self.count < self.total_lines
+        return self.cut or self.first - 1 + self.count < self.total_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """A walk by handles: every directory is opened beneath the one before it, and no link is followed.
 
 What is ignored is decided as ripgrep decides it: `.rgignore` before `.ignore` before `.gitignore` before
-`.git/info/exclude`, for each the nearest directory first; git's files say nothing beyond a nested repository. Ignore
-files count whether or not there is a repository. Files above the directory that is walked, and the person's own
-global ones, say nothing.
+`.git/info/exclude`, for each the nearest directory first. They count whether or not there is a repository, and in
+nested repositories too. Files above the directory that is walked, and the person's own global ones, say nothing.
 """
 
 import os
@@ -16,8 +15,7 @@ from handrail.ops.ignores import Verdict, compile_ignores
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_KINDS = (".rgignore", ".ignore", ".gitignore", "exclude")
-_OF_GIT = {".gitignore", "exclude"}
+_KINDS = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 _RULE_BYTES = 1 << 20
 
 Rules = dict[str, list[tuple[int, Callable[[str, bool], Verdict]]]]
@@ -50,7 +48,8 @@ class Walk:
 
     def files(self, dir_fd: int) -> Iterator[Found]:
         """Every regular file in scope, in the order of their paths as plain strings."""
-        levels = [self._enter(os.dup(dir_fd), "", {})]
+        # Opened anew: a copy of the handle would share its place in the directory with other walks.
+        levels = [self._enter(os.open(".", _DIRECTORY, dir_fd=dir_fd), "", {})]
         try:
             while levels:
                 level = levels[-1]
@@ -149,12 +148,10 @@ def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
 
 def _with_rules_of(fd: int, names: set[str], start: int, above: Rules) -> Rules:
     """The rules in force in a directory: those from above, and its own before them."""
-    repository = ".git" in names
-    rules = {kind: of for kind, of in above.items() if kind not in _OF_GIT} if repository else above
+    rules = above
     for kind in _KINDS:
-        name = ".git/info/exclude" if kind == "exclude" else kind
-        if name in names or (kind == "exclude" and repository):
-            text = _read_rules(fd, name)
+        if kind.partition("/")[0] in names:
+            text = _read_rules(fd, kind)
             if text is not None:
                 rules = {**rules, kind: [(start, compile_ignores(text)), *rules.get(kind, [])]}
     return rules

@@ -1,38 +1,85 @@
 """Which lines differ between two lists of lines, in time that stays near linear.
 
-Equal ends are set aside, lines that occur once on both sides are matched in order (patience), and what is
-left between them is worked out exactly (Myers) while the effort lasts; beyond that it counts as replaced.
+Equal runs are skipped by comparing slices. Where one ends, the nearest place from which both go on alike ends
+the change; if none is near, lines that occur once on both sides are matched in order (patience). What differs
+between matches is worked out exactly (Myers) while the effort lasts; beyond that it counts as replaced.
 """
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 Span = tuple[int, int, int, int]
 """old start, old end, new start, new end"""
 
 _EFFORT = 500_000
+_NEAR, _ALIKE = 24, 4
 
 
-def changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[Span]:
+def changes(old: list[bytes], new: list[bytes]) -> list[Span]:
     """The spans that differ, top down."""
     spans: list[Span] = []
     effort = _EFFORT
-    for whole in _between_unique_lines(old, new, (0, len(old), 0, len(new))):
-        for span in _between_unique_lines(old, new, whole):
-            exact, spent = _exact(old, new, span, effort)
-            effort -= spent
-            spans += exact
+    for span in _apart(old, new, (0, len(old), 0, len(new))):
+        exact, spent = _exact(old, new, span, effort)
+        effort -= spent
+        spans += exact
     return _joined(spans)
 
 
-def _between_unique_lines(old: Sequence[bytes], new: Sequence[bytes], span: Span) -> Iterator[Span]:
-    low, high, new_low, new_high = _trimmed(old, new, span)
-    if low == high or new_low == new_high:
-        if low != high or new_low != new_high:
-            yield low, high, new_low, new_high
-        return
+def _apart(old: list[bytes], new: list[bytes], whole: Span) -> Iterator[Span]:
+    low, high, new_low, new_high = _trimmed(old, new, whole)
+    while low < high and new_low < new_high:
+        window, new_window = min(low + _NEAR + _ALIKE, high), min(new_low + _NEAR + _ALIKE, new_high)
+        meeting = _meeting(old[low:window], new[new_low:new_window])
+        if not meeting:
+            yield from _between_unique_lines(old, new, (low, high, new_low, new_high))
+            return
+        yield low, low + meeting[0], new_low, new_low + meeting[1]
+        low, new_low = low + meeting[0], new_low + meeting[1]
+        run = _run(old, new, (low, high, new_low, new_high))
+        low, new_low = low + run, new_low + run
+    if low < high or new_low < new_high:
+        yield low, high, new_low, new_high
+
+
+def _meeting(old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
+    """How many lines to leave out on each side, as few as can be, so that a few equal ones follow."""
+    for total in range(1, 2 * _NEAR + 1):
+        for skip in range(max(0, total - _NEAR), min(total, _NEAR) + 1):
+            follow = old[skip : skip + _ALIKE]
+            if len(follow) == _ALIKE and follow == new[total - skip : total - skip + _ALIKE]:
+                return skip, total - skip
+    return None
+
+
+def _run(old: list[bytes], new: list[bytes], span: Span) -> int:
+    """How many lines are equal from the start of the span on."""
+    low, high, new_low, new_high = span
+    longest, run, step = min(high - low, new_high - new_low), 0, 16
+    while step and run < longest:
+        end = min(run + step, longest)
+        if old[low + run : low + end] == new[new_low + run : new_low + end]:
+            run, step = end, step * 2
+        elif step == 1:
+            break
+        else:
+            step = max(step // 4, 1)
+    return run
+
+
+def _trimmed(old: list[bytes], new: list[bytes], span: Span) -> Span:
+    low, high, new_low, new_high = span
+    run = _run(old, new, span)
+    low, new_low = low + run, new_low + run
+    while low < high and new_low < new_high and old[high - 1] == new[new_high - 1]:
+        high, new_high = high - 1, new_high - 1
+    return low, high, new_low, new_high
+
+
+def _between_unique_lines(old: list[bytes], new: list[bytes], span: Span) -> Iterator[Span]:
+    low, high, new_low, new_high = span
     there = _unique(old, low, high)
     pairs = [(there[line], i) for line, i in _unique(new, new_low, new_high).items() if line in there]
     pairs = [(low - 1, new_low - 1), *_longest_rise(sorted(pairs)), (high, new_high)]
@@ -42,16 +89,7 @@ def _between_unique_lines(old: Sequence[bytes], new: Sequence[bytes], span: Span
             yield part
 
 
-def _trimmed(old: Sequence[bytes], new: Sequence[bytes], span: Span) -> Span:
-    low, high, new_low, new_high = span
-    while low < high and new_low < new_high and old[low] == new[new_low]:
-        low, new_low = low + 1, new_low + 1
-    while low < high and new_low < new_high and old[high - 1] == new[new_high - 1]:
-        high, new_high = high - 1, new_high - 1
-    return low, high, new_low, new_high
-
-
-def _unique(lines: Sequence[bytes], low: int, high: int) -> dict[bytes, int]:
+def _unique(lines: list[bytes], low: int, high: int) -> dict[bytes, int]:
     part = lines[low:high]
     counts = Counter(part)
     return {line: i for i, line in enumerate(part, low) if counts[line] == 1}
@@ -75,7 +113,7 @@ def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return rise[::-1]
 
 
-def _exact(old: Sequence[bytes], new: Sequence[bytes], span: Span, effort: int) -> tuple[list[Span], int]:
+def _exact(old: list[bytes], new: list[bytes], span: Span, effort: int) -> tuple[list[Span], int]:
     """The fewest changes that lead from one to the other, and the effort spent on them."""
     low, high, new_low, new_high = span
     height, width = high - low, new_high - new_low
@@ -85,15 +123,12 @@ def _exact(old: Sequence[bytes], new: Sequence[bytes], span: Span, effort: int) 
     for distance in range(height + width + 1):
         trail.append(reach.copy())
         for diagonal in range(-distance, distance + 1, 2):
-            down = diagonal == -distance or (
-                diagonal != distance and reach.get(diagonal - 1, -1) < reach.get(diagonal + 1, -1)
-            )
-            x = reach[diagonal + 1] if down else reach[diagonal - 1] + 1
-            y, from_x = x - diagonal, x
+            x = _furthest(reach, diagonal, distance)
+            y, start = x - diagonal, x
             while x < height and y < width and old[low + x] == new[new_low + y]:
                 x, y = x + 1, y + 1
             reach[diagonal] = x
-            spent += 1 + x - from_x
+            spent += 1 + x - start
             if x >= height and y >= width:
                 return _walk_back(trail, span), spent
         spent += distance
@@ -102,20 +137,28 @@ def _exact(old: Sequence[bytes], new: Sequence[bytes], span: Span, effort: int) 
     return [span], spent
 
 
+def _furthest(reach: dict[int, int], diagonal: int, distance: int) -> int:
+    return reach[diagonal + 1] if _down(reach, diagonal, distance) else reach[diagonal - 1] + 1
+
+
+def _down(reach: dict[int, int], diagonal: int, distance: int) -> bool:
+    """Whether the best way to this diagonal adds a line, rather than removes one."""
+    if diagonal in (-distance, distance):
+        return diagonal == -distance
+    return reach[diagonal - 1] < reach[diagonal + 1]
+
+
 def _walk_back(trail: list[dict[int, int]], span: Span) -> list[Span]:
-    low, _, new_low, _ = span
-    x, y = span[1] - low, span[3] - new_low
+    low, high, new_low, new_high = span
+    x, y = high - low, new_high - new_low
     spans: list[Span] = []
     for distance in range(len(trail) - 1, 0, -1):
         reach, diagonal = trail[distance], x - y
-        down = diagonal == -distance or (
-            diagonal != distance and reach.get(diagonal - 1, -1) < reach.get(diagonal + 1, -1)
-        )
+        down = _down(reach, diagonal, distance)
         previous = diagonal + 1 if down else diagonal - 1
         x = reach[previous]
         y = x - previous
-        step = (0, 1) if down else (1, 0)
-        spans.append((low + x, low + x + step[0], new_low + y, new_low + y + step[1]))
+        spans.append((low + x, low + x + (not down), new_low + y, new_low + y + down))
     return spans[::-1]
 
 

@@ -138,16 +138,18 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
             findings.assigns.append(_text(node.named_children[0]).partition("[")[0])
         elif kind in _REDIRECTS:
             findings.redirects = True
-    findings.unknown |= root.has_error or not _agrees(script, findings)
+    findings.unknown |= root.has_error or not _second_opinion(script, findings)
 
 
-def _agrees(script: str, findings: _Findings) -> bool:
-    """Whether nothing runs that the grammar did not see. Inside substitutions there is no second opinion."""
-    words = first_words(script)
-    if words is None:
+def _second_opinion(script: str, findings: _Findings) -> bool:
+    """Whether the grammar saw all that runs. There is none on what stands inside substitutions."""
+    first = first_words(script)
+    if first is None:
         return False
+    findings.assigns += first.assigns
+    findings.redirects |= first.redirects
     seen = {argv[0] for argv in findings.commands}
-    return all(_plain_word(word, 0)[1] in seen for word in words)
+    return all((word if word == "[" else _plain_word(word, 0)[1]) in seen for word in first.words)
 
 
 def _follow(argv: Argv, findings: _Findings) -> "Iterator[str]":

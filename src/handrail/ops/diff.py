@@ -7,6 +7,7 @@ from handrail.ops.patch.model import Content, Outcome
 from handrail.paths import quote
 
 _CONTEXT = 3
+_OPEN = b"\n"
 _EXECUTABLE, _PLAIN = "100755", "100644"
 
 
@@ -80,10 +81,13 @@ def hunks(before: bytes, after: bytes) -> Iterator[str]:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """With their newlines, so that a last line without one differs from the same line with one."""
-    lines = [line + b"\n" for line in data.split(b"\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
+    """A last line without a newline is marked by one, as no line has inside: so it differs from the rest."""
+    lines = data.split(b"\n")
+    if lines[-1]:
+        lines[-1] += _OPEN
+    else:
+        lines.pop()
+    return lines
 
 
 def _grouped(spans: list[Span]) -> Iterator[list[Span]]:
@@ -99,8 +103,9 @@ def _grouped(spans: list[Span]) -> Iterator[list[Span]]:
 
 def _signed(sign: str, lines: list[bytes]) -> Iterator[str]:
     for line in lines:
-        text = sign + line.decode(errors="surrogateescape")
-        yield text if text.endswith("\n") else text + "\n\\ No newline at end of file\n"
+        yield f"{sign}{line.removesuffix(_OPEN).decode(errors='surrogateescape')}\n"
+        if line.endswith(_OPEN):
+            yield "\\ No newline at end of file\n"
 
 
 def _range(start: int, end: int) -> str:

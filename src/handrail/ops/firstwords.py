@@ -1,13 +1,14 @@
-"""The first word of every command in a text, by bash's quoting alone: a second opinion on what a grammar says.
+"""What the commands of a text begin with, by bash's quoting alone: a second opinion on what a grammar says.
 
 It errs by naming too much: patterns of `case`, words of arrays, names of functions.
 """
 
 import re
+from dataclasses import dataclass, field
 
 from handrail.ops.shellscan import pieces
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\[.*\])?\+?=", re.DOTALL | re.ASCII)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)(?:\[.*\])?\+?=", re.DOTALL | re.ASCII)
 _DESCRIPTOR = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z_0-9]*\}", re.ASCII)
 _PLAIN_TEXT = re.compile(r"[ \t]+|[;&|]+|[^ \t;&|]+")
 _TRANSPARENT = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "esac"})
@@ -15,8 +16,16 @@ _HEADS = frozenset({"for", "case", "select", "function", "[["})
 """What follows them up to the next operator is no command."""
 
 
-def first_words(command: str) -> list[str] | None:
-    """As they are written, quotes and all; None where the command substitutes or cannot be read."""
+@dataclass
+class FirstWords:
+    words: list[str] = field(default_factory=list)
+    """As they are written, quotes and all."""
+    assigns: list[str] = field(default_factory=list)
+    redirects: bool = False
+
+
+def first_words(command: str) -> FirstWords | None:
+    """None where the command substitutes or cannot be read."""
     cut = pieces(command)
     if cut is None:
         return None
@@ -29,8 +38,10 @@ def first_words(command: str) -> list[str] | None:
 
 class _Reader:
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.found = FirstWords()
         self.word = ""
+        self.begins = True
+        """No word of the command was seen, so that a reserved word is one."""
         self.named = False
         self.target = False
         """The next word is what a redirection names."""
@@ -63,19 +74,29 @@ class _Reader:
         if _DESCRIPTOR.fullmatch(self.word):
             self.word = ""
         self.end_word()
+        self.begins = False
+        self.found.redirects = True
         self.target = not piece.startswith("<<") or piece.startswith("<<<")  # << has taken its word along
 
     def end_word(self) -> None:
         word, self.word = self.word, ""
-        if not word:
+        if not word or (self.begins and word in _TRANSPARENT):
             return
         if self.target:
             self.target = False
-        elif not self.named and word not in _TRANSPARENT and not _ASSIGNMENT.match(word):
-            self.named = True
-            if word not in _HEADS:
-                self.found.append(word)
+        elif not self.named:
+            self.first(word)
+        self.begins = False
+
+    def first(self, word: str) -> None:
+        if assignment := _ASSIGNMENT.match(word):
+            self.found.assigns.append(assignment[1])
+            return
+        self.named = True
+        if not (self.begins and word in _HEADS):
+            self.found.words.append(word)
 
     def end_command(self) -> None:
         self.end_word()
+        self.begins = True
         self.named = self.target = False

@@ -6,32 +6,11 @@ from collections.abc import Callable
 from handrail.faults import InvalidPattern
 from handrail.ops.globs import check, expand_braces, path_regex
 
-DEFAULT_EXCLUSIONS = tuple(
-    [
-        ".git",
-        ".hg",
-        ".svn",
-        ".jj",
-        "node_modules",
-        "bower_components",
-        "dist",
-        "build",
-        "target",
-        ".venv",
-        "venv",
-        "__pycache__",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".pytest_cache",
-        ".tox",
-        ".nox",
-        ".gradle",
-        ".next",
-        ".nuxt",
-        ".turbo",
-        ".parcel-cache",
-        ".terraform",
-    ]
+DEFAULT_EXCLUSIONS = (
+    *(".git", ".hg", ".svn", ".jj"),
+    *("node_modules", "bower_components", ".next", ".nuxt", ".turbo", ".parcel-cache"),
+    *("dist", "build", "target", ".gradle", ".terraform"),
+    *(".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox"),
 )
 """Directories that hold what tools made or keep for themselves; no search enters them unless told to."""
 
@@ -42,7 +21,7 @@ Verdict = bool | None
 def compile_ignores(text: str) -> Callable[[str, bool], Verdict]:
     """What an ignore file says about a path relative to the directory it lies in. The last line that fits decides."""
     anything, directories = [], []
-    for line in reversed(text.removeprefix("\ufeff").split("\n")):
+    for line in reversed(_by_bytes(text.removeprefix("\ufeff")).split("\n")):
         rule = _rule(line.removesuffix("\r"))
         if rule is not None:
             regex, keeps, only_directories = rule
@@ -61,10 +40,15 @@ def _first_of(rules: list[tuple[str, bool]]) -> Callable[[str], Verdict]:
     match = re.compile("|".join(f"({regex})" for regex, _ in rules), re.DOTALL).fullmatch
 
     def verdict(path: str) -> Verdict:
-        found = match(path)
+        found = match(path if path.isascii() else _by_bytes(path))
         return None if found is None else not keeps[(found.lastindex or 1) - 1]
 
     return verdict
+
+
+def _by_bytes(text: str) -> str:
+    """One character a byte: that is what `?` stands for in ignore files, for git and ripgrep alike."""
+    return text.encode(errors="surrogateescape").decode("latin-1")
 
 
 def _rule(line: str) -> tuple[str, bool, bool] | None:

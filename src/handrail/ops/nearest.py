@@ -14,8 +14,8 @@ from handrail.limits import Limits
 from handrail.ops.typography import fold
 
 _LINES, _WORDS, _HITS, _PLACES = 40, 16, 20, 6
-_PROBE_BYTES, _LOOK_BYTES = 200, 120
-_ALIKE = 0.5
+_LINE_BYTES, _PROBE_BYTES, _LOOK_BYTES = 2000, 200, 120
+_ALIKE = 0.45
 _WORD = re.compile(rb"[\w\x80-\xff]{3,}")
 
 
@@ -30,27 +30,30 @@ class Nearest:
     missing (the file ends before), text"""
 
 
-def nearest(data: bytes, wanted: bytes, limits: Limits | None = None) -> Nearest | None:
-    """None if nothing in `data` is like it."""
-    lines = wanted.removesuffix(b"\n").split(b"\n")[:_LINES]
+def nearest(data: bytes, wanted: bytes, *, partial: bool = False, limits: Limits | None = None) -> Nearest | None:
+    """None if nothing in `data` is like it. `partial`: the text may start and end inside a line."""
+    lines = [_cut(line) for line in wanted.removesuffix(b"\n").split(b"\n")[:_LINES]]
     best, best_score = -1, _ALIKE
     for start in _likely_starts(data.lower(), lines, (limits or Limits()).nearest_bytes):
-        score = _likeness(lines, _window(data, start, len(lines)))
+        score = _likeness(lines, _window(data, start, len(lines)), partial=partial)
         if score > best_score:
             best, best_score = start, score
     if best < 0:
         return None
-    return _first_difference(data, lines, best)
+    return _first_difference(data, lines, best, partial=partial)
 
 
-def _first_difference(data: bytes, lines: list[bytes], start: int) -> Nearest:
+def _first_difference(data: bytes, lines: list[bytes], start: int, *, partial: bool) -> Nearest:
     number = data.count(b"\n", 0, start) + 1
     window = _window(data, start, len(lines))
     for index, want in enumerate(lines):
         if index == len(window):
             return Nearest(number + index, want, b"", "missing")
-        if want != window[index]:
-            return Nearest(number + index, want, window[index], difference(want, window[index]))
+        found = window[index]
+        at_start = partial and index == 0 and found.endswith(want)
+        at_end = partial and index == len(lines) - 1 and found.startswith(want)
+        if want != found and not at_start and not at_end:
+            return Nearest(number + index, want, found, difference(want, found, partial=partial))
     return Nearest(number, lines[0], window[0], "")
 
 
@@ -67,12 +70,13 @@ def _likely_starts(lowered: bytes, lines: list[bytes], budget: int) -> list[int]
 
 
 def _probes(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, then words, each with the line it belongs to; longer ones tell more and come first."""
+    """Whole lines, words, pieces of words, each with its line; longer ones tell more and come first."""
     numbered = [(index, line.strip().lower()[:_PROBE_BYTES]) for index, line in enumerate(lines)]
     yield from sorted((pair for pair in numbered if len(pair[1]) > 2), key=lambda pair: -len(pair[1]))
     words = {word: index for index, line in reversed(numbered) for word in _WORD.findall(line)}
-    for word in sorted(words, key=lambda word: (-len(word), word))[:_WORDS]:
-        yield words[word], word
+    longest = sorted(words, key=lambda word: (-len(word), word))[:_WORDS]
+    yield from ((words[word], word) for word in longest)
+    yield from ((words[word], word[: len(word) * 2 // 3]) for word in longest if len(word) > 4)
 
 
 def _hits(text: bytes, probe: bytes) -> Iterator[int]:
@@ -100,14 +104,23 @@ def _window(data: bytes, start: int, count: int) -> list[bytes]:
     for _ in range(count):
         end = data.find(b"\n", end) + 1
         if not end:
-            return data[start:].split(b"\n")
-    return data[start : end - 1].split(b"\n")
+            end = len(data) + (not data.endswith(b"\n"))
+            break
+    return [_cut(line) for line in data[start : end - 1].split(b"\n")]
 
 
-def _likeness(lines: list[bytes], window: list[bytes]) -> float:
+def _cut(line: bytes) -> bytes:
+    """What there is of a line to look at; not cut inside a character."""
+    end = _LINE_BYTES
+    while len(line) > end and line[end] & 0xC0 == 0x80:
+        end -= 1
+    return line[:end]
+
+
+def _likeness(lines: list[bytes], window: list[bytes], *, partial: bool) -> float:
     looks, total = 3, 0.0
     for want, found in zip(lines, window, strict=False):
-        if difference(want, found) != "text":
+        if difference(want, found, partial=partial) != "text":
             total += 1
         elif looks:
             looks -= 1
@@ -133,7 +146,7 @@ _INSIDE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def difference(wanted: bytes, found: bytes) -> str:
+def difference(wanted: bytes, found: bytes, *, partial: bool = False) -> str:
     """How a line differs from one that it was meant to be, or to be part of; `""` if it doesn't."""
     if wanted == found:
         return ""
@@ -145,6 +158,7 @@ def difference(wanted: bytes, found: bytes) -> str:
         tabs = [b"\t" in line[: len(line) - len(line.lstrip())] for line in (wanted, found)]
         return "tabs" if tabs[0] != tabs[1] else "indentation"
     for name, key in _INSIDE.items():
-        if wanted.strip() and key(wanted.strip()) in key(found):
+        want, there = key(wanted.strip()), key(found.strip())
+        if want == there or (partial and want and want in there):
             return name
     return "text"

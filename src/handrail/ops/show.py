@@ -5,6 +5,9 @@ import re
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])")
+
+
 def visible(text: str) -> str:
     """Control characters, marks of direction and undecodable bytes as escapes; tabs and line ends stay."""
     return _UNSEEN.sub(lambda match: _escape(match[0]), text)
@@ -15,6 +18,11 @@ def _escape(char: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # an undecodable byte
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def without_escapes(text: str) -> str:
+    """Terminal control sequences taken out, for a reader that is not a terminal."""
+    return _ESCAPES.sub("", text)
 
 
 def one_line(text: str, width: int = 200) -> str:

@@ -34,14 +34,18 @@ class Text:
 
     def replace(self, spans: list[tuple[int, int, str]]) -> bytes:
         """Put new text into spans of `lf`, given in order and not overlapping."""
-        newline = self.newline
         pieces, at = [], 0
         for start, end, new in spans:
             pieces.append(self.raw[at : self._raw(start)])
-            pieces.append(new if newline == "\n" else new.replace("\r\n", "\n").replace("\n", newline))
+            pieces.append(self._with_own_ends(new))
             at = self._raw(end)
         pieces.append(self.raw[at:])
         return "".join(pieces).encode(errors="surrogateescape")
+
+    def _with_own_ends(self, new: str) -> str:
+        if "\n" not in self.lf:
+            return new  # no line end yet to go by
+        return to_lf(new) if self.newline == "\n" else to_lf(new).replace("\n", "\r\n")
 
     def _raw(self, position: int) -> int:
         return position + bisect_left(self._crs, position)

@@ -1,13 +1,19 @@
 """Approval rules: a tool, and a pattern that the whole call must match. A rule carries its own examples."""
 
 import json
+import math
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from handrail.kernel.state import read_text, write_text
+from handrail.kernel.state import locked_beside, read_text, write_text
+from handrail.limits import Limits
+
+_REPEAT = re.compile(r"\{\s*0*(\d*)\s*,?\s*0*(\d*)\s*\}")
 
 
 class BadRule(Exception):  # noqa: N818  a message for the person who wrote the rule
@@ -41,39 +47,49 @@ def exact_pattern(params: dict[str, Any]) -> str:
 @dataclass(slots=True)
 class RuleBook:
     path: str
-    seconds: float
+    limits: Limits
     rules: list[Rule] = field(default_factory=list)
+    _text: str = ""
 
     @classmethod
-    def load(cls, home: str, seconds: float) -> "RuleBook":
-        book = cls(f"{home}/approvals.toml", seconds)
-        text = read_text(book.path)
-        try:
-            entries = tomllib.loads(text).get("rule", []) if text else []
-        except tomllib.TOMLDecodeError as error:
-            raise BadRule(f"{book.path} is not valid TOML: {error}") from None
-        for number, entry in enumerate(entries, 1):
-            book.rules.append(book.checked(_rule(entry, f"rule {number} in {book.path}"), f"rule {number}"))
+    def load(cls, home: str, limits: Limits) -> "RuleBook":
+        book = cls(f"{home}/approvals.toml", limits)
+        book.read()
         return book
+
+    def read(self) -> None:
+        """Take over what the file says now: another session, or the person, may have changed it."""
+        try:
+            text = read_text(self.path)
+            if text == self._text:
+                return
+            found = tomllib.loads(text)
+        except (OSError, ValueError) as error:
+            raise BadRule(f"{self.path} cannot be read: {error}") from None
+        if unknown := found.keys() - {"rule"}:
+            raise BadRule(f"{self.path}: unknown key {min(unknown)!r}; rules are [[rule]] tables")
+        entries = found.get("rule", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise BadRule(f"{self.path}: rules are [[rule]] tables")
+        self.rules = [self._entry(entry, f"rule {n} in {self.path}") for n, entry in enumerate(entries, 1)]
+        self._text = text
 
     def add(self, rule: Rule) -> int:
         """Store a rule and return its number."""
-        if rule not in self.rules:
-            self.rules.append(self.checked(rule, "the rule"))
-            self._save()
-        return self.rules.index(rule) + 1
+        with self._changing():
+            if rule not in self.rules:
+                self.rules.append(self.checked(rule, "the rule"))
+            return self.rules.index(rule) + 1
 
     def remove(self, number: int) -> Rule:
-        rule = self.get(number)
-        self.rules.remove(rule)
-        self._save()
-        return rule
+        with self._changing():
+            self.get(number)
+            return self.rules.pop(number - 1)
 
     def enable(self, number: int, *, enabled: bool) -> Rule:
-        rule = replace(self.get(number), enabled=enabled)
-        self.rules[number - 1] = rule
-        self._save()
-        return rule
+        with self._changing():
+            self.rules[number - 1] = replace(self.get(number), enabled=enabled)
+            return self.rules[number - 1]
 
     def get(self, number: int) -> Rule:
         if not 1 <= number <= len(self.rules):
@@ -81,7 +97,11 @@ class RuleBook:
         return self.rules[number - 1]
 
     def match(self, tool: str, params: dict[str, Any]) -> int | None:
-        """The number of the first rule in force that covers this call."""
+        """The number of the first rule in force that covers this call. A file that makes no sense approves nothing."""
+        try:
+            self.read()
+        except BadRule:
+            return None
         text = call_text(params)
         for number, rule in enumerate(self.rules, 1):
             if rule.tool == tool and rule.enabled and not rule.expired and self._fits(rule.pattern, text):
@@ -92,9 +112,12 @@ class RuleBook:
         """The rule, if its pattern compiles and its examples hold."""
         import regex  # noqa: PLC0415  most sessions have no rules
 
+        if _work(rule.pattern) > self.limits.rule_chars:
+            raise BadRule(f"{name}: the pattern is too long, or repeats too much")
         try:
+            rule.pattern.encode()
             regex.compile(rule.pattern)
-        except regex.error as error:
+        except (regex.error, UnicodeEncodeError, RecursionError) as error:
             raise BadRule(f"{name}: the pattern is not a valid regular expression: {error}") from None
         for example in rule.matches:
             if not self._fits(rule.pattern, example):
@@ -104,39 +127,65 @@ class RuleBook:
                 raise BadRule(f"{name}: must not match {example}, but does")
         return rule
 
+    def _entry(self, entry: dict[str, Any], name: str) -> Rule:
+        return self.checked(_rule(entry, name), name)
+
     def _fits(self, pattern: str, text: str) -> bool:
         import regex  # noqa: PLC0415  the stdlib's cannot be stopped
 
         try:
-            return regex.fullmatch(pattern, text, timeout=self.seconds) is not None
+            return regex.fullmatch(pattern, text, timeout=self.limits.rule_seconds) is not None
         except TimeoutError:
             return False  # a rule that cannot decide in time approves nothing
 
-    def _save(self) -> None:
-        write_text(self.path, "\n".join(map(_toml, self.rules)))
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with locked_beside(self.path):
+            self.read()
+            yield
+            self._text = "\n".join(map(_toml, self.rules))
+            write_text(self.path, self._text)
+
+
+def _work(pattern: str) -> int:
+    """How long the pattern is with its counted repeats written out, which is what compiling it costs."""
+    return len(pattern) * math.prod(max(int(n[:9] or 1) for n in found) for found in _REPEAT.findall(pattern))
+
+
+_KINDS: dict[str, Any] = {
+    "tool": str,
+    "pattern": str,
+    "enabled": bool,
+    "expires_at": (str, datetime),
+    "matches": list,
+    "rejects": list,
+}
 
 
 def _rule(entry: dict[str, Any], name: str) -> Rule:
-    known = {"tool", "pattern", "enabled", "expires_at", "matches", "rejects"}
-    if unknown := entry.keys() - known:
+    if unknown := entry.keys() - _KINDS.keys():
         raise BadRule(f"{name}: unknown key {min(unknown)!r}")
-    if not isinstance(entry.get("tool"), str) or not isinstance(entry.get("pattern"), str):
-        raise BadRule(f"{name}: needs tool and pattern")
-    expires = entry.get("expires_at")
-    if isinstance(expires, str):
-        expires = parse_time(expires)
-    if expires is not None and expires.tzinfo is None:
-        expires = expires.replace(tzinfo=UTC)
+    if missing := {"tool", "pattern"} - entry.keys():
+        raise BadRule(f"{name}: needs {max(missing)}")
+    for key, value in entry.items():
+        items = value if isinstance(value, list) else []
+        if not isinstance(value, _KINDS[key]) or not all(isinstance(item, str) for item in items):
+            raise BadRule(f"{name}: {key} cannot be {value!r}")
+    try:
+        expires = parse_time(str(entry["expires_at"])) if "expires_at" in entry else None
+    except BadRule as error:
+        raise BadRule(f"{name}: {error}") from None
     examples = {key: tuple(entry.get(key, ())) for key in ("matches", "rejects")}
     return Rule(entry["tool"], entry["pattern"], entry.get("enabled", True), expires, **examples)
 
 
 def parse_time(text: str) -> datetime:
+    """In UTC, which is also meant where the text names no zone."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise BadRule(f"not an ISO 8601 time: {text!r}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _toml(rule: Rule) -> str:

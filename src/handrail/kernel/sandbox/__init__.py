@@ -68,6 +68,11 @@ class Sandbox:
         return self._place.root
 
     @property
+    def owner(self) -> tuple[int, int] | None:
+        """Who runs the commands, if not we."""
+        return None if self.settings.level == "off" else build.identity(self._place.root_fd).drop_to
+
+    @property
     def confinement(self) -> Confinement | None:
         """What holds commands now; None before the first."""
         return self._ways[0] if self._stood else None
@@ -81,11 +86,20 @@ class Sandbox:
     def begin(self, request: dict[str, Any], *streams: int) -> Started:
         """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
         with self._lock:
+            if self._closed:
+                raise SandboxUnavailable(self.settings.level, ["closed"])
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
                 return replace(self._start_along(self._whole(request), streams), restarted=restarted)
-            link = self._living_link()
-            return Started(link.request(self._whole(request), *streams), self._ways[0], restarted)
+            while True:
+                link = self._living_link()
+                try:
+                    channel = link.request(self._whole(request), *streams)
+                except ConnectionError:
+                    link.lost()
+                    restarted = True
+                else:
+                    return Started(channel, self._ways[0], restarted)
 
     def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
         way = self._ways[0]
@@ -127,11 +141,11 @@ class Sandbox:
         building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
         building.launch.streams = (streams[0], streams[1])
         self._spawn(link, building)
-        return Started(channel, way, restarted=False, info=building.info)
+        return Started(channel, self._ways[0], restarted=False, info=building.info)
 
     def _living_link(self) -> Link:
         while not self._alive():
-            if self._closed or not self._ways:
+            if not self._ways:
                 raise SandboxUnavailable(self.settings.level, self._why)
             way = self._ways[0]
             try:
@@ -160,15 +174,14 @@ class Sandbox:
 
     def _spawn_way(self, way: Confinement, link: Link) -> None:
         if way.by_bubblewrap:
-            building = self._build(way, None)
-            self._spawn(link, building)
-            os.close(building.info)
+            self._spawn(link, self._build(way, None))
         else:
             link.spawn(build.unconfined(self._place, reduced=way.level == "reduced"))
 
     def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
         self._guard.leave()
         self._guard.stand(self.settings.guarded)
+        self._ways[0] = replace(self._ways[0], unguarded=tuple(self._guard.unguarded))
         return build.strict(self._place, way.by, self._guard, alongside)
 
     def _spawn(self, link: Link, building: build.Building) -> None:

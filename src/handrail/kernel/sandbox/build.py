@@ -1,10 +1,12 @@
 """From the person's settings and this machine to a program that becomes the sandbox."""
 
+import errno
 import os
 import platform
 import resource
 import shlex
 import stat
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +17,18 @@ from handrail.kernel.sandbox.settings import Level, SandboxSettings
 
 INSIDE_UID = 1000
 
-# Start the first command, then become the supervisor: the command need not wait for an interpreter.
+# Start the first command and become the supervisor, so that the command need not wait for an interpreter. It
+# waits for the shell to be gone, though: a shell would collect its status. (A shell also gives a background
+# command an empty input before anything else, so handle 0 is kept as 3.)
 SHELL, SETSID = "/bin/sh", "/usr/bin/setsid"
-ALONGSIDE = 'echo begun >&2; {setsid} "$@" 2>&0 </dev/null & echo forked >&2; exec {supervisor} $! >&2 </dev/null'
+ALONGSIDE = """echo begun >&2
+exec 3>&0 </dev/null
+{{
+echo forked >&2
+while read name </proc/1/comm; [ "$name" = sh ]; do :; done
+exec {setsid} "$@" 2>&3 3>&-
+}} &
+exec {supervisor} $! >&2 3>&-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +98,8 @@ class Building:
     """A launch and the handles to close once it runs."""
 
     launch: Launch
-    info: int
-    """Read end: bubblewrap says here which process is the sandbox's first."""
+    info: int | None
+    """Where bubblewrap says which process is the sandbox's first, if a command starts along with it."""
     handles: list[int]
 
     def done(self) -> None:
@@ -100,13 +111,14 @@ class Building:
 def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) -> Building:
     """Bubblewrap's command line; `alongside` is a first command that starts with it."""
     who, handles = identity(place.root_fd), _Handles()
-    info, info_in = os.pipe2(os.O_CLOEXEC)
-    handles.keep(info_in)
+    info, info_in = None, None
     view = _view(place, who, handles, guard)
     filter_fd = handles.data(seccomp.assemble(platform.machine()))
-    supervisor = entering()
+    supervisor = entering(_interpreter_for(who))
     inside = [*supervisor, "0"]
     if alongside is not None:
+        info, info_in = os.pipe2(os.O_CLOEXEC)
+        handles.keep(info_in)
         script = ALONGSIDE.format(setsid=SETSID, supervisor=shlex.join(supervisor))
         inside = [SHELL, "-c", script, "sh", *alongside]
     argv = [bwrap, *profile.arguments(view, filter_fd, info_in), "--", *inside]
@@ -115,13 +127,25 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
     return Building(launch, info, handles.open)
 
 
+def _interpreter_for(who: Identity) -> str:
+    """Our own interpreter, or one of the same version that the one who runs commands can reach."""
+    own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for path in (own, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        if who.drop_to is None or (os.path.exists(path) and places.reachable(path, *who.drop_to)):
+            return path
+    raise PermissionError(errno.EACCES, f"the workspace's owner ({who.uid}) cannot reach {own}")
+
+
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
-    settings, root, home = place.settings, place.root, places.private_home(place.home, place.root)
+    settings, root, home = place.settings, place.root, places.private_home(place.home)
     etc = places.etc_names(network=place.network)
     shown = [
         *(n for n in etc if os.path.isdir(n)),
         *places.toolchains(place.person.get("PATH", ""), home, root),
     ]
+    if who.drop_to is not None:
+        shown = [path for path in shown if places.reachable(path, *who.drop_to)]
     readable = [*shown, *settings.readable]
     visible = [root, *readable, *settings.writable]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
@@ -152,7 +176,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
 
 def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
     """What every command finds; `private` is its home where no mount can hide the real one."""
-    home = place.home if place.settings.level == "off" else places.private_home(place.home, place.root)
+    home = place.home if place.settings.level == "off" else places.private_home(place.home)
     variables = places.environment(place.person, private or home, place.settings.environment)
     if private is not None:
         variables["TMPDIR"] = private
@@ -165,9 +189,9 @@ def _is_plain(name: str) -> bool:
 
 def unconfined(place: Place, *, reduced: bool) -> Launch:
     """The supervisor itself, which confines itself where it is told to."""
-    if not reduced:
-        return Launch([*entering(), "0"])
-    return Launch([*entering(), "0"], [place.root_fd], identity(place.root_fd).drop_to)
+    who = identity(place.root_fd) if reduced else Identity(None, 0, 0)
+    handles = [place.root_fd] if reduced else []
+    return Launch([*entering(_interpreter_for(who)), "0"], handles, who.drop_to)
 
 
 def command_limits(settings: SandboxSettings, level: Level) -> list[tuple[int, int]]:

@@ -1,9 +1,9 @@
 """Names in the workspace that a command must not plant: made hard to create by occupying them.
 
 A mount needs something to stand on, and what bubblewrap would create there stays in the person's workspace.
-So for a name that does not exist we put an empty directory (`git status` does not show one), lock it for as
-long as a sandbox stands on it, and take it away at the end. A mark on it tells ours from the person's, so that
-what a killed process left behind is taken away the next time.
+So for a name that does not exist we put an empty directory (which `git status` hides), lock it as long as a
+sandbox stands on it, and take it away at the end. A mark on it tells ours from the person's, so that what a
+killed process left behind is taken away the next time.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import os
 import stat
 from dataclasses import dataclass, field
 
-MARK = "user.handrail.placeholder"
+from handrail.kernel.placeholder import MARK
 
 GIT_READ_ONLY = ("hooks", "info", "modules")
 GIT_FILES = ("config", "config.worktree")
@@ -118,6 +118,7 @@ class Guard:
     def leave(self) -> None:
         """Take away what we put there, unless someone filled it or another sandbox still stands on it."""
         self.release_handles()
+        self.unguarded = []
         for name, handle in self._ours:
             with contextlib.suppress(OSError):  # filled, replaced, in use or already gone: not ours to remove
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

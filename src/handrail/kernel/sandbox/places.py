@@ -42,10 +42,10 @@ def etc_names(*, network: bool) -> list[str]:
     return [f"/etc/{name}" for name in names if os.path.exists(f"/etc/{name}")]
 
 
-def private_home(home: str, root: str) -> str:
+def private_home(home: str) -> str:
     """Where the private home stands: at its own path, so that toolchains find themselves, if that can be."""
-    unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM) or is_inside(root, home + "/")
-    return "/home" if unfit and not is_inside(root, home) else home
+    unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM)
+    return "/home" if unfit else home
 
 
 def toolchains(path: str, home: str, root: str) -> list[str]:
@@ -58,6 +58,17 @@ def toolchains(path: str, home: str, root: str) -> list[str]:
     exposed = [*SYSTEM, root]
     unfit = [home, *_ancestors(home), *_ancestors(root)]
     return _outermost(w for w in wanted if os.path.exists(w) and w not in unfit and not _in_any(w, exposed))
+
+
+def reachable(path: str, uid: int, gid: int) -> bool:
+    """Whether someone else may walk to `path` and use it, by the mode bits."""
+    for place in (path, *_ancestors(path)):
+        info = os.stat(place)
+        shift = 6 if info.st_uid == uid else 3 if info.st_gid == gid else 0
+        needed = 0o4 if place == path else 0o1
+        if uid and not info.st_mode >> shift & needed:
+            return False
+    return True
 
 
 def _parts_of(entry: str) -> list[str]:

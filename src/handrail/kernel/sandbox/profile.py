@@ -30,14 +30,13 @@ class View:
     """(path, handle to copy from)"""
 
 
-def arguments(view: View, seccomp_fd: int, info_fd: int) -> list[str]:
+def arguments(view: View, seccomp_fd: int, info_fd: int | None) -> list[str]:
     """Later mounts cover earlier ones, so the order is: system, private, toolchains, workspace, guards."""
     return [
         *_isolation(view),
         "--seccomp",
         str(seccomp_fd),
-        "--info-fd",
-        str(info_fd),
+        *([] if info_fd is None else ["--info-fd", str(info_fd)]),
         *_environment(view.environment),
         *_system(view),
         *_private(view),

@@ -48,6 +48,8 @@ class Confinement:
     """Short names of what this level lets through; documented in docs/sandbox.md."""
     why: tuple[str, ...] = ()
     """Why a stronger level was not possible."""
+    unguarded: tuple[str, ...] = ()
+    """Guarded names that could not be guarded: they are links, or their parent does not exist."""
 
     @property
     def by_bubblewrap(self) -> bool:

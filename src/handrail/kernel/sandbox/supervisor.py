@@ -5,8 +5,9 @@ first command's, so it imports C modules only: `socket`, `signal` and `json` wou
 
 Requests come over `control` with descriptors: a marshalled request, the command's own `channel`, its output
 and error. On the channel we say `started PID`, `failed ERRNO` or `exit STATUS PIDS LIMIT`; the host says
-`end`, or closes it, which means the same. What belongs to a command is known by a mark that is inherited whatever a
-process does and that can only be lowered: the hard limit of a resource that ordinary processes never use.
+`end`, or closes it, which means the same. What belongs to a command is known by a mark that is inherited
+whatever a process does and that can only be lowered: the hard limit of a resource that ordinary processes
+never use.
 """
 
 import _socket
@@ -29,6 +30,8 @@ MARK = resource.RLIMIT_RTTIME
 HIGHEST_MARK = 1 << 62
 RUNNING, BACKGROUND, ENDING = "running", "background", "ending"
 ENDING_PAUSE_MS = 4
+EVERYONE = -1
+"""As a process number: all that we may signal. Only used as the first process of a namespace of our own."""
 
 
 class Task:
@@ -59,7 +62,7 @@ class Supervisor:
         self.control = control
         self.first = first
         """The process of a command that was started beside us, or 0."""
-        self.alone: bool = options["alone"]
+        self.alone: bool = options["alone"] and os.getpid() == 1
         """Whether every process that we can see is ours."""
         self.watch: dict[str, Any] = options["watch"]
         self.tasks: dict[int, Task] = {}
@@ -161,11 +164,12 @@ class Supervisor:
 
         screen, keyboard = os.openpty()
         termios.tcsetwinsize(keyboard, request["terminal"])
+        begun, begins = os.pipe2(os.O_CLOEXEC)  # closed by the program's start, or by its failure
         task.pid = os.fork()
         if task.pid:
-            task.say(b"started %d" % task.pid, screen)
-            os.close(screen)
-            os.close(keyboard)
+            task.say(b"started %d" % task.pid, screen, begun)
+            for fd in (screen, keyboard, begun, begins):
+                os.close(fd)
             return
         try:
             os.login_tty(keyboard)
@@ -224,17 +228,23 @@ class Supervisor:
     def end(self, task: Task) -> None:
         left = self.survivors(task)
         if left and time.monotonic() >= task.kill_at:
-            stopped: set[int] = set()
-            while set(left) - stopped:  # what is stopped cannot fork, and keeps holding its share of the limit
-                self.signal(left, _signal.SIGSTOP)
-                stopped.update(left)
-                left = self.survivors(task)
-            self.signal(left, _signal.SIGKILL)
+            self.kill(task, left)
             self.reap()
             left = self.survivors(task)
         if not left and task.status is not None:
             self.report(task, left)
             self.forget(task)
+
+    def kill(self, task: Task, left: list[int]) -> None:
+        if self.alone and all(other.state == ENDING for other in self.tasks.values()):
+            self.signal([EVERYONE], _signal.SIGKILL)  # at one stroke: nothing can fork away
+            return
+        stopped: set[int] = set()
+        while set(left) - stopped:  # what is stopped cannot fork, and keeps holding its share of the limit
+            self.signal(left, _signal.SIGSTOP)
+            stopped.update(left)
+            left = self.survivors(task)
+        self.signal(left, _signal.SIGKILL)
 
     def end_everything(self) -> None:
         for task in self.tasks.values():

@@ -77,6 +77,8 @@ def make_chunk(
 
 def _open_sides(lines: list[bytes], open_at: dict[int, int], at: int) -> tuple[bool, bool]:
     """Which sides say that they have no newline at the end; only the last line of a side can."""
+    if not open_at:
+        return False, False
     last_old = max((i for i, line in enumerate(lines) if line[0] != ADDED), default=-1)
     last_new = max((i for i, line in enumerate(lines) if line[0] != REMOVED), default=-1)
     old_open = new_open = False

@@ -88,8 +88,6 @@ class Haystack:
 
     def nearest(self, block: Sequence[bytes], rung: Rung, low: int, at: int) -> list[int]:
         """The place nearest to `at` and not before `low`; two if they are equally near."""
-        if at >= low and self.stands(block, rung, at):
-            return [at]
         pattern = self._pattern(block, rung)
         radius, size = 64, len(self._lines)
         while pattern:

@@ -8,6 +8,7 @@ equally near, so there must be only one, or only one that leaves room for the ch
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 from handrail.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
@@ -66,15 +67,25 @@ class _Below:
 class _Placer:
     def __init__(self, path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits) -> None:
         self.path, self.file, self.limits = path, file, limits
-        wanted = (line for chunk in chunks for line in (*chunk.anchors, *(signed[1:] for signed in chunk.lines)))
-        self.hay = Haystack(file.given, file.lines, wanted, limits.patch_search)
+        self.chunks = chunks
         self.size = len(file.lines)
+
+    @cached_property
+    def hay(self) -> Haystack:
+        """Most diffs fit where they say, and never need it."""
+        wanted = (line for chunk in self.chunks for line in (*chunk.anchors, *chunk.old, *chunk.new))
+        return Haystack(self.file.given, self.file.lines, wanted, self.limits.patch_search)
+
+    def _stands(self, block: list[bytes], rung: Rung, at: int) -> bool:
+        if rung is Rung.EXACT:
+            return at >= 0 and self.file.lines[at : at + len(block)] == block
+        return self.hay.stands(block, rung, at)
 
     def in_order(self, chunks: tuple[Chunk, ...], low: int | None = None) -> list[Place]:
         """`low` is the current position, None while there is none."""
         places: list[Place] = []
         drift = 0
-        for index, chunk in enumerate(chunks):
+        for chunk in chunks:
             try:
                 if chunk.to_end:
                     place = self._at_end(chunk, low or 0)
@@ -82,7 +93,7 @@ class _Placer:
                     place = self._numbered(chunk, low or 0, min(chunk.start + drift, self.size + 1))
                     drift = place.start - chunk.start
                 else:
-                    place = self._following(chunk, low, chunks[index + 1 :])
+                    place = self._only(chunk, chunks[1:]) if low is None else self._following(chunk, low)
             except OutOfEffort:
                 raise TooMuchSearch(self.path, chunk.number) from None
             low = place.floor()
@@ -100,11 +111,11 @@ class _Placer:
             old = variant.old
             start = self.size - len(old)
             for rung in _rungs(variant):
-                if start >= low and (not old or self.hay.stands(old, rung, start)):
+                if start >= low and (not old or self._stands(old, rung, start)):
                     self._refuse_applied_newline(variant)
                     return Place(variant, start, rung)
         new = chunk.new
-        if _telling(chunk) and self.hay.stands(new, Rung.ENDS, self.size - len(new)):
+        if _telling(chunk) and self._stands(new, Rung.ENDS, self.size - len(new)):
             raise HunkApplied(self.path, chunk.number, self.size - len(new) + 1)
         raise self._not_found(chunk, low)
 
@@ -134,25 +145,31 @@ class _Placer:
     def _by_number(self, chunk: Chunk, rung: Rung, low: int, at: int) -> list[int]:
         old = chunk.old
         end = self.size - len(old)
-        if _closes(chunk) and end >= low and self.hay.stands(old, rung, end):
+        if _closes(chunk) and end >= low and self._stands(old, rung, end):
             return [end]
+        if at >= low and self._stands(old, rung, at):
+            return [at]
         return self.hay.nearest(old, rung, low, at)
 
     def _refuse_applied(self, chunk: Chunk, rung: Rung, at: int) -> None:
         """Its result stands where it should go: another place that looks like its old lines is not meant."""
-        if rung > Rung.ENDS or self.hay.stands(chunk.old, rung, at) or not _telling(chunk):
+        if rung > Rung.ENDS or self._stands(chunk.old, rung, at) or not _telling(chunk):
             return
-        if self.hay.stands(chunk.new, rung, at):
+        if self._stands(chunk.new, rung, at):
             raise HunkApplied(self.path, chunk.number, at + 1)
 
     # A chunk without one.
 
-    def _following(self, chunk: Chunk, low: int | None, rest: tuple[Chunk, ...]) -> Place:
-        candidates = self._candidates(chunk, low or 0)
-        first = next(candidates, None)
+    def _following(self, chunk: Chunk, low: int) -> Place:
+        for place in self._candidates(chunk, low):
+            return place
+        raise self._missing(chunk, low)
+
+    def _only(self, chunk: Chunk, rest: tuple[Chunk, ...]) -> Place:
+        candidates = self._candidates(chunk, 0)
+        first, second = next(candidates, None), next(candidates, None)
         if first is None:
-            raise self._missing(chunk, low or 0)
-        second = next(candidates, None) if low is None else None
+            raise self._missing(chunk, 0)
         if second is None or not self._rest_fits(second, rest):
             return first
         others = islice(candidates, self.limits.places - 2)

@@ -73,7 +73,10 @@ class _Section:
         if special:
             raise SpecialMode(path, special[0])
         action, source = self._action(old, new)
-        if not self.chunks and not source and action is not Action.DELETE and not self.modes:
+        if action is Action.CREATE:
+            path = _common_tail(old, new) or path
+        says_something = source or self.modes.keys() - {"index"} or action is Action.DELETE
+        if not self.chunks and not says_something:
             raise BadPatch("no_hunks", self.at, path)
         mode = self.modes.get("new") or self.modes.get("new file")
         return FilePatch(
@@ -101,11 +104,14 @@ class _Section:
 
     def _aliases(self, path: str, old: str, new: str) -> tuple[str, ...]:
         """A plain diff names two files, perhaps in two trees: the one that exists is meant."""
-        names = [old, self.index]
-        old_tail, new_tail = old.partition("/")[2], new.partition("/")[2]
-        if old != new and old_tail and old_tail == new_tail:
-            names.append(new_tail)
+        names = [old, self.index, _common_tail(old, new)]
         return tuple(name for name in dict.fromkeys(names) if name not in ("", path))
+
+
+def _common_tail(old: str, new: str) -> str:
+    """What two names in two trees have in common below the trees."""
+    old_tail, new_tail = old.partition("/")[2], new.partition("/")[2]
+    return new_tail if old != new and old_tail == new_tail else ""
 
 
 class _Reader:

@@ -1,6 +1,7 @@
 """The command line. Each command lives in a module of its own, imported when it is called."""
 
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -9,6 +10,8 @@ import handrail
 _COMMANDS = {
     "call": "Call one tool.",
     "run": "Answer JSON lines: one call a line in, one envelope a line out.",
+    "mcp": "Serve the tools over the Model Context Protocol.",
+    "config": "Print or write the configuration of an MCP client.",
     "tools": "List the tools of a dialect.",
     "prompt": "Print the system-prompt section of a dialect.",
     "approvals": "List, add, remove, switch and test approval rules.",
@@ -27,6 +30,13 @@ class _Lazy(click.Group):
             return None
         command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # also at a question: nothing was approved, so nothing was changed
+            click.echo(err=True)
+            raise SystemExit(130) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

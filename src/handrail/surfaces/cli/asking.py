@@ -56,7 +56,7 @@ def terminal_asker() -> Approver | None:
             if word in ("y", "yes"):
                 return Verdict(True, "person")
             if word == "always":
-                writer.write(f"Rule stored: {question.tool} {visible(exact_pattern(question.params))}\n")
+                writer.write(f"New rule: {question.tool} {one_line(exact_pattern(question.params), 2000)}\n")
                 writer.flush()
                 return Verdict(True, "person", always=True)
             if not answer or word in ("n", "no"):

@@ -9,7 +9,7 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.surfaces.cli.asking import terminal_asker
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
-from handrail.surfaces.cli.show import human
+from handrail.surfaces.cli.show import echo_json, human
 from handrail.tool import ToolResult
 
 EXIT = {"approval_denied": 3, "timeout": 124}
@@ -36,7 +36,7 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     with open_workspace(options.pop("root"), asker=terminal_asker(), **options) as workspace:
         result = workspace.tools(spoken).call(tool, params)
         if as_json:
-            click.echo(json.dumps(result.to_dict(), ensure_ascii=False))
+            echo_json(result.to_dict())
         else:
             click.echo(human(result, workspace.root))
     raise SystemExit(exit_code(result))
@@ -48,7 +48,7 @@ def exit_code(result: ToolResult) -> int:
 
 def _params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
     if arguments == ("-",):
-        return _json(sys.stdin.read())
+        return _json(sys.stdin.buffer.read())
     if len(arguments) == 1 and arguments[0].lstrip().startswith(("{", "[")):
         return _json(arguments[0])
     declared = load(dialect).tools.get(tool)
@@ -63,15 +63,15 @@ def _params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
     return params
 
 
-def _json(text: str) -> Any:
+def _json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"the parameters are not valid JSON: {error}") from None
 
 
 def _lenient(value: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value

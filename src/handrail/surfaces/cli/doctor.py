@@ -1,11 +1,10 @@
 """`handrail doctor`: what this machine offers, and what is missing."""
 
-import json
-
 import click
 
 from handrail.kernel.machine import Finding, examine
-from handrail.surfaces.cli.options import json_option, root_option
+from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.surfaces.cli.show import echo_json
 
 _MARKS = {True: "✓", False: "✗"}
 
@@ -15,9 +14,10 @@ _MARKS = {True: "✓", False: "✗"}
 @json_option
 def command(root: str, as_json: bool) -> None:
     """Say what this machine offers and what is missing."""
-    findings = examine(root)
+    with usage_errors(root):
+        findings = examine(root)
     if as_json:
-        click.echo(json.dumps([_facts(finding) for finding in findings], indent=2))
+        echo_json([_facts(finding) for finding in findings], indent=2)
     else:
         for finding in findings:
             click.echo(f"{_MARKS[finding.good]} {finding.name}: {finding.says}")

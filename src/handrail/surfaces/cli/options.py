@@ -1,11 +1,12 @@
 """The options that several commands share, and how they open a workspace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from handrail.dialects import NAMES, find_dialect
+from handrail.dialects import DEFAULT, NAMES, find_dialect
 from handrail.faults import PathFault
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, BadSettings
@@ -33,13 +34,22 @@ def workspace_options(function: _Function) -> _Function:
     return function
 
 
-def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
+@contextmanager
+def usage_errors(root: str) -> Iterator[None]:
+    """What is wrong with the command line, its root or the configuration is for the person to put right."""
     try:
-        workspace = Workspace(root, asker=asker, **flags)
+        yield
     except PathFault as fault:
         raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
     except (BadSettings, BadRule) as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:  # nowhere to keep the state
+        raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
+
+
+def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
+    with usage_errors(root):
+        workspace = Workspace(root, asker=asker, **flags)
     for note in workspace.notes:
         click.echo(f"handrail: {note}", err=True)
     if workspace.recovered:
@@ -54,4 +64,4 @@ def dialect_of(tool: str, named: str | None) -> str:
     having = find_dialect(tool)
     if len(having) > 1:
         raise click.UsageError(f"{tool} is in several dialects; choose one with --dialect: {', '.join(having)}")
-    return having[0] if having else NAMES[0]
+    return having[0] if having else DEFAULT

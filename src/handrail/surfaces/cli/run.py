@@ -8,6 +8,7 @@ import click
 
 from handrail.surfaces.cli.asking import terminal_asker
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
+from handrail.surfaces.cli.show import echo_json
 from handrail.tool import ToolResult
 from handrail.words import ToolError
 from handrail.workspace import Workspace
@@ -23,16 +24,18 @@ def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
     with open_workspace(root, asker=terminal_asker(), **options) as workspace:
         for line in sys.stdin.buffer:
             if line.strip():
-                click.echo(json.dumps(_answer(workspace, dialect, line), ensure_ascii=False))
+                echo_json(_answer(workspace, dialect, line))
 
 
 def _answer(workspace: Workspace, dialect: str | None, line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
-    except ValueError as error:
-        return _bad(f"The line is not valid JSON: {error}")
-    if not isinstance(request, dict) or not isinstance(request.get("tool"), str):
-        return _bad("The line is not an object with a tool")
+    except (ValueError, RecursionError) as error:
+        return _bad(f"The line is not valid JSON: {error}", {})
+    if not isinstance(request, dict):
+        return _bad("The line is not an object", {})
+    if not isinstance(request.get("tool"), str):
+        return _bad("The object names no tool", request | {"tool": ""})
     if unknown := request.keys() - {"tool", "params", "id"}:
         return _bad(f"Unknown key '{min(unknown)}'", request)
     try:
@@ -46,15 +49,15 @@ def _answer(workspace: Workspace, dialect: str | None, line: bytes) -> dict[str,
     return _with_id(result, request)
 
 
-def _bad(message: str, request: dict[str, Any] | None = None) -> dict[str, Any]:
+def _bad(message: str, request: dict[str, Any]) -> dict[str, Any]:
     error = ToolError("invalid_request", message, _HOW)
     output = {"error": error.code, "message": error.message}
-    tool = (request or {}).get("tool", "")
+    tool = request.get("tool", "")
     return _with_id(
         ToolResult(tool, success=False, output=output, files_affected=[], execution_time_ms=0, error=error), request
     )
 
 
-def _with_id(result: ToolResult, request: dict[str, Any] | None) -> dict[str, Any]:
-    known = {"id": request["id"]} if request and "id" in request else {}
+def _with_id(result: ToolResult, request: dict[str, Any]) -> dict[str, Any]:
+    known = {"id": request["id"]} if "id" in request else {}
     return {**known, **result.to_dict()}

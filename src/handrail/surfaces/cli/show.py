@@ -1,10 +1,22 @@
-"""A result as a person reads it."""
+"""How results are printed: for a person, or as JSON."""
 
 import json
+import re
 from typing import Any
+
+import click
 
 from handrail.ops.show import duration, visible
 from handrail.tool import ToolResult
+
+# What JSON may hold raw, but a terminal, a reader of lines or an encoder may trip over.
+_DELICATE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def echo_json(value: Any, indent: int | None = None) -> None:
+    """Print one JSON document, in UTF-8 whatever the terminal speaks."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    click.echo(_DELICATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
 
 
 def human(result: ToolResult, root: str) -> str:

@@ -1,0 +1,60 @@
+"""The dialect itself: its categories, its words, and how its tools are declared."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from handrail.effects import Effect
+from handrail.faults import AlreadyExists, BadLineRange, NotFound
+from handrail.kernel.call import Call
+from handrail.params import Params, field
+from handrail.tool import Dialect, Guide, Output, Tool
+from handrail.words import Say, ToolError, Words
+
+SEARCH, READING, WRITING, MANAGEMENT = "Search & Discovery", "File Reading", "File Writing", "File Management"
+CATEGORIES = {
+    SEARCH: "Find files and text in the workspace. These tools only look: they change nothing and never ask.",
+    READING: "Read files. Access is read-only and needs no approval.",
+    WRITING: "Create and change files. Every change needs the person's approval, with the diff in front of them.",
+    MANAGEMENT: "Destructive operations on whole files. What is deleted is gone; approval is always needed.",
+}
+
+WORDS: Words = {
+    NotFound: Say("file_not_found", "File not found: '{path}'", "Use glob or list_directory to find the right path"),
+    AlreadyExists: Say(
+        "file_exists", "File already exists: '{path}'", "Use update_file, replace_in_file or edit_lines to change it"
+    ),
+    BadLineRange: Say(
+        "invalid_line_range",
+        lambda f: f"Line range {f['first']}-{f['last']} is invalid for '{f['path']}': valid range is 1-{f['total']}",
+        "Use read_file to see the line numbers",
+    ),
+}
+
+
+def _with_suggestion(error: ToolError) -> Output:
+    return {"error": error.code, "message": error.message, "suggestion": error.suggestion}
+
+
+dialect = Dialect("context", WORDS, _with_suggestion, categories=CATEGORIES)
+
+
+class ContextParams(Params):
+    terminate: bool = field("End the agent's turn after this call.", default=False)
+
+
+_Run = Callable[[Any, Call], Output]
+
+
+def tool(name: str, effects: Effect, guide: Guide) -> Callable[[_Run], Tool]:
+    """A tool of this dialect: it hands `terminate` back to the agent loop."""
+
+    def declare(run: _Run) -> Tool:
+        @functools.wraps(run)
+        def with_terminate(p: ContextParams, c: Call) -> Output:
+            c.metadata["terminate"] = p.terminate
+            return run(p, c)
+
+        return dialect.tool(name, effects, guide)(with_terminate)
+
+    return declare

@@ -1,0 +1,198 @@
+"""File Reading, File Writing and File Management."""
+
+from typing import Any, Literal
+
+from handrail.dialects.context.declare import MANAGEMENT, READING, WRITING, ContextParams, tool
+from handrail.effects import Effect
+from handrail.faults import BadLineRange, BadParameters, Problem
+from handrail.kernel.call import Call
+from handrail.kernel.values import File, Put
+from handrail.ops.diff import unified
+from handrail.ops.lines import edit_lines
+from handrail.ops.replace import replace_all, replace_regex
+from handrail.ops.text import Text
+from handrail.params import field
+from handrail.tool import Guide
+
+
+class ReadFile(ContextParams):
+    path: str = field("File, relative to the workspace root.")
+    start_line: int | None = field("First line, counted from 1.", default=None, ge=1)
+    end_line: int | None = field("Last line, inclusive.", default=None, ge=1)
+
+
+@tool(
+    "read_file",
+    Effect.READ,
+    Guide(
+        READING,
+        "terminate=false while the content is needed for further work; terminate=true if the person asked to see it.",
+        {"path": "src/main.rs", "start_line": 1, "end_line": 80},
+        "Read before you edit; give a line range for long files.",
+    ),
+)
+def read_file(p: ReadFile, c: Call) -> dict[str, Any]:
+    """Read a file, or some of its lines."""
+    first, last = p.start_line or 1, p.end_line
+    page = c.files.page(p.path, first, None if last is None else max(0, last - first + 1))
+    if first > max(page.total_lines, 1) or (last is not None and last < first):
+        raise BadLineRange(p.path, first, last or page.total_lines, page.total_lines)
+    return {"content": page.data.decode(errors="replace"), "total_lines": page.total_lines}
+
+
+class CreateFile(ContextParams):
+    path: str = field("File to create, relative to the workspace root.")
+    content: str = field("What it holds.", body=True)
+
+
+@tool(
+    "create_file",
+    Effect.CREATE,
+    Guide(
+        WRITING,
+        "terminate=true once the last file of the task is there; terminate=false if it is to be checked or used.",
+        {"path": "src/util.rs", "content": "pub fn id<T>(x: T) -> T { x }\n"},
+        "New files only: an existing one is never overwritten. Parent directories are made.",
+    ),
+)
+def create_file(p: CreateFile, c: Call) -> dict[str, Any]:
+    """Create a file that does not exist yet."""
+    data = p.content.encode()
+    c.files.commit(Put(p.path, data))
+    return {"bytes_written": len(data), "message": f"Created {p.path}"}
+
+
+class UpdateFile(ContextParams):
+    path: str = field("Existing file, relative to the workspace root.")
+    content: str = field("The whole new content.", body=True)
+
+
+@tool(
+    "update_file",
+    Effect.WRITE,
+    Guide(
+        WRITING,
+        "terminate=true after a successful update; terminate=false if verification is needed.",
+        {"path": "VERSION", "content": "2.0\n"},
+        "Replaces the whole content. For small changes prefer replace_in_file or edit_lines.",
+    ),
+)
+def update_file(p: UpdateFile, c: Call) -> dict[str, Any]:
+    """Replace the whole content of an existing file."""
+    data = p.content.encode()
+    c.files.commit(Put(p.path, data, c.files.read(p.path)))
+    return {"bytes_written": len(data), "message": f"Updated {p.path}"}
+
+
+class AppendFile(ContextParams):
+    path: str = field("Existing file, relative to the workspace root.")
+    content: str = field("Text to add at the end.", body=True)
+
+
+@tool(
+    "append_file",
+    Effect.WRITE,
+    Guide(
+        WRITING,
+        "terminate=true after the last addition; terminate=false if more follows.",
+        {"path": "CHANGELOG.md", "content": "- Fixed the total\n"},
+        "Adds at the end; what is there stays as it is.",
+    ),
+)
+def append_file(p: AppendFile, c: Call) -> dict[str, Any]:
+    """Add text at the end of an existing file."""
+    file = c.files.read(p.path)
+    text = Text.of(file.data)
+    data = text.replace([(len(text.lf), len(text.lf), p.content)])
+    c.files.commit(Put(p.path, data, file))
+    return {"bytes_written": len(data) - len(file.data), "message": f"Appended to {p.path}"}
+
+
+class ReplaceInFile(ContextParams):
+    path: str = field("File to edit, relative to the workspace root.")
+    find: str = field("Text, or with is_regex a regular expression, to find.", min_length=1)
+    replace: str = field("What to put in its place; groups as $1, ${name} or \\1 where it is a regular expression.")
+    is_regex: bool = field("Whether find is a regular expression.", default=False)
+    preview_only: bool = field("Return the diff without changing the file.", default=False)
+
+
+@tool(
+    "replace_in_file",
+    Effect.READ | Effect.WRITE,
+    Guide(
+        WRITING,
+        "Use preview_only=true first; terminate=true after a successful edit, terminate=false if it is to be verified.",
+        {"path": "src/app.ts", "find": "oldName", "replace": "newName", "preview_only": True},
+        "Replaces every occurrence. With is_regex=true, groups can be used in the replacement.",
+    ),
+)
+def replace_in_file(p: ReplaceInFile, c: Call) -> dict[str, Any]:
+    """Find and replace text in a file, every occurrence."""
+    file = c.files.read(p.path)
+    if p.is_regex:
+        data, count = replace_regex(file.data, p.find, p.replace, c.limits.regex_seconds)
+    else:
+        data, count = replace_all(file.data, p.find, p.replace)
+    word = "replacement" if count == 1 else "replacements"
+    return {"replacements": count, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{count} {word} in {p.path}"}
+
+
+class EditLines(ContextParams):
+    path: str = field("File to edit, relative to the workspace root.")
+    operation: Literal["insert", "delete", "replace"] = field("What to do with the lines.")
+    start_line: int = field("First line; an insert goes after it, and 0 is the top.", ge=0)
+    end_line: int | None = field("Last line, inclusive; the first line if left out.", default=None, ge=1)
+    content: str | None = field("The new lines, for insert and replace.", default=None, body=True)
+    preview_only: bool = field("Return the diff without changing the file.", default=False)
+
+
+@tool(
+    "edit_lines",
+    Effect.READ | Effect.WRITE,
+    Guide(
+        WRITING,
+        "Use preview_only=true first; terminate=true after a successful edit, terminate=false if it is to be verified.",
+        {"path": "src/main.rs", "operation": "replace", "start_line": 10, "end_line": 12, "content": "let x = 1;\n"},
+        "Precise edits by line number. Read the file first: numbers shift after every insert or delete.",
+    ),
+)
+def edit_lines_tool(p: EditLines, c: Call) -> dict[str, Any]:
+    """Insert, delete or replace lines of a file by number."""
+    if p.content is None and p.operation != "delete":
+        raise BadParameters([Problem("", "missing", "content")])
+    file = c.files.read(p.path)
+    last = p.start_line if p.operation == "insert" or p.end_line is None else p.end_line
+    data, total = edit_lines(p.path, file.data, p.operation, (p.start_line, last), p.content or "")
+    did = {"insert": "Inserted into", "delete": "Deleted from", "replace": "Replaced in"}[p.operation]
+    return {"total_lines": total, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{did} {p.path}"}
+
+
+def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
+    """The diff of an edit, which is then made unless it is only a preview."""
+    if not p.preview_only:
+        c.files.commit(Put(p.path, data, file))
+    return unified(p.path, file.data, data)
+
+
+def _mood(p: Any) -> str:
+    return "Preview: " if p.preview_only else ""
+
+
+class DeleteFile(ContextParams):
+    path: str = field("File to delete, relative to the workspace root.")
+
+
+@tool(
+    "delete_file",
+    Effect.DELETE,
+    Guide(
+        MANAGEMENT,
+        "terminate=true when the file is gone and nothing else is to be done.",
+        {"path": "old/notes.txt"},
+        "Deletes one file, never a directory. A link is deleted, not its target.",
+    ),
+)
+def delete_file(p: DeleteFile, c: Call) -> dict[str, Any]:
+    """Delete a file."""
+    c.files.commit(c.files.removal(p.path))
+    return {"message": f"Deleted {p.path}"}

@@ -1,0 +1,164 @@
+"""Search & Discovery."""
+
+from typing import Any
+
+from handrail.dialects.context.declare import SEARCH, ContextParams, tool
+from handrail.effects import Effect
+from handrail.kernel.call import Call
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
+from handrail.kernel.relevance import RankRequest
+from handrail.params import field
+from handrail.paths import quote
+from handrail.tool import Guide
+
+_NARROW = "narrow it with path, file_type or a more specific pattern"
+
+
+class Grep(ContextParams):
+    pattern: str = field("Regular expression to search for in file contents.", min_length=1)
+    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    case_sensitive: bool = field("Whether case matters.", default=True)
+    file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
+    context_lines: int = field("Lines shown before and after each match.", default=2, ge=0, le=20)
+    max_results: int = field("Most matches to return; at most 500.", default=50, ge=1)
+
+
+@tool(
+    "grep",
+    Effect.READ,
+    Guide(
+        SEARCH,
+        "terminate=false if the results need further processing; terminate=true if they are presented to the person.",
+        {"pattern": "async fn.*execute", "file_type": "rs", "max_results": 20},
+        "Find code by what it says. Use file_type and path to narrow it, case_sensitive=false to widen it.",
+    ),
+)
+def grep(p: Grep, c: Call) -> dict[str, Any]:
+    """Search file contents with a regular expression."""
+    limit, scope = min(p.max_results, c.limits.context_entries), _scope(c, _of_type(p.file_type))
+    request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, limit, scope)
+    result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
+    matches = [
+        {
+            "path": quote(stem + match.path),
+            "line": match.line,
+            "content": match.content,
+            "before": list(match.before),
+            "after": list(match.after),
+        }
+        for match in result.matches
+    ]
+    return {
+        "matches": matches,
+        "total_matches": result.total,
+        "files_matched": result.files_matched,
+        "truncated": result.truncated,
+        "message": _message(len(matches), result.total, "matches", f"No matches for '{p.pattern}'"),
+        "warnings": [],
+    }
+
+
+class GlobParams(ContextParams):
+    pattern: str = field('Glob, such as "**/*.tsx" or "src/**/*.test.ts".', min_length=1)
+    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    exclude: list[str] | None = field("Names or globs to leave out, beside the default exclusions.", default=None)
+    max_results: int = field("Most files to return; at most 500.", default=100, ge=1)
+
+
+@tool(
+    "glob",
+    Effect.READ,
+    Guide(
+        SEARCH,
+        "terminate=false if the results need further processing; terminate=true if they are presented to the person.",
+        {"pattern": "src/**/*.test.ts", "exclude": ["fixtures"]},
+        "Find files by name. node_modules, dist and their like are left out.",
+    ),
+)
+def glob(p: GlobParams, c: Call) -> dict[str, Any]:
+    """Find files by a glob pattern, sorted alphabetically."""
+    limit = min(p.max_results, c.limits.context_entries)
+    scope = _scope(c, (p.pattern,), tuple(p.exclude or ()), anywhere=False)
+    result, stem = c.finder.find(p.path, FindRequest(scope, limit=limit)), c.files.stem(p.path)
+    return {
+        "files": [quote(stem + name) for name in result.files],
+        "total_files": result.total,
+        "truncated": result.truncated,
+        "message": _message(len(result.files), result.total, "files", f"No files match '{p.pattern}'"),
+        "warnings": [],
+    }
+
+
+class Search(ContextParams):
+    query: str = field("A few words, in any order.", min_length=1)
+    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
+    exclude_dirs: list[str] | None = field("Directories to leave out, beside the default exclusions.", default=None)
+    max_results: int = field("Most files to return; at most 500.", default=50, ge=1)
+
+
+@tool(
+    "search",
+    Effect.READ,
+    Guide(
+        SEARCH,
+        "terminate=false if one of the files is read next; terminate=true if the person asked where something is.",
+        {"query": "user session timeout", "file_type": "py"},
+        "Find the files that have most to do with a few words. Names count more than contents.",
+    ),
+)
+def search(p: Search, c: Call) -> dict[str, Any]:
+    """Find files by relevance to a few words, in names and contents."""
+    limit = min(p.max_results, c.limits.context_entries)
+    scope = _scope(c, _of_type(p.file_type), tuple(f"{name.rstrip('/')}/" for name in p.exclude_dirs or ()))
+    result, stem = c.finder.rank(p.path, RankRequest(p.query, scope, limit)), c.files.stem(p.path)
+    found = [
+        {"path": quote(stem + each.path), "score": round(each.score, 2), "line": each.line, "content": each.content}
+        for each in result.results
+    ]
+    return {
+        "results": found,
+        "total": result.total,
+        "truncated": result.truncated,
+        "message": _message(len(found), result.total, "files", f"Nothing matches '{p.query}'"),
+    }
+
+
+def _of_type(file_type: str | None) -> tuple[str, ...]:
+    return (f"*.{file_type.lstrip('.')}",) if file_type else ()
+
+
+def _scope(c: Call, include: tuple[str, ...], exclude: tuple[str, ...] = (), *, anywhere: bool = True) -> Scope:
+    limits = c.limits
+    return Scope(
+        include, exclude, anywhere=anywhere, max_depth=limits.context_depth, max_file_bytes=limits.context_file_bytes
+    )
+
+
+def _message(shown: int, total: int, things: str, none: str) -> str:
+    if not total:
+        return none
+    if shown < total:
+        return f"Showing {shown} of {total} {things}; {_NARROW}"
+    return f"Found {total} {things}"
+
+
+class ListDirectory(ContextParams):
+    path: str = field("Directory, relative to the workspace root.", default=".")
+
+
+@tool(
+    "list_directory",
+    Effect.READ,
+    Guide(
+        SEARCH,
+        "terminate=false if a file of the listing is read next; terminate=true if the person asked for the listing.",
+        {"path": "src"},
+        "A first look at a project, or at what a directory holds.",
+    ),
+)
+def list_directory(p: ListDirectory, c: Call) -> dict[str, Any]:
+    """List the entries of a directory with their type and size."""
+    entries, most = c.files.entries(p.path), c.limits.context_entries
+    listed = [{"name": quote(e.name), "type": e.kind, "size": e.size} for e in entries[:most]]
+    return {"entries": listed, "total_entries": len(entries), "truncated": len(entries) > most}

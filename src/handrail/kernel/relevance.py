@@ -1,0 +1,115 @@
+"""Files ranked for a few words: one listing, one count a word, and lines from the files that could win."""
+
+from dataclasses import dataclass, field
+from heapq import nlargest
+
+from handrail.kernel.query import Engine, FindRequest, Scope, SearchRequest, Skipped, Watch
+from handrail.limits import Limits
+from handrail.ops.patterns import parse, parse_literal
+from handrail.ops.rank import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
+
+_LINES_A_FILE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RankRequest:
+    query: str
+    scope: Scope = field(default_factory=Scope)
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    path: str
+    score: float
+    line: int
+    """The line that says most; in a file found by its name alone the first that is not empty; 0: none."""
+    content: str
+
+
+@dataclass(slots=True)
+class RankResult:
+    results: list[Ranked]
+    total: int
+    """Files that hold at least one of the words in their name or text."""
+    skipped: Skipped
+    engine: str
+    complete: bool = True
+
+    @property
+    def truncated(self) -> bool:
+        return self.total > len(self.results)
+
+
+class Ranking:
+    """One query at work."""
+
+    def __init__(self, engine: Engine, dir_fd: int, request: RankRequest, watch: Watch, limits: Limits) -> None:
+        self._engine, self._dir_fd, self._request, self._watch = engine, dir_fd, request, watch
+        self._limits = limits
+        self._terms = terms_of(request.query, limits.query_words)
+        self._complete = True
+        self._skipped = Skipped.none(limits)
+
+    def result(self) -> RankResult:
+        if not self._terms:
+            return RankResult([], 0, self._skipped, self._engine.name)
+        names = self._names()
+        counts = {term: self._count(term) for term in self._terms}
+        weight = weights(self._terms, {term: len(lines) for term, lines in counts.items()}, len(names))
+        by_name = {path: score for path in names if (score := name_score(path, weight))}
+        lines: dict[str, dict[str, int]] = {path: {} for path in by_name}
+        for term, found in counts.items():
+            for path, count in found.items():
+                lines.setdefault(path, {})[term] = count
+        every = set(self._terms)
+        first = {path: by_name.get(path, 0) + body_score(each, every, weight) for path, each in lines.items()}
+        best = self._best(first, by_name, lines, weight)
+        return RankResult(best, len(lines), self._skipped.settle(), self._engine.name, self._complete)
+
+    def _names(self) -> list[str]:
+        found = self._engine.find(self._dir_fd, FindRequest(self._request.scope, limit=10**9), self._watch)
+        self._complete &= found.complete
+        return found.files
+
+    def _count(self, term: str) -> dict[str, int]:
+        request = SearchRequest(term, literal=True, case_sensitive=False, scope=self._request.scope)
+        counted = self._engine.count(self._dir_fd, parse_literal(term), request, self._watch)
+        self._complete &= counted.complete
+        self._skipped = counted.skipped
+        return counted.lines
+
+    def _best(
+        self,
+        first: dict[str, float],
+        by_name: dict[str, float],
+        lines: dict[str, dict[str, int]],
+        weight: dict[str, float],
+    ) -> list[Ranked]:
+        """Look into the files that could be among the best, and rank these by what their lines say."""
+        could_win = sorted(
+            nlargest(self._limits.rank_candidates + self._request.limit, first, key=lambda path: (first[path], path))
+        )
+        snippets = self._snippets("|".join(map(_escaped, self._terms)), could_win, _LINES_A_FILE)
+        score = {
+            path: by_name.get(path, 0) + body_score(lines[path], whole_terms(snippets.get(path, ()), weight), weight)
+            for path in could_win
+        }
+        winners = sorted(could_win, key=lambda path: (-score[path], path))[: self._request.limit]
+        heads = self._snippets(r"\S", [path for path in winners if path not in snippets], 1)
+        ranked = []
+        for path in winners:
+            shown = best_snippet(snippets.get(path) or heads.get(path, []), weight) or Snippet(0, "")
+            ranked.append(Ranked(path, round(score[path], 3), shown.line, shown.content))
+        return ranked
+
+    def _snippets(self, pattern: str, paths: list[str], at_most: int) -> dict[str, list[Snippet]]:
+        request = SearchRequest(pattern, case_sensitive=False, limit=at_most, scope=self._request.scope)
+        found: dict[str, list[Snippet]] = {}
+        for match in self._engine.lines(self._dir_fd, parse(pattern), request, paths, self._watch):
+            found.setdefault(match.path, []).append(Snippet(match.line, match.content))
+        return found
+
+
+def _escaped(term: str) -> str:
+    return "".join(char if char.isalnum() or char == "_" else f"\\x{{{ord(char):x}}}" for char in term)

@@ -1,0 +1,28 @@
+"""The envelope as a Lark grammar, for models that are held to one while they write (OpenAI's custom tools).
+
+It asks for the plain form. The parser is kinder: it also takes padding, wrapping and marks that are left out.
+"""
+
+DESCRIPTION = (
+    "Edits files by one patch, all of it or none. The input is the patch itself, as text: do not wrap it in JSON."
+)
+GRAMMAR = r"""
+start: "*** Begin Patch\n" section+ "*** End Patch" "\n"?
+
+section: creation | deletion | change
+
+creation: "*** Add File: " PATH ADDED*
+deletion: "*** Delete File: " PATH
+change: "*** Update File: " PATH (move chunk* | chunk+)
+move: "*** Move to: " PATH
+
+chunk: heading+ (CONTEXT | REMOVED | ADDED)+ ending?
+heading: "@@\n" | "@@ " ANCHOR
+ending: "*** End of File\n"
+
+PATH: /[^\n]+\n/
+ANCHOR: /[^\n]+\n/
+CONTEXT: / [^\n]*\n/
+REMOVED: /-[^\n]*\n/
+ADDED: /\+[^\n]*\n/
+"""

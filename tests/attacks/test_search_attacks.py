@@ -1,0 +1,219 @@
+"""Patterns, trees and races made to hang a search, flood it, or lead it outside: it ends, with a sensible answer."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacks.swapper import swapping
+
+from handrail.faults import Cancelled
+from handrail.kernel import confine
+from handrail.kernel.query import FindRequest, Scope, SearchRequest, SearchResult
+from handrail.kernel.search import Searcher
+from handrail.limits import Limits
+
+ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None
+LONG = bool(os.environ.get("HANDRAIL_LONG"))
+
+
+@pytest.fixture(params=["ripgrep", "builtin"])
+def engine(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@contextmanager
+def opened(place: str | Path) -> Iterator[int]:
+    fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@pytest.fixture
+def room() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(dir=ROOM, prefix="handrail-test-") as place:
+        yield place
+
+
+EVIL = [
+    "(a+)+$",
+    "(a|aa)+$",
+    "(.*a){20}b$",
+    "((a*)*)*b$",
+    "(a|a?)+b$",
+    "(?=a)(a+)+$",
+    "(?=a)(a|aa)+$",
+    r"(a+)+\1$",
+    "(" + "|".join(f"word{number}" for number in range(1500)) + ")+$",
+    "a{0,100}" * 30 + "b$",
+]
+
+
+@pytest.mark.parametrize("pattern", EVIL)
+def test_an_evil_pattern_costs_one_file_its_time_and_no_more(engine: Any, room: str, pattern: str) -> None:
+    Path(room, "evil").write_text("a" * 1_000_000 + "c\n")
+    Path(room, "plain").write_text("word1\n")
+    searcher = Searcher(Limits(regex_seconds=0.3, search_seconds=30), engine=engine)
+    with opened(room) as fd:
+        result = searcher.search(fd, SearchRequest(pattern))
+    assert result.complete
+    assert result.skipped.abandoned.names in ([], ["evil"])
+    assert [match.path for match in result.matches] in ([], ["plain"])
+
+
+def test_a_directory_of_a_hundred_thousand_files_is_counted_whole(engine: Any, room: str) -> None:
+    with opened(room) as fd:
+        for number in range(100_000):
+            os.close(os.open(f"{number:06}.txt", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+        os.write(os.open("099999.txt", os.O_WRONLY, dir_fd=fd), b"needle\n")
+        searcher = Searcher(engine=engine)
+        files = searcher.find(fd, FindRequest(Scope(include=("*.txt",)), limit=2))
+        lines = searcher.search(fd, SearchRequest("needle"))
+    assert (files.files, files.total) == (["000000.txt", "000001.txt"], 100_000)
+    assert [(match.path, match.line) for match in lines.matches] == [("099999.txt", 1)]
+
+
+def test_a_tree_three_hundred_deep_is_searched_to_the_bottom(engine: Any, room: str) -> None:
+    path = "/".join(["d"] * 300)
+    os.makedirs(f"{room}/{path}")
+    Path(room, path, "leaf").write_text("needle")
+    searcher = Searcher(engine=engine)
+    with opened(room) as fd:
+        assert [match.path for match in searcher.search(fd, SearchRequest("needle")).matches] == [f"{path}/leaf"]
+        shallow = searcher.search(fd, SearchRequest("needle", scope=Scope(max_depth=10)))
+    assert (shallow.total, shallow.skipped.too_deep.names) == (0, ["/".join(["d"] * 10)])
+
+
+def test_a_sparse_file_of_five_gigabytes_is_passed_over(engine: Any, room: str) -> None:
+    with open(f"{room}/sparse", "wb") as file:
+        file.write(b"needle\n")
+        file.truncate(5 << 30)
+    Path(room, "text").write_text("needle")
+    searcher = Searcher(engine=engine)
+    with opened(room) as fd:
+        assert [match.path for match in searcher.search(fd, SearchRequest("needle")).matches] == ["text"]
+        limited = searcher.search(fd, SearchRequest("needle", scope=Scope(max_file_bytes=1 << 20)))
+    assert limited.skipped.too_large.names == ["sparse"]
+
+
+def test_a_file_that_grows_while_it_is_read_does_not_keep_the_search(engine: Any, room: str) -> None:
+    path, stop = f"{room}/growing", threading.Event()
+    Path(path).write_text("needle\n")
+
+    def grow() -> None:
+        with open(path, "ab", buffering=0) as file:
+            while not stop.is_set() and file.tell() < 200 << 20:
+                file.write(b"more and more\n" * 1000)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        with opened(room) as fd:
+            result = Searcher(Limits(search_seconds=10), engine=engine).search(fd, SearchRequest("needle"))
+    finally:
+        stop.set()
+        writer.join()
+    assert (result.total, result.complete) in ((1, True), (0, False))
+
+
+MEASURED = """
+import os, re, sys
+from handrail.kernel.query import SearchRequest
+from handrail.kernel.search import Searcher
+fd = os.open(sys.argv[1], os.O_RDONLY)
+result = Searcher(engine=sys.argv[2]).search(fd, SearchRequest("hit", limit=50))
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
+print(result.total, len(result.matches), int(peak[1]) // 1024)
+"""
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("ripgrep", 10_000_000), ("builtin", 2_000_000)])
+def test_memory_does_not_grow_with_the_number_of_matches(room: str, kind: str, lines: int) -> None:
+    for number in range(10):
+        Path(room, f"{number}").write_bytes(b"hit\n" * (lines // 10))
+    printed = subprocess.run(
+        [sys.executable, "-c", MEASURED, room, kind], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+    total, shown, megabytes = map(int, printed.split())
+    assert (total, shown) == (lines, 50)
+    assert megabytes < 100
+
+
+class Stopped:
+    """Starts ripgrep for real, and stops it before it can end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.started = threading.Event()
+        self.processes: list[Any] = []
+        self._start = confine.start
+        monkeypatch.setattr(confine, "start", self)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        process = self._start(*arguments, **options)
+        os.kill(process.pid, signal.SIGSTOP)
+        self.processes.append(process)
+        self.started.set()
+        return process
+
+
+def test_a_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped, cancel = Stopped(monkeypatch), threading.Event()
+
+    def soon() -> None:
+        stopped.started.wait()
+        cancel.set()
+
+    threading.Thread(target=soon, daemon=True).start()
+    with opened(tmp_path) as fd, pytest.raises(Cancelled):
+        Searcher(engine="ripgrep").search(fd, SearchRequest("x"), cancel)
+    assert [process.returncode for process in stopped.processes] == [-signal.SIGKILL]
+
+
+def test_at_the_deadline_ripgrep_is_ended_and_the_counts_are_lower_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = Stopped(monkeypatch)
+    with opened(tmp_path) as fd:
+        result = Searcher(Limits(search_seconds=0.1), engine="ripgrep").search(fd, SearchRequest("x"))
+    assert not result.complete
+    assert [process.returncode for process in stopped.processes] == [-signal.SIGKILL]
+
+
+@pytest.mark.parametrize("landlock", [True, False])
+def test_an_exchanged_directory_never_shows_what_lies_outside(
+    engine: Any, landlock: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if landlock and not confine.available():
+        pytest.skip("no Landlock here")
+    monkeypatch.setattr(confine, "available", lambda: landlock)
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for place in (root / "place", outside):
+        place.mkdir(parents=True)
+    for number in range(20):
+        (root / "place" / f"{number}").write_text("inside needle\n")
+        (outside / f"{number}").write_text("outside needle\n")
+    (root / "trap").symlink_to(outside)
+    searcher = Searcher(engine=engine)
+    seen: set[str] = set()
+
+    def look(fd: int) -> SearchResult:
+        result = searcher.search(fd, SearchRequest("needle", context=1))
+        seen.update(match.content for match in result.matches)
+        return result
+
+    with opened(root) as fd, swapping(str(root), ("place", "trap")) as swapper:
+        calls = 0
+        while calls < (2000 if LONG else 60) or swapper.swaps < 1000:
+            look(fd)
+            calls += 1
+    assert seen <= {"inside needle"}

@@ -1,0 +1,35 @@
+"""Runs the real command line in a process of its own."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+Done = subprocess.CompletedProcess[str]
+ARGV = [sys.executable, "-m", "handrail"]
+
+
+def handrail(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None) -> Done:
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run([*ARGV, *arguments], input=data, capture_output=True, cwd=cwd, check=False)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def timeless(text: str) -> str:
+    """The same text on every machine."""
+    return re.sub(r"Time: \d+(\.\d+)?ms", "Time: <time>", text)
+
+
+def envelope(line: str) -> dict[str, Any]:
+    """One JSON document, its time taken out after a look at it."""
+    found: dict[str, Any] = json.loads(line)
+    assert found.pop("execution_time_ms") >= 0
+    return found
+
+
+def usage_error(done: Done) -> str:
+    """What the command line complained about."""
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr.partition("\n\n")[2].removeprefix("Error: ").removesuffix("\n")

@@ -1,0 +1,77 @@
+"""The two engines answer alike. `HANDRAIL_EXAMPLES` sets how many random questions they are asked."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from search_trees import PATTERNS, SCOPES, TREES, plant
+
+from handrail.faults import InvalidPattern
+from handrail.kernel.query import FindRequest, FindResult, Scope, SearchRequest, SearchResult
+from handrail.kernel.search import Searcher
+
+EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))
+BOTH = [Searcher(engine="ripgrep"), Searcher(engine="builtin")]
+ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None
+RANDOMLY = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="HANDRAIL_EXAMPLES" not in os.environ,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@contextmanager
+def planted(tree: dict[str, Any]) -> Iterator[int]:
+    place = tempfile.mkdtemp(dir=ROOM)
+    plant(tree, place)
+    fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+        shutil.rmtree(place)
+
+
+def answers(fd: int, request: SearchRequest | FindRequest) -> list[Any]:
+    found: list[SearchResult | FindResult | str] = []
+    for searcher in BOTH:
+        try:
+            if isinstance(request, SearchRequest):
+                result: SearchResult | FindResult = searcher.search(fd, request)
+            else:
+                result = searcher.find(fd, request)
+            result.engine = ""
+            found.append(result)
+        except InvalidPattern as fault:
+            found.append(type(fault).__name__)
+    return found
+
+
+@RANDOMLY
+@given(TREES, PATTERNS, SCOPES, st.booleans(), st.integers(0, 2), st.sampled_from([1, 3, 100]), st.booleans())
+def test_both_engines_find_the_same_lines(
+    tree: dict[str, Any], pattern: str, scope: Scope, case: bool, context: int, limit: int, count: bool
+) -> None:
+    request = SearchRequest(
+        pattern, case_sensitive=case, context=context, limit=limit, scope=scope, count_searched=count
+    )
+    with planted(tree) as fd:
+        ripgrep, builtin = answers(fd, request)
+    event("refused" if isinstance(ripgrep, str) else "matches" if ripgrep.total else "no match")
+    assert ripgrep == builtin
+
+
+@RANDOMLY
+@given(TREES, SCOPES, st.sampled_from([1, 100]))
+def test_both_engines_find_the_same_files(tree: dict[str, Any], scope: Scope, limit: int) -> None:
+    with planted(tree) as fd:
+        ripgrep, builtin = answers(fd, FindRequest(scope, limit=limit))
+    event("found" if ripgrep.total else "nothing")
+    assert ripgrep == builtin

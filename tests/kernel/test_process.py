@@ -1,0 +1,246 @@
+"""One command: its output, its end, and nothing left."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from sandboxes import python, sh, sleeping, workspace
+
+from handrail.faults import CommandNotStarted, SandboxUnavailable
+from handrail.kernel.process import Command, Processes, ending_of
+from handrail.kernel.sandbox import SandboxSettings, bwrap, landlock
+from handrail.limits import Limits
+
+Level = Literal["strict", "off", "reduced"]
+
+
+@pytest.fixture(params=["strict", "off", "reduced"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
+    chosen: Level = request.param
+    if chosen == "reduced":
+        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    return chosen
+
+
+def settings_for(level: Level, **limits: float) -> SandboxSettings:
+    return SandboxSettings(level="off" if level == "off" else "strict", limits=replace(Limits(), **limits))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def processes(tmp_path: Path, level: Level) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws", settings_for(level)) as opened:
+        assert opened.sandbox.start().level == level
+        yield opened
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws") as opened:
+        yield opened
+
+
+@pytest.fixture
+def marker() -> str:
+    """A number that no other sleep on this machine has."""
+    return f"9{os.getpid()}.{time.monotonic_ns()}"
+
+
+def test_output_error_and_exit_code_come_back(processes: Processes) -> None:
+    outcome = sh(processes, "echo out; echo err >&2; exit 7")
+    assert (outcome.stdout.head, outcome.stderr.head, outcome.exit_code) == (b"out\n", b"err\n", 7)
+    assert (outcome.signal, outcome.timed_out, outcome.cancelled, outcome.background) == (
+        None,
+        False,
+        False,
+        (),
+    )
+
+
+def test_the_first_command_is_like_any_other(strict: Processes) -> None:
+    first = sh(strict, "echo out; echo err >&2; read line || echo no input; exit 130")
+    second = sh(strict, "echo out; echo err >&2; read line || echo no input; exit 130")
+    for outcome in (first, second):
+        assert outcome.stdout.head == b"out\nno input\n"
+        assert outcome.stderr.head == b"err\n"
+        assert (outcome.exit_code, outcome.signal) == (130, None)
+        assert outcome.pgid is not None
+    assert not second.restarted
+
+
+def test_a_first_command_that_kills_itself_is_told_from_one_that_exits_so(strict: Processes) -> None:
+    outcome = sh(strict, "kill -KILL $$")
+    assert (outcome.exit_code, outcome.signal) == (None, "SIGKILL")
+
+
+def test_a_first_command_leaves_nothing_running(strict: Processes, marker: str) -> None:
+    outcome = sh(strict, f"setsid sleep {marker} >/dev/null 2>&1 & echo $!")
+    assert outcome.background == ()
+    assert sleeping(marker) == []
+
+
+def test_a_first_command_may_leave_something_running(strict: Processes, marker: str) -> None:
+    outcome = sh(strict, f"sleep {marker} >/dev/null 2>&1 & echo $!", keep_background=True)
+    assert outcome.stdout.head.split() == [str(pid).encode() for pid in outcome.background]
+    assert len(sleeping(marker)) == 1
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT"])
+def test_an_end_by_signal_is_reported_as_such(processes: Processes, name: str) -> None:
+    outcome = sh(processes, f"kill -{name[3:]} $$")
+    assert (outcome.exit_code, outcome.signal) == (None, name)
+
+
+def test_a_signal_without_a_name_has_its_number() -> None:
+    assert ending_of(40) == (None, "SIG40")
+    assert ending_of(None) == (None, None)
+
+
+def test_input_is_empty(processes: Processes) -> None:
+    assert sh(processes, "cat; echo end").stdout.head == b"end\n"
+
+
+def test_a_command_has_its_own_session_and_group(processes: Processes) -> None:
+    outcome = sh(processes, "ps -o pid=,pgid=,sid= -p $$")
+    pid, group, session = outcome.stdout.head.split()
+    assert pid == group == session == str(outcome.pgid).encode()
+
+
+def test_it_runs_in_the_directory_asked_for(processes: Processes, tmp_path: Path) -> None:
+    (tmp_path / "ws" / "sub dir").mkdir()
+    assert sh(processes, "pwd", cwd="sub dir").stdout.head.decode() == f"{tmp_path}/ws/sub dir\n"
+
+
+def test_variables_can_be_added(processes: Processes) -> None:
+    assert sh(processes, 'echo "$NAME"', environment={"NAME": "a b"}).stdout.head == b"a b\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "cwd", "why"),
+    [
+        (["/nowhere/program"], "", "ENOENT"),
+        (["no-such-program"], "", "ENOENT"),
+        (["/etc/passwd"], "", "EACCES"),
+        (["true"], "missing", "ENOENT"),
+        (["true", "x" * 200_000], "", "E2BIG"),
+    ],
+)
+def test_what_cannot_be_started_says_why(processes: Processes, argv: list[str], cwd: str, why: str) -> None:
+    with pytest.raises(CommandNotStarted) as caught:
+        processes.run(Command(argv, cwd=cwd))
+    assert caught.value.facts() == {"program": argv[0], "directory": cwd, "why": why}
+    assert sh(processes, "echo still here").stdout.head == b"still here\n"
+
+
+def test_undecodable_bytes_arrive_unchanged(processes: Processes) -> None:
+    assert sh(processes, r"printf '\xff\xfe\x00\x80'").stdout.head == b"\xff\xfe\x00\x80"
+
+
+def test_undecodable_arguments_and_names_arrive_unchanged(processes: Processes) -> None:
+    outcome = sh(processes, 'printf %s "$1"', "a\udcff")
+    assert outcome.stdout.head == b"a\xff"
+
+
+def test_long_output_keeps_head_and_tail_and_the_whole_in_a_file(processes: Processes) -> None:
+    outcome = sh(processes, "seq 1 100000", output_bytes=2002)
+    whole = "".join(f"{n}\n" for n in range(1, 100_001)).encode()
+    out = outcome.stdout
+    assert out.head == whole[:1001]
+    assert out.tail == whole[-1001:]
+    assert out.cut_bytes == len(whole) - 2002
+    assert out.joined(b"[cut]") == whole[:1001] + b"\n[cut]\n" + whole[-1001:]
+    assert Path(out.spool).read_bytes() == whole
+
+
+def test_a_cut_falls_between_characters(processes: Processes) -> None:
+    outcome = python(processes, "print('€' * 5000, end='')", output_bytes=1000, environment={"PYTHONUTF8": "1"})
+    out = outcome.stdout
+    assert out.head.decode() == "€" * 166
+    assert out.tail.decode() == "€" * 166
+    assert out.cut_bytes == 15000 - 2 * 166 * 3
+
+
+def test_output_of_exactly_the_limit_is_not_cut(processes: Processes) -> None:
+    outcome = sh(processes, "head -c 2000 /dev/zero", output_bytes=2000)
+    assert (len(outcome.stdout.head), outcome.stdout.cut_bytes, outcome.stdout.spool) == (2000, 0, "")
+
+
+def test_endless_output_is_bounded_in_memory_and_on_disk(tmp_path: Path) -> None:
+    settings = settings_for("strict", spool_bytes=1_000_000)
+    with workspace(tmp_path / "ws", settings) as processes:
+        outcome = sh(processes, "head -c 30000000 /dev/zero; echo end", output_bytes=1000)
+        assert Path(outcome.stdout.spool).stat().st_size == 1_000_000
+        assert outcome.stdout.tail.endswith(b"end\n")
+        assert outcome.stdout.cut_bytes == 30_000_004 - 1000
+    assert not Path(outcome.stdout.spool).exists()
+
+
+def test_a_deadline_returns_what_was_printed_and_leaves_nothing(processes: Processes, marker: str) -> None:
+    outcome = sh(processes, f"echo early; sleep {marker}", timeout_seconds=0.3)
+    assert (outcome.timed_out, outcome.cancelled, outcome.stdout.head) == (True, False, b"early\n")
+    assert outcome.seconds < 5
+    assert sleeping(marker) == []
+
+
+def test_a_first_command_meets_its_deadline_too(strict: Processes, marker: str) -> None:
+    outcome = sh(strict, f"echo early; sleep {marker}", timeout_seconds=0.3)
+    assert (outcome.timed_out, outcome.stdout.head, sleeping(marker)) == (True, b"early\n", [])
+
+
+def test_cancelling_returns_what_was_printed_and_leaves_nothing(processes: Processes, marker: str) -> None:
+    cancel = threading.Event()
+
+    def when_it_runs() -> None:
+        while not sleeping(marker):
+            time.sleep(0.005)
+        cancel.set()
+
+    watcher = threading.Thread(target=when_it_runs)
+    watcher.start()
+    outcome = sh(processes, f"echo early; sleep {marker}", cancel=cancel)
+    watcher.join()
+    assert (outcome.cancelled, outcome.timed_out, outcome.stdout.head) == (True, False, b"early\n")
+    assert sleeping(marker) == []
+
+
+def test_where_nothing_can_confine_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    with workspace(tmp_path / "ws") as processes:
+        with pytest.raises(SandboxUnavailable) as caught:
+            sh(processes, "touch ran")
+        assert caught.value.facts() == {
+            "level": "strict",
+            "why": ["bubblewrap: not found", "landlock: the kernel has no Landlock, or too old a one"],
+        }
+        assert processes.sandbox.confinement is None
+    assert not (tmp_path / "ws" / "ran").exists()
+
+
+def test_a_bubblewrap_that_fails_is_passed_over_and_the_command_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: no user namespaces here' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    real = bwrap.candidates(str(tmp_path / "ws"))
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(broken), *real])
+    with workspace(tmp_path / "ws") as processes:
+        outcome = sh(processes, "echo once >> log; cat log")
+        assert outcome.stdout.head == b"once\n"
+        assert (outcome.confinement.level, outcome.restarted) == ("strict", False)
+        assert outcome.confinement.why == (f"{broken}: bwrap: no user namespaces here",)
+
+
+def test_without_bubblewrap_the_answer_names_the_level_and_what_it_cannot_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    with workspace(tmp_path / "ws") as processes:
+        confinement = sh(processes, "true").confinement
+    assert (confinement.level, confinement.by) == ("reduced", "landlock")
+    assert len(confinement.cannot_stop) >= 4

@@ -1,0 +1,69 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search_trees import plant
+
+from handrail.kernel.query import Scope
+from handrail.kernel.relevance import RankRequest
+from handrail.kernel.search import Searcher
+
+TREE: dict[str, Any] = {
+    "auth/session.py": b"# opens things\nclass Session:\n    pass\n",
+    "login.py": b"import sys\n\ndef check_auth(userName):\n    return auth(userName)\n",
+    "author.txt": b"\n\nwritten by hand\n",
+    "notes.md": b"the author of this text\n" * 20,
+    "other.py": b"nothing here\n",
+    "node_modules/auth.js": b"auth",
+    "data.bin": b"auth\0",
+    "auth_empty.py": b"",
+}
+
+
+@pytest.fixture(params=["ripgrep", "builtin"])
+def searcher(request: pytest.FixtureRequest) -> Searcher:
+    return Searcher(engine=request.param)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[int]:
+    plant(TREE, str(tmp_path))
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield fd
+    os.close(fd)
+
+
+def test_names_come_before_text_and_words_before_parts(searcher: Searcher, tree: int) -> None:
+    result = searcher.rank(tree, RankRequest("auth"))
+    assert [(each.path, each.line, each.content) for each in result.results] == [
+        ("auth_empty.py", 0, ""),
+        ("author.txt", 3, "written by hand"),
+        ("auth/session.py", 1, "# opens things"),
+        ("login.py", 3, "def check_auth(userName):"),
+        ("notes.md", 1, "the author of this text"),
+    ]
+    assert (result.total, result.truncated, result.complete) == (5, False, True)
+
+
+def test_several_words_and_identifiers_are_looked_for(searcher: Searcher, tree: int) -> None:
+    best = searcher.rank(tree, RankRequest("user name session", limit=2))
+    assert [each.path for each in best.results] == ["auth/session.py", "login.py"]
+    assert best.results[1].content == "def check_auth(userName):"
+    snake = searcher.rank(tree, RankRequest("checkAuth", limit=1, scope=Scope(include=("login.*",))))
+    assert [(each.path, each.line) for each in snake.results] == [("login.py", 3)]
+    assert not snake.truncated
+
+
+def test_the_total_counts_what_is_not_shown(searcher: Searcher, tree: int) -> None:
+    result = searcher.rank(tree, RankRequest("auth", limit=1))
+    assert (len(result.results), result.total, result.truncated) == (1, 5, True)
+    assert searcher.rank(tree, RankRequest("")).results == []
+    assert searcher.rank(tree, RankRequest("zzz")).total == 0
+
+
+def test_both_engines_rank_alike(tree: int) -> None:
+    request = RankRequest("the auth userName import")
+    ripgrep, builtin = Searcher(engine="ripgrep").rank(tree, request), Searcher(engine="builtin").rank(tree, request)
+    assert ripgrep.results == builtin.results

@@ -1,0 +1,305 @@
+"""Searching by content and by name: one table of cases, both engines."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search_trees import Open, found
+
+from handrail.kernel import confine
+from handrail.kernel.query import FindRequest, Match, Scope, SearchRequest
+from handrail.kernel.search import Searcher
+from handrail.limits import Limits
+
+TEXTS = {
+    "b.go": b"type T interface{}\nvar x = ${name}\nfunc f() {\n",
+    "a.txt": b"one\ntwo two\nthree\n",
+    "c/crlf.txt": b"first\r\nsecond \r\nlast",
+    "c/letters.txt": "Straße ÉCOLE naïve\nTASK task\n".encode(),
+}
+PATTERNS = [
+    ("two", [("a.txt", 2, "two two")]),
+    ("^t", [("a.txt", 2, "two two"), ("a.txt", 3, "three"), ("b.go", 1, "type T interface{}")]),
+    ("e$", [("a.txt", 1, "one"), ("a.txt", 3, "three"), ("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
+    (r"\Aone\z", [("a.txt", 1, "one")]),
+    ("t$", [("c/crlf.txt", 1, "first"), ("c/crlf.txt", 3, "last")]),
+    (r"\s$", [("c/crlf.txt", 2, "second ")]),
+    ("interface{}", [("b.go", 1, "type T interface{}")]),
+    ("${name}", []),
+    (r"\${name}", [("b.go", 2, "var x = ${name}")]),
+    ("{$", [("b.go", 3, "func f() {")]),
+    ("f() {", []),
+    (r"f\(\) {", [("b.go", 3, "func f() {")]),
+    (r"(\w+) \1", [("a.txt", 2, "two two")]),
+    (r"t(?=h)", [("a.txt", 3, "three")]),
+    (r"(?<!o )two", [("a.txt", 2, "two two")]),
+    (r"(?!x)[^e]$", [("b.go", 1, "type T interface{}"), ("b.go", 2, "var x = ${name}"), ("b.go", 3, "func f() {"),
+                     ("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first"), ("c/crlf.txt", 2, "second "),
+                     ("c/crlf.txt", 3, "last"), ("c/letters.txt", 2, "TASK task")]),
+    ("(?i)École", [("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
+    ("(?i:tas)K", [("c/letters.txt", 2, "TASK task")]),
+    (r"na\wve", [("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
+    ("[[]|[]]|[&&]", []),
+    ("two|first|ÉC", [("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first"), ("c/letters.txt", 1, "Straße ÉCOLE naïve")]),
+    ("o{2,}|w{1}", [("a.txt", 2, "two two")]),
+    (r"\x{74}wo", [("a.txt", 2, "two two")]),
+    ("", [("a.txt", 1, "one"), ("a.txt", 2, "two two"), ("a.txt", 3, "three"), ("b.go", 1, "type T interface{}"),
+          ("b.go", 2, "var x = ${name}"), ("b.go", 3, "func f() {"), ("c/crlf.txt", 1, "first"),
+          ("c/crlf.txt", 2, "second "), ("c/crlf.txt", 3, "last"), ("c/letters.txt", 1, "Straße ÉCOLE naïve"),
+          ("c/letters.txt", 2, "TASK task")]),
+    ("--pre=id", []),
+    ("-f/etc/passwd", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "expected"), PATTERNS)
+def test_a_pattern_finds_its_lines(
+    searcher: Searcher, tree: Open, pattern: str, expected: list[tuple[str, int, str]]
+) -> None:
+    assert found(searcher, tree(TEXTS), pattern) == sorted(expected)
+
+
+def test_case_is_ignored_on_request(searcher: Searcher, tree: Open) -> None:
+    fd = tree({"a": "Foo\nÉCOLE\n\u212aelvin\n".encode()})
+    assert found(searcher, fd, "foo|école|kelvin", case_sensitive=False) == [
+        ("a", 1, "Foo"), ("a", 2, "ÉCOLE"), ("a", 3, "\u212aelvin"),
+    ]  # fmt: skip
+
+
+def test_a_literal_stands_for_itself(searcher: Searcher, tree: Open) -> None:
+    fd = tree({"a": b"a.b(c)\naxb(c)\n", "b": b"--pre=id\n"})
+    assert found(searcher, fd, "a.b(c)", literal=True) == [("a", 1, "a.b(c)")]
+    assert found(searcher, fd, "--pre=id", literal=True) == [("b", 1, "--pre=id")]
+
+
+def test_context_stays_in_the_file_and_neighbours_are_shared(searcher: Searcher, tree: Open) -> None:
+    fd = tree({"a": b"1\nx2\nx3\n4\n5\n6\nx7", "b": b"x"})
+    result = searcher.search(fd, SearchRequest("x", context=2))
+    assert result.matches == [
+        Match("a", 2, "x2", ("1",), ("x3", "4")),
+        Match("a", 3, "x3", ("1", "x2"), ("4", "5")),
+        Match("a", 7, "x7", ("5", "6"), ()),
+        Match("b", 1, "x"),
+    ]
+
+
+@pytest.mark.parametrize("count_searched", [False, True])
+def test_the_limit_bounds_what_is_shown_and_not_what_is_counted(
+    searcher: Searcher, tree: Open, count_searched: bool
+) -> None:
+    names = [f"{number:02}/{letter}.txt" for number in range(20) for letter in "ab"]
+    content: dict[str, Any] = {}
+    for name in names:
+        content.setdefault(name[:2], {})[name[3:]] = b"hit\nmiss\nhit\n"
+    fd = tree({**content, "00.txt": b"hit", "00-x": b"hit"})
+    result = searcher.search(fd, SearchRequest("hit", limit=4, count_searched=count_searched))
+    assert [(match.path, match.line) for match in result.matches] == [
+        ("00-x", 1), ("00.txt", 1), ("00/a.txt", 1), ("00/a.txt", 3),
+    ]  # fmt: skip
+    assert (result.total, result.files_matched, result.truncated) == (82, 42, True)
+    assert result.files_searched == (42 if count_searched else None)
+
+
+def test_much_output_is_counted_first_and_fetched_then(tree: Open) -> None:
+    fd = tree({f"{number}": b"some text\n" * 500 for number in range(30)})
+    fast = Searcher(Limits(search_stream_bytes=1000), engine="ripgrep")
+    assert fast.search(fd, SearchRequest("text", limit=700, context=1)) == Searcher(engine="ripgrep").search(
+        fd, SearchRequest("text", limit=700, context=1)
+    )
+
+
+def test_without_landlock_lines_come_only_from_files_opened_by_handle(
+    tree: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fd = tree(TEXTS)
+    monkeypatch.setattr(confine, "available", lambda: False)
+    searcher = Searcher(engine="ripgrep")
+    assert found(searcher, fd, "two|first", context=1) == [("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first")]
+
+
+def test_long_lines_are_cut_around_the_match_and_say_so(searcher: Searcher, tree: Open) -> None:
+    fd = tree({
+        "end": b"needle" + b"y" * 3000,
+        "long": b"x" * 500_000 + b"needle" + "é".encode() * 500_000 + b"\nnext\n",
+        "start": b"x" * 1995 + b"needle",
+        "whole": b"needle".rjust(2000),
+    })  # fmt: skip
+    result = searcher.search(fd, SearchRequest("needle", context=1))
+    assert [(match.path, match.content, match.after, match.cut) for match in result.matches] == [
+        ("end", "needle" + "y" * 1994 + "…", (), True),
+        ("long", "…" + "x" * 500 + "needle" + "é" * 747 + "…", ("next",), True),
+        ("start", "…" + "x" * 500 + "needle", (), True),
+        ("whole", "needle".rjust(2000), (), False),
+    ]
+
+
+def test_a_long_line_in_utf_16_is_cut_in_the_same_place(searcher: Searcher, tree: Open) -> None:
+    line = "é" * 5000 + "needle" + "z" * 5000
+    fd = tree({"a": ("\ufeff" + line).encode("utf-16-le"), "b": b"\xef\xbb\xbf" + line.encode()})
+    shown = "…" + "é" * 250 + "needle" + "z" * 1494 + "…"
+    assert found(searcher, fd, "needle") == [("a", 1, shown), ("b", 1, shown)]
+
+
+def test_binary_files_are_passed_over(searcher: Searcher, tree: Open) -> None:
+    late = b"hit\n" * 100_000 + b"\0"
+    fd = tree({"early": b"hit\0", "late": late, "text": b"hit", "utf-16": "\ufeffhit".encode("utf-16-le")})
+    result = searcher.search(fd, SearchRequest("hit", count_searched=True))
+    assert [match.path for match in result.matches] == ["text", "utf-16"]
+    assert (result.total, result.files_searched) == (2, 2)
+    assert [match[0] for match in found(searcher, fd, "hit")] == ["text", "utf-16"]
+
+
+def test_odd_names_are_found_and_named(searcher: Searcher, tree: Open) -> None:
+    names = ["-e", "--pre=id", "new\nline", "bad\udcff", "tab\t", " ", "x: WARNING: stopped", "é", "{a,b}", "[x]"]
+    fd = tree(dict.fromkeys(names, b"hit\n") | {"dir\n": {"a\nb": b"hit"}})
+    expected = sorted([*names, "dir\n/a\nb"])
+    assert [match[0] for match in found(searcher, fd, "hit")] == expected
+    assert searcher.find(fd, FindRequest(Scope())).files == expected
+    assert found(searcher, fd, "hit", scope=Scope(include=("new?line", "bad?"))) == [
+        ("bad\udcff", 1, "hit"), ("new\nline", 1, "hit"),
+    ]  # fmt: skip
+
+
+IGNORED = {
+    ".gitignore": b"*.log\n/out\n!keep.log\n",
+    "a.log": b"hit",
+    "keep.log": b"hit",
+    "out": {"x": b"hit"},
+    "deep": {"out": {"y": b"hit"}, ".gitignore": b"y2\n", "y2": b"hit", ".ignore": b"!z.log", "z.log": b"hit"},
+    ".git": {"info": {"exclude": b"secret\n"}, "config": b"hit"},
+    "secret": b"hit",
+    "node_modules": {"m.js": b"hit"},
+    ".hidden": b"hit",
+}
+
+
+def test_ignore_files_and_default_exclusions_are_honoured(searcher: Searcher, tree: Open) -> None:
+    fd = tree(IGNORED)
+    seen = [".hidden", "deep/out/y", "deep/z.log", "keep.log"]
+    assert [match[0] for match in found(searcher, fd, "hit")] == seen
+    assert searcher.find(fd, FindRequest(Scope(include=("*",)))).files == sorted(
+        [*seen, ".gitignore", "deep/.gitignore", "deep/.ignore"]
+    )
+
+
+def test_ignore_files_and_exclusions_can_be_switched_off(searcher: Searcher, tree: Open) -> None:
+    fd = tree(IGNORED)
+    everything = Scope(ignore_files=False, exclusions=())
+    assert [match[0] for match in found(searcher, fd, "hit", scope=everything)] == [
+        ".git/config", ".hidden", "a.log", "deep/out/y", "deep/y2", "deep/z.log", "keep.log", "node_modules/m.js",
+        "out/x", "secret",
+    ]  # fmt: skip
+
+
+def test_ignore_files_above_and_of_the_person_say_nothing(
+    searcher: Searcher, tree: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitignore").write_text("*\n")
+    (tmp_path / "home/git").mkdir(parents=True)
+    (tmp_path / "home/git/ignore").write_text("*\n")
+    (tmp_path / "home/rc").write_text("--files\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "home/rc"))
+    assert found(searcher, tree({"a": b"hit"}), "hit") == [("a", 1, "hit")]
+
+
+def test_an_include_does_not_bring_back_what_is_ignored(searcher: Searcher, tree: Open) -> None:
+    fd = tree(
+        {".gitignore": b"b.py\n", "a.py": b"hit", "b.py": b"hit", "build": {"c.py": b"hit"}, "d": {"e.py": b"hit"}}
+    )
+    assert [match[0] for match in found(searcher, fd, "hit", scope=Scope(include=("*.py",)))] == ["a.py", "d/e.py"]
+
+
+def test_excluded_names_are_left_out_at_any_depth(searcher: Searcher, tree: Open) -> None:
+    fd = tree({"a": {"skip": {"x": b"hit"}, "y": b"hit"}, "skip": b"hit", "z.min.js": b"hit"})
+    assert [match[0] for match in found(searcher, fd, "hit", scope=Scope(exclude=("skip", "*.min.js")))] == ["a/y"]
+
+
+def test_what_limits_leave_out_is_counted_and_named(searcher: Searcher, tree: Open) -> None:
+    big = {f"big{number:02}.txt": b"hit" * 40 for number in range(30)}
+    fd = tree({**big, "small": b"hit", "d": {"ok": b"hit", "e": {"no": b"hit"}}, "f": {"g": {}}})
+    result = searcher.search(fd, SearchRequest("hit", scope=Scope(max_file_bytes=100, max_depth=2)))
+    assert [match.path for match in result.matches] == ["d/ok", "small"]
+    assert (result.skipped.too_large.names, result.skipped.too_large.count) == (sorted(big)[:20], 30)
+    assert (result.skipped.too_deep.names, result.skipped.too_deep.count) == (["d/e", "f/g"], 2)
+
+
+def test_a_find_names_the_directories_whose_files_lie_too_deep(searcher: Searcher, tree: Open) -> None:
+    fd = tree({"a.py": b"", "d": {"b.py": b"", "e": {"c.py": b"", "f": {"d.py": b""}}, "g": {"x.txt": b""}}})
+    result = searcher.find(fd, FindRequest(Scope(include=("**/*.py",), max_depth=2)))
+    assert (result.files, result.total, result.skipped.too_deep.names) == (["a.py", "d/b.py"], 2, ["d/e"])
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root reads everything."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_what_cannot_be_read_is_named(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+    fd = tree({"closed": b"hit", "closed.py": b"hit", "open.py": b"hit", "room": {"x": b"hit"}})
+    for name in ("closed", "closed.py", "room"):
+        (tmp_path / "tree" / name).chmod(0)
+
+    def look(*include: str) -> object:
+        result = searcher.search(fd, SearchRequest("hit", scope=Scope(include=include)))
+        return [match.path for match in result.matches], result.skipped.unreadable.names
+
+    with as_nobody():
+        everything, some = look(), look("*.py")
+        listed = searcher.find(fd, FindRequest(Scope())).skipped.unreadable.names
+    (tmp_path / "tree/room").chmod(0o700)
+    assert everything == (["open.py"], ["closed", "closed.py", "room"])
+    assert some == (["open.py"], ["closed.py", "room"])
+    assert listed == ["room"]
+
+
+def test_links_are_not_followed(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("hit")
+    fd = tree({"real": {"x": b"hit"}})
+    place = tmp_path / "tree"
+    (place / "out").symlink_to(tmp_path / "outside")
+    (place / "in").symlink_to("real")
+    (place / "loop").symlink_to(".")
+    (place / "file").symlink_to("real/x")
+    os.mkfifo(place / "fifo")
+    assert found(searcher, fd, "hit") == [("real/x", 1, "hit")]
+    assert searcher.find(fd, FindRequest(Scope())).files == ["real/x"]
+    assert searcher.find(fd, FindRequest(Scope(include=("out/*", "../**", "/../*", "in/*")))).files == []
+
+
+def test_files_are_found_newest_first_on_request(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+    fd = tree(dict.fromkeys("dcba", b""))
+    for age, name in enumerate("badc"):
+        os.utime(tmp_path / "tree" / name, ns=(0, 10**18 - (age // 2) * 10**9))
+    newest = searcher.find(fd, FindRequest(Scope(), sort="time"))
+    assert newest.files == ["a", "b", "c", "d"]
+    assert searcher.find(fd, FindRequest(Scope(), sort="time", limit=1)).files == ["a"]
+    assert (newest.total, newest.truncated) == (4, False)
+
+
+def test_globs_of_a_find_are_tied_or_not(searcher: Searcher, tree: Open) -> None:
+    fd = tree({"A.py": b"", "d": {"b.PY": b"", "c.ts": b""}})
+    assert searcher.find(fd, FindRequest(Scope(include=("*.py",), anywhere=False))).files == ["A.py"]
+    assert searcher.find(fd, FindRequest(Scope(include=("*.py",), fold_case=True))).files == ["A.py", "d/b.PY"]
+    assert searcher.find(fd, FindRequest(Scope(include=("d/",)))).files == ["d/b.PY", "d/c.ts"]
+    assert searcher.find(fd, FindRequest(Scope(include=("**/*.{py,ts}",)))).files == ["A.py", "d/c.ts"]
+
+
+def test_nothing_because_everything_is_ignored_is_said(searcher: Searcher, tree: Open) -> None:
+    fd = tree({".gitignore": b"*\n", "a.py": b"hit", "node_modules": {"b.js": b"hit"}})
+    assert searcher.search(fd, SearchRequest("hit")).all_hidden
+    assert searcher.search(fd, SearchRequest("hit", scope=Scope(include=("*.py",)))).all_hidden
+    assert searcher.find(fd, FindRequest(Scope(include=("*.js",)))).all_hidden
+    assert not searcher.find(fd, FindRequest(Scope(include=("*.ts",)))).all_hidden
+    assert not searcher.search(fd, SearchRequest("x", scope=Scope(ignore_files=False))).all_hidden

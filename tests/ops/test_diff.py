@@ -1,0 +1,112 @@
+"""The diffs that previews and approvals show; what is printed applies."""
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ops.patch_trees import Tree, after, patched, two_trees
+
+from handrail.ops.changes import changes
+from handrail.ops.diff import show, unified
+from handrail.ops.patch import Content, Outcome, apply, parse
+
+LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
+bounded = settings(max_examples=LONG or 200, derandomize=not LONG, deadline=None, database=None)
+
+
+def outcomes(old: Tree, new: Tree) -> list[Outcome]:
+    names = sorted({*old, *new})
+    return [Outcome(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+
+
+@bounded
+@given(two_trees())
+def test_the_diff_of_two_trees_leads_from_one_to_the_other(trees: tuple[Tree, Tree]) -> None:
+    old, new = trees
+    text = show(outcomes(old, new))
+    assert (patched(old, text) if text else old) == new
+
+
+@bounded
+@given(st.lists(st.tuples(st.binary(max_size=12), st.binary(max_size=12)), max_size=8))
+def test_any_bytes_make_the_round_trip(pairs: list[tuple[bytes, bytes]]) -> None:
+    old = {"f": Content(b"\n".join(before for before, _ in pairs), 0o644)}
+    new = {"f": Content(b"\n".join(after for _, after in pairs), 0o644)}
+    text = show(outcomes(old, new))
+    assert (patched(old, text) if text else old) == new
+
+
+@bounded
+@given(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"])), st.lists(st.sampled_from([b"a", b"b", b"c", b"e"])))
+def test_the_changes_are_all_that_differs(old: list[bytes], new: list[bytes]) -> None:
+    built: list[bytes] = []
+    done = 0
+    for low, high, new_low, new_high in changes(old, new):
+        built += [*old[done:low], *new[new_low:new_high]]
+        assert old[done:low] == new[new_low - (low - done) : new_low]
+        done = high
+    assert [*built, *old[done:]] == new
+
+
+def test_a_change_is_shown_with_three_lines_around_it() -> None:
+    before = b"".join(b"%d\n" % number for number in range(1, 21))
+    changed = before.replace(b"10\n", b"ten\n").replace(b"20\n", b"20")
+    assert unified("some file", before, changed) == (
+        "diff --git a/some file b/some file\n"
+        "--- a/some file\t\n"
+        "+++ b/some file\t\n"
+        "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n"
+        "@@ -17,4 +17,4 @@\n 17\n 18\n 19\n-20\n+20\n\\ No newline at end of file\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        (unified("x", b"a\n", b"a\n"), ""),
+        (unified("x", b"a\n", b"a\n", old_mode=0o644, new_mode=0o640), ""),
+        (unified("x", None, b""), "diff --git a/x b/x\nnew file mode 100644\n"),
+        (unified("x", b"", None), "diff --git a/x b/x\ndeleted file mode 100644\n"),
+        (
+            unified("x", None, b"a\r\n", new_mode=0o755),
+            "diff --git a/x b/x\nnew file mode 100755\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\r\n",
+        ),
+        (
+            unified("x", b"a\nb\n", None, old_mode=0o644),
+            "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n",
+        ),
+        (
+            unified("x", b"a", b"a", old_mode=0o644, new_mode=0o755),
+            "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n",
+        ),
+        (
+            unified("new\n", b"a", b"a", moved_from="old"),
+            'diff --git a/old "b/new\\n"\nrename from old\nrename to "new\\n"\n',
+        ),
+        (
+            unified("x", b"\xff\n", b"\xfe\n"),
+            "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\udcff\n+\udcfe\n",
+        ),
+    ],
+)
+def test_what_is_shown(printed: str, expected: str) -> None:
+    assert printed == expected
+
+
+def test_a_move_is_shown_once_and_applies() -> None:
+    tree: Tree = {"a": Content(b"1\n2\n", 0o755), "gone": Content(b"x\n", 0o644)}
+    edit = "*** Update File: a\n*** Move to: b\n@@\n-1\n+one\n*** Delete File: gone\n"
+    text = f"*** Begin Patch\n{edit}*** End Patch\n"
+    done = apply(parse(text), tree.get)
+    assert show(done) == (
+        "diff --git a/a b/b\nrename from a\nrename to b\n--- a/a\n+++ b/b\n@@ -1,2 +1,2 @@\n-1\n+one\n 2\n"
+        "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+    )
+    assert patched(tree, show(done)) == after(tree, done)
+
+
+def test_lines_without_likeness_are_replaced_when_the_effort_ends() -> None:
+    old, new = [b"a", b"b"] * 4000, [b"b", b"b", b"a"] * 3000
+    spans = changes(old, new)
+    assert sum(high - low + new_high - new_low for low, high, new_low, new_high in spans) <= len(old) + len(new)

@@ -1,0 +1,37 @@
+import pytest
+
+from handrail.ops.ignores import compile_ignores
+
+RULES = """\ufeff# comment
+*.log
+!keep.log
+/top
+only/
+a/b
+**/deep/*
+x/**
+trail  \r
+sp\\\x20
+\\#hash
+{p,q}.c
+[bad
+lone\\
+d?
+"""
+VERDICTS = [
+    ("a.log", False, True), ("d/a.log", True, True), ("keep.log", False, False), ("top", False, True),
+    ("d/top", False, None), ("only", True, True), ("only", False, None), ("d/only", True, True), ("a/b", False, True),
+    ("d/a/b", False, None), ("deep/x", False, True), ("d/deep/x", False, True), ("x", True, None), ("x/y", False, True),
+    ("x/y/z", False, True), ("trail", False, True), ("sp ", False, True), ("#hash", False, True), ("p.c", False, True),
+    ("[bad", False, None), ("lone", False, None), ("dé", False, None), ("dx", False, True), ("d\udcff", False, True),
+    ("other", False, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "is_directory", "verdict"), VERDICTS)
+def test_the_last_line_that_fits_decides(path: str, is_directory: bool, verdict: bool | None) -> None:
+    assert compile_ignores(RULES)(path, is_directory) is verdict
+
+
+def test_an_empty_file_says_nothing() -> None:
+    assert compile_ignores("")("a", False) is None

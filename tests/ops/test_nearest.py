@@ -1,0 +1,90 @@
+"""What a failed find says: the nearest place, and how it differs first."""
+
+import pytest
+
+from handrail.limits import Limits
+from handrail.ops.nearest import Nearest, difference, nearest
+
+CODE = b"""import os
+
+def total(items):
+\treturn sum(item.price for item in items)
+
+
+def mean(items):
+\tpass
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "kind"),
+    [
+        (b"a", b"a", ""),
+        (b"a", b"a\r", "line_end"),
+        (b"a", b"a  ", "trailing_space"),
+        (b"  a", b"\ta", "tabs"),
+        (b"  a", b"    a", "indentation"),
+        (b"f(a)", b"f( a )", "spacing"),
+        (b'"a"', "“a”".encode(), "typography"),
+        (b"Ab", b"aB", "case"),
+        (b'say(\\"a\\")', b'say("a")', "escaping"),
+        (b"say( 'A' )", "say(\u2018a\u2019)".encode(), "several"),
+        (b"a", b"b", "text"),
+        (b"a", b"ab", "text"),
+        (b"", b"b", "text"),
+    ],
+)
+def test_how_two_lines_differ(wanted: bytes, found: bytes, kind: str) -> None:
+    assert difference(wanted, found) == kind
+
+
+def test_a_text_may_be_part_of_a_line() -> None:
+    assert difference(b"F(a)", b"x = f(a) + 1") == "text"
+    assert difference(b"F(a)", b"x = f(a) + 1", partial=True) == "case"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer"),
+    [
+        (
+            b"def total(items):\n    return sum(item.price for item in items)",
+            Nearest(
+                4,
+                b"    return sum(item.price for item in items)",
+                b"\treturn sum(item.price for item in items)",
+                "tabs",
+            ),
+        ),
+        (b"def Mean(items):", Nearest(7, b"def Mean(items):", b"def mean(items):", "case")),
+        (b"def meant(items):", Nearest(7, b"def meant(items):", b"def mean(items):", "text")),
+        (b"\tpass\nmore", Nearest(9, b"more", b"", "missing")),
+        (b"nothing of the kind", None),
+        (b"\n\n", None),
+        (b"import os", Nearest(1, b"import os", b"import os", "")),
+    ],
+)
+def test_the_nearest_place(wanted: bytes, answer: Nearest | None) -> None:
+    assert nearest(CODE, wanted) == answer
+
+
+def test_a_text_that_starts_and_ends_inside_lines() -> None:
+    wanted = b"total(items):\n  return sum(item.price"
+    assert nearest(CODE, wanted, partial=True) == Nearest(
+        4, b"  return sum(item.price", b"\treturn sum(item.price for item in items)", "spacing"
+    )
+
+
+def test_long_lines_are_cut_between_characters() -> None:
+    long = "é".encode()
+    assert nearest(b"x" + long * 50_000, b"x " + long * 3000) == Nearest(
+        1, b"x " + long * 999, b"x" + long * 999, "spacing"
+    )
+
+
+def test_the_search_ends_with_its_budget() -> None:
+    data = b"aaaa bbbb\n" * 100 + b"unique words here\n"
+    assert nearest(data, b"aaaa bbbbb\nunique word here", limits=Limits(nearest_bytes=0)) is None
+
+
+def test_an_empty_file_has_no_nearest_place() -> None:
+    assert nearest(b"", b"a line") is None

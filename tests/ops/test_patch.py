@@ -1,0 +1,117 @@
+"""What the goldens can't say: odd names, callers' keys, limits, effort."""
+
+import pytest
+
+from handrail.faults import BadPatch, HunkNotUnique, NotFound, TooMuchSearch
+from handrail.limits import Limits
+from handrail.ops.patch import Content, apply, parse
+
+FILES = {"a.txt": Content(b"one\ntwo\n", 0o640), 'q"uote': Content(b"one\n", 0o644)}
+
+
+def envelope(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
+
+
+def test_lone_surrogates_are_no_text() -> None:
+    with pytest.raises(BadPatch) as caught:
+        parse("*** Begin Patch\n\ud800\n")
+    assert caught.value.facts() == {"why": "not_text", "line": 0, "text": ""}
+
+
+def test_a_quoted_quote_in_a_name() -> None:
+    text = '--- "a/q\\"uote"\n+++ "b/q\\"uote"\n@@ -1 +1 @@\n-one\n+1\n'
+    assert [(o.path, o.after) for o in apply(parse(text), FILES.get)] == [('q"uote', Content(b"1\n", 0o644))]
+
+
+def test_the_caller_says_which_names_are_one_file() -> None:
+    text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /top/a.txt", "@@", "-two", "+2")
+    outcomes = apply(parse(text), FILES.get, key=lambda path: path.removeprefix("/top/"))
+    assert [(o.path, o.before, o.after) for o in outcomes] == [("a.txt", FILES["a.txt"], Content(b"1\n2\n", 0o640))]
+
+
+def test_each_file_is_read_once() -> None:
+    asked: list[str] = []
+
+    def read(path: str) -> Content | None:
+        asked.append(path)
+        return FILES.get(path)
+
+    apply(
+        parse(envelope(*("*** Update File: a.txt\n@@\n-one\n+1", "*** Update File: a.txt\n@@\n-1\n+one"))),
+        read,
+    )
+    assert asked == ["a.txt"]
+
+
+def test_the_executable_bit_follows_the_readable_ones() -> None:
+    text = "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n"
+    assert [o.after for o in apply(parse(text), FILES.get)] == [Content(b"one\ntwo\n", 0o750)]
+
+
+def test_a_new_file_has_no_mode_unless_the_patch_says() -> None:
+    assert [o.after for o in apply(parse(envelope("*** Add File: n", "+x")), FILES.get)] == [Content(b"x\n", None)]
+
+
+def test_the_places_that_are_listed_are_limited() -> None:
+    files = {"a.txt": Content(b"x\n" * 99, 0o644)}
+    with pytest.raises(HunkNotUnique) as caught:
+        apply(parse(envelope("*** Update File: a.txt", "@@", "-x", "+y")), files.get, limits=Limits(places=3))
+    assert caught.value.facts() == {
+        "path": "a.txt",
+        "hunk": 1,
+        "expected": "x",
+        "lines": [1, 2, 3],
+        "count": 3,
+        "places": "1, 2, 3",
+    }
+
+
+def test_a_patch_made_to_be_slow_is_refused() -> None:
+    files = {"a.txt": Content(b"z\n" * 20_000 + b"".join(b"k%d\n" % i for i in range(200)), 0o644)}
+    hunks = "".join(f"@@ -1 +1 @@\n-k{i}\n+q\n" for i in range(199, -1, -1))
+    with pytest.raises(TooMuchSearch) as caught:
+        apply(parse("--- a/a.txt\n+++ b/a.txt\n" + hunks), files.get, limits=Limits(patch_search=10_000))
+    assert caught.value.facts() == {"path": "a.txt", "hunk": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "block"),
+    [
+        (b"a\n" * 40_000, "-a\n" * 5_000 + "-b\n"),
+        (b"a\nb\n" * 20_000, "-a\n-b\n" * 2_000 + "-a\n-a\n"),
+        (b"a \n" * 40_000, "-a\n" * 5_000 + "- a\n-b\n"),
+        (b"a" * 400_000, "-" + "a" * 50_000 + "b\n"),
+    ],
+)
+def test_searching_stays_within_a_small_multiple_of_the_file(data: bytes, block: str) -> None:
+    limits = Limits(patch_search=40 * 40_000)
+    with pytest.raises(Exception, match="HunkNotFound"):
+        apply(
+            parse(envelope("*** Update File: f", "@@", block + "+c")),
+            {"f": Content(data, 0o644)}.get,
+            limits=limits,
+        )
+
+
+def test_a_missing_file_is_named_by_its_new_name() -> None:
+    with pytest.raises(NotFound) as caught:
+        apply(parse("--- old/x\n+++ new/x\n@@ -1 +1 @@\n-a\n+b\n"), FILES.get)
+    assert caught.value.path == "new/x"
+
+
+@pytest.mark.parametrize(
+    ("file", "patch", "result"),
+    [
+        (b"    a\n", "-\ta\n+\tb\n+\t\tc\n", b"    b\n        c\n"),
+        (b"\ta\n", "-    a\n+    b\n+          c\n", b"\tb\n\t\t  c\n"),
+        (b"\t a\n", "-a\n+b\n+ c\n", b"\t b\n\t  c\n"),
+        (b"  a\n", "-        a\n+        b\n+    c\n", b"  b\nc\n"),
+        (b"a\n  b\n", " a\n-b\n+c\n+  d\n", b"a\n  c\n    d\n"),
+        (b"  a\n", "-\ta\n+ b\n", b" b\n"),
+        (b"        a\n    b\n", " a\n- b\n+ c\n+  d\n", b"        a\n    c\n     d\n"),
+    ],
+)
+def test_indentation_is_taken_from_the_file(file: bytes, patch: str, result: bytes) -> None:
+    text = envelope("*** Update File: f", "@@", patch.rstrip("\n"))
+    assert [o.after for o in apply(parse(text), {"f": Content(file, 0o644)}.get)] == [Content(result, 0o644)]

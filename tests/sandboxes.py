@@ -1,0 +1,80 @@
+"""Real sandboxes for tests: a workspace, a place outside it, and eyes on the process table."""
+
+import contextlib
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from handrail.kernel.process import Command, Outcome, Processes
+from handrail.kernel.sandbox import Sandbox, SandboxSettings, bwrap
+
+PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+X86 = platform.machine() == "x86_64"
+
+
+@contextlib.contextmanager
+def workspace(
+    root: Path, settings: SandboxSettings | None = None, person: Mapping[str, str] | None = None
+) -> Iterator[Processes]:
+    root.mkdir(exist_ok=True)
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    sandbox = Sandbox(fd, str(root), settings or SandboxSettings(), person)
+    processes = Processes(sandbox, str(root.parent / f"{root.name}-spool"))
+    try:
+        yield processes
+    finally:
+        processes.close()
+        os.close(fd)
+
+
+def sh(processes: Processes, text: str, *given: str, **options: Any) -> Outcome:
+    return processes.run(Command(["/bin/bash", "-c", text, "bash", *given], **options))
+
+
+def python(processes: Processes, text: str, *given: str, **options: Any) -> Outcome:
+    return processes.run(Command([PYTHON, "-I", "-c", text, *given], **options))
+
+
+def said(outcome: Outcome) -> str:
+    return (outcome.stdout.joined(b"[cut]") + outcome.stderr.joined(b"[cut]")).decode(errors="replace")
+
+
+def running(marker: str) -> list[int]:
+    """Processes of this machine with `marker` in their command line."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                command_line = Path(f"/proc/{name}/cmdline").read_bytes()
+                if marker.encode() in command_line:
+                    found.append(int(name))
+    return found
+
+
+def sleeping(marker: str) -> list[int]:
+    """Processes that are `sleep MARKER`, not those that only speak of it."""
+    return running(f"sleep\0{marker}")
+
+
+def gone(marker: str, seconds: float = 10) -> bool:
+    """Wait until nothing is `sleep MARKER`."""
+    deadline = time.monotonic() + seconds
+    while sleeping(marker):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def open_handles() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def has_bubblewrap(root: Path) -> bool:
+    """Whether the strict level stands here at all."""
+    with workspace(root) as processes:
+        return bool(bwrap.candidates(str(root))) and processes.sandbox.start().level == "strict"

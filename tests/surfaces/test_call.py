@@ -1,0 +1,263 @@
+"""`handrail call`, as a person or a script runs it."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from command import envelope, handrail, timeless, usage_error
+
+from handrail import Workspace
+
+
+def test_a_person_reads_the_answer_and_where_the_file_is(root: Path) -> None:
+    done = handrail("call", "file.write", "path=a/hello.txt", "content=Hello", "--root", str(root), "--approve", "auto")
+    assert timeless(done.stdout) == (
+        f"✓ file.write\n  success: true\n  bytes_written: 5\n  Location: {root}/a/hello.txt\n  Time: <time>\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (root / "a/hello.txt").read_text() == "Hello"
+
+
+def test_a_script_reads_one_json_document_and_nothing_else(root: Path) -> None:
+    (root / "é.txt").write_text("naïve\u2028\n")
+    done = handrail("call", "file.read", '{"path": "é.txt"}', "--json", "--root", str(root))
+    assert envelope(done.stdout) == {
+        "tool": "file.read",
+        "success": True,
+        "output": {"content": "     1\tnaïve\u2028", "total_lines": 1, "truncated": False},
+        "files_affected": [],
+    }
+    assert done.stdout.count("\n") == 1
+    assert "naïve\\u2028" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_error_answer_exits_with_1(root: Path) -> None:
+    done = handrail("call", "file.read", "path=missing.txt", "--root", str(root))
+    assert timeless(done.stdout) == (
+        "✗ 'missing.txt' does not exist\n"
+        "  Suggestion: Check the path, or list the directory first\n"
+        "  Code: file_not_found\n"
+        "  Time: <time>\n"
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_an_error_answer_as_json_has_code_message_and_suggestion(root: Path) -> None:
+    done = handrail("call", "file.read", "path=missing.txt", "--root", str(root), "--json")
+    assert envelope(done.stdout) == {
+        "tool": "file.read",
+        "success": False,
+        "output": {"error": "file_not_found", "message": "'missing.txt' does not exist"},
+        "files_affected": [],
+        "error": {
+            "code": "file_not_found",
+            "message": "'missing.txt' does not exist",
+            "suggestion": "Check the path, or list the directory first",
+        },
+    }
+    assert done.returncode == 1
+
+
+def test_without_a_terminal_the_answer_is_no_and_says_how_to_allow_it(root: Path) -> None:
+    done = handrail("call", "file.write", "path=it's.txt", "content=x", "--root", str(root))
+    assert timeless(done.stdout) == (
+        "✗ file.write was not approved: there is nobody to ask\n"
+        "  Suggestion: Run it in a terminal, or with --approve auto, or allow exactly this call: "
+        'handrail approvals add file.write \'^\\{"path":"it\'\\\'\'s\\.txt","content":"x"\\}$\'\n'
+        "  Code: approval_denied\n"
+        "  Time: <time>\n"
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert not list(root.iterdir())
+
+
+def test_what_the_denial_suggests_allows_exactly_that_call(root: Path) -> None:
+    import shlex
+
+    call = ("call", "file.write", "path=it's $x `y`.txt", 'content=a\n"b" \\ é', "--root", str(root))
+    suggestion = json.loads(handrail(*call, "--json").stdout)["error"]["suggestion"]
+    command = shlex.split(suggestion.partition("exactly this call: ")[2])
+    assert command[0] == "handrail"
+    assert handrail(*command[1:]).returncode == 0
+    assert handrail(*call).returncode == 0
+    assert handrail("call", "file.write", "path=other.txt", "content=x", "--root", str(root)).returncode == 3
+    assert [path.name for path in root.iterdir()] == ["it's $x `y`.txt"]
+
+
+def test_a_long_call_is_denied_without_a_page_of_pattern(root: Path) -> None:
+    done = handrail("call", "file.write", "path=a", f"content={'x' * 400}", "--root", str(root), "--json")
+    assert envelope(done.stdout)["error"]["suggestion"] == (
+        "Run it in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
+    )
+
+
+def test_never_means_never(root: Path) -> None:
+    done = handrail("call", "file.write", "path=a", "content=x", "--root", str(root), "--approve", "never", "--json")
+    assert done.returncode == 3
+    assert envelope(done.stdout)["error"] == {
+        "code": "approval_denied",
+        "message": "file.write was not approved: the policy is never",
+        "suggestion": "Run with --approve ask or --approve auto",
+    }
+
+
+def test_parameters_come_from_standard_input(root: Path) -> None:
+    done = handrail(
+        "call", "file.write", "-", "--root", str(root), "--approve", "auto", stdin='{"path": "ü", "content": "ß\\n"}'
+    )
+    assert done.returncode == 0
+    assert (root / "ü").read_text() == "ß\n"
+
+
+def test_values_are_text_where_the_tool_wants_text_and_json_elsewhere(root: Path) -> None:
+    lines = "".join(f"{n}\n" for n in range(1, 10))
+    written = handrail("call", "file.write", "path=123", f"content={lines}", "--approve", "auto", "--root", str(root))
+    assert written.returncode == 0
+    read = handrail("call", "file.read", "path=123", "offset=8", "limit=null", "--root", str(root), "--json")
+    assert envelope(read.stdout)["output"] == {"content": "     8\t8\n     9\t9", "total_lines": 9, "truncated": False}
+    patch = 'patches=[{"find": "8\\n9", "replace": "8=eight"}]'
+    done = handrail("call", "file.patch", "path=123", patch, "--root", str(root), "--approve", "auto")
+    assert done.returncode == 0
+    assert (root / "123").read_text().endswith("7\n8=eight\n")
+
+
+def test_a_value_that_is_not_what_the_tool_wants_is_its_answer(root: Path) -> None:
+    done = handrail("call", "file.read", "path=a", "offset=soon", "what=ever", "--root", str(root), "--json")
+    assert done.returncode == 1
+    assert envelope(done.stdout)["error"]["message"] == (
+        "Parameter 'offset' must be an integer, not string; Unknown parameter 'what'; expected path, offset, limit"
+    )
+
+
+def test_an_unknown_tool_is_an_answer_that_names_the_known(root: Path) -> None:
+    done = handrail("call", "file.rename", "--dialect", "file", "--root", str(root), "--json")
+    assert done.returncode == 1
+    assert envelope(done.stdout)["error"] == {
+        "code": "unknown_tool",
+        "message": "There is no tool 'file.rename'",
+        "suggestion": f"Use one of: {', '.join(_file_tools())}",
+    }
+
+
+def _file_tools() -> list[str]:
+    from handrail.dialects import load
+
+    return list(load("file").tools)
+
+
+def test_read_only_refuses_what_it_does_not_offer(root: Path) -> None:
+    (root / "a").write_text("a")
+    done = handrail("call", "file.delete", "path=a", "--root", str(root), "--read-only", "--approve", "auto")
+    assert done.returncode == 1
+    assert done.stdout.startswith("✗ There is no tool 'file.delete'\n")
+    assert (root / "a").exists()
+    assert handrail("call", "file.read", "path=a", "--root", str(root), "--read-only").returncode == 0
+
+
+def test_the_current_directory_is_the_root_by_default(root: Path) -> None:
+    (root / "here.txt").write_text("here\n")
+    done = handrail("call", "file.list", "--json", cwd=root)
+    assert [file["path"] for file in envelope(done.stdout)["output"]["files"]] == ["here.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("file.read", "{"), "the parameters are not valid JSON: "),
+        (("file.read", '{"path": 1e}'), "the parameters are not valid JSON: "),
+        (("file.read", "["), "the parameters are not valid JSON: "),
+        (("file.read", "[" * 100_000), "the parameters are not valid JSON: "),
+        (("file.read", "-"), "the parameters are not valid JSON: "),
+        (("file.read", "hello.txt"), "not KEY=VALUE: 'hello.txt'"),
+        (("file.read", "-", "path=x"), "not KEY=VALUE: '-'"),
+        (("file.read", "--dialect", "cobol"), "Invalid value for '--dialect': 'cobol' is not "),
+        (("file.read", "--approve", "maybe"), "Invalid value for '--approve': 'maybe' is not one of "),
+        (("file.read", "--frobnicate"), "No such option"),
+        ((), "Missing argument 'TOOL'."),
+    ],
+    ids=["open brace", "bad number", "open bracket", "deep", "no input", "no key", "dash and more", "dialect", "policy",
+         "option", "no tool"],
+)  # fmt: skip
+def test_a_command_line_that_makes_no_sense_exits_with_2(arguments: tuple[str, ...], complaint: str) -> None:
+    assert usage_error(handrail("call", *arguments)).startswith(complaint)
+
+
+def test_input_that_is_not_utf8_is_a_usage_error() -> None:
+    assert usage_error(handrail("call", "file.read", "-", stdin=b'{"path": "\xff"}')).startswith(
+        "the parameters are not valid JSON: "
+    )
+
+
+def test_a_root_that_is_not_there_or_not_a_directory_is_a_usage_error(root: Path) -> None:
+    (root / "file").write_text("")
+    assert usage_error(handrail("call", "file.list", "--root", f"{root}/none")) == (
+        f"cannot open the workspace {root}/none: NotFound"
+    )
+    assert usage_error(handrail("call", "file.list", "--root", f"{root}/file")) == (
+        f"cannot open the workspace {root}/file: NotADirectory"
+    )
+
+
+def test_a_name_with_undecodable_bytes_in_an_argument_is_an_answer_in_valid_utf8(root: Path) -> None:
+    done = handrail("call", "file.read", os.fsdecode(b"path=\xff"), "--root", str(root), "--json")
+    assert envelope(done.stdout)["error"]["message"] == (
+        "Parameter 'path' must be valid Unicode text (it contains a lone surrogate)"
+    )
+    unknown = handrail("call", os.fsdecode(b"tool\xff"), "--root", str(root), "--json")
+    assert envelope(unknown.stdout)["tool"] == "tool\udcff"
+
+
+def test_json_is_utf8_whatever_the_terminal_speaks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    (root / "é").write_text("日本\n")
+    done = handrail("call", "file.read", "-", "--root", str(root), "--json", stdin='{"path": "é"}')
+    assert envelope(done.stdout)["output"]["content"] == "     1\t日本"
+    assert done.returncode == 0
+
+
+def test_notes_go_to_standard_error(root: Path) -> None:
+    (root / ".handrail.toml").write_text('approve = "auto"\n')
+    done = handrail("call", "file.list", "--root", str(root), "--json")
+    assert done.stderr == "handrail: .handrail.toml cannot set approve = 'auto': a project may only tighten\n"
+    assert envelope(done.stdout)["success"] is True
+
+
+def test_the_log_goes_where_it_is_told(root: Path, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "session.jsonl"
+    handrail("call", "file.list", "--root", str(root), "--log", str(log))
+    (line,) = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (line["event"], line["tool"], line["params"]) == ("request", "file.list", {})
+    assert usage_error(handrail("call", "file.list", "--root", str(root), "--log", str(tmp_path))) == (
+        f"log: {tmp_path} cannot be written: Is a directory"
+    )
+
+
+def test_an_interrupted_write_of_another_process_is_mentioned(root: Path) -> None:
+    """A record that a killed process left behind is rolled back at the next open."""
+    workspace = Workspace(str(root), approve="auto")
+    record = workspace.kernel.writer._ledger.begin(os.stat(root))
+    record.made.append("half-made")
+    (root / "half-made").mkdir()
+    record.save(sync=False)
+    workspace.kernel.writer._ledger.leave()
+    workspace.close()
+    done = handrail("call", "file.list", "--root", str(root), "--json")
+    assert done.stderr == "handrail: 1 interrupted write(s) were rolled back\n"
+    assert envelope(done.stdout)["output"] == {"files": [], "directories": []}
+
+
+def test_help_and_version_are_there() -> None:
+    assert handrail("--version").stdout == "handrail, version 0.1.0\n"
+    done = handrail("--help")
+    assert done.returncode == 0
+    for command in ("call", "run", "tools", "approvals", "doctor", "demo", "completion"):
+        assert f"\n  {command} " in done.stdout
+    assert usage_error(handrail("frobnicate")) == "No such command 'frobnicate'."
+
+
+def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
+    assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
+        "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+    )

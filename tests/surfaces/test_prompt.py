@@ -1,0 +1,291 @@
+"""The approval question, answered by a person at a real terminal."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import ARGV, envelope, handrail
+from terminal import Terminal
+
+HELLO = 'print("hello world")'
+SHOWN = """\
+diff --git a/hello.py b/hello.py
+new file mode 100644
+--- /dev/null
++++ b/hello.py
+@@ -0,0 +1 @@
++print("hello world")
+\\ No newline at end of file
+
+Tool: file.write
+Parameters:
+  path: hello.py
+  content: <20 bytes>
+Files affected: hello.py
+Risk level: safe_write
+
+Approve? (y/n/always): """
+PROMPT = "Approve? (y/n/always): "
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def call(root: Path, tool: str, *arguments: str) -> Terminal:
+    return Terminal(*ARGV, "call", tool, *arguments, "--json", "--root", str(root))
+
+
+def write(root: Path, path: str = "hello.py", content: str = HELLO) -> Terminal:
+    return call(root, "file.write", f"path={path}", f"content={content}")
+
+
+@pytest.mark.parametrize("answer", ["y", "yes", "Y", "  yes  "])
+def test_the_question_shows_the_diff_and_the_call_and_yes_lets_it_happen(root: Path, answer: str) -> None:
+    with write(root) as terminal:
+        assert terminal.until(PROMPT) == SHOWN
+        assert not (root / "hello.py").exists()
+        terminal.send(f"{answer}\n")
+        status, out, rest = terminal.finish()
+    assert (status, rest) == (0, f"{answer}\n")
+    assert envelope(out)["files_affected"] == ["hello.py"]
+    assert (root / "hello.py").read_text() == HELLO
+
+
+@pytest.mark.parametrize("answer", ["n\n", "no\n", "N\n", "\x04"], ids=["n", "no", "N", "end of file"])
+def test_no_and_the_end_of_input_change_nothing(root: Path, answer: str) -> None:
+    with write(root) as terminal:
+        terminal.until(PROMPT)
+        terminal.send(answer)
+        status, out, _ = terminal.finish()
+    assert status == 3
+    assert envelope(out)["error"] == {
+        "code": "approval_denied",
+        "message": "file.write was not approved: the person said no",
+        "suggestion": "Ask what to do instead",
+    }
+    assert not list(root.iterdir())
+
+
+def test_other_answers_are_asked_again(root: Path) -> None:
+    with write(root) as terminal:
+        terminal.until(PROMPT)
+        for junk in ("", "maybe", "yn", "ja"):
+            terminal.send(f"{junk}\n")
+            assert terminal.until(PROMPT) == f"{junk}\n{PROMPT}"
+        assert not (root / "hello.py").exists()
+        terminal.send("y\n")
+        assert terminal.finish()[0] == 0
+
+
+def test_always_stores_and_shows_a_rule_for_exactly_this_call(root: Path) -> None:
+    pattern = r'^\{"path":"hello\.py","content":"print\(\\"hello\ world\\"\)"\}$'
+    with write(root) as terminal:
+        terminal.until(PROMPT)
+        terminal.send("always\n")
+        status, _, rest = terminal.finish()
+    assert (status, rest) == (0, f"always\nNew rule: file.write {pattern}\n")
+    assert handrail("approvals", "list").stdout == f"1. file.write  {pattern}  (on)\n"
+    assert (
+        handrail("approvals", "test", "file.write", json.dumps({"path": "hello.py", "content": HELLO})).returncode == 0
+    )
+
+    (root / "hello.py").unlink()
+    with write(root) as terminal:
+        assert terminal.finish()[::2] == (0, "")  # not asked
+    assert (root / "hello.py").read_text() == HELLO
+
+    for path, content in (("hello.pyc", HELLO), ("hello.py", HELLO + " "), ("a/hello.py", HELLO)):
+        with write(root, path, content) as terminal:
+            terminal.until(PROMPT)
+            terminal.send("n\n")
+            assert terminal.finish()[0] == 3
+
+
+def test_a_rule_that_cannot_be_stored_approves_this_once_and_says_so(root: Path) -> None:
+    with write(root, content="long " * 5000) as terminal:
+        terminal.until(PROMPT)
+        terminal.send("always\n")
+        status, out, _ = terminal.finish()
+    assert status == 0
+    (warning,) = envelope(out)["warnings"]
+    assert warning == (
+        "approved, but this time only: the rule could not be stored: "
+        "the rule: the pattern is too long, or repeats too much"
+    )
+    assert handrail("approvals", "list").stdout.startswith("No rules.")
+
+
+def test_an_interrupt_at_the_question_ends_with_130_and_nothing_changed(root: Path) -> None:
+    with write(root) as terminal:
+        terminal.until(PROMPT)
+        terminal.send("\x03")
+        status, out, rest = terminal.finish()
+    assert (status, out, rest) == (130, "", "^C\n")
+    assert not list(root.iterdir())
+
+
+def test_an_edit_is_shown_as_a_diff_of_what_would_really_change(root: Path) -> None:
+    (root / "real.txt").write_bytes(b"".join(b"line %d\r\n" % n for n in range(1, 10)))
+    (root / "link").symlink_to("real.txt")
+    patches = '[{"find": "line 5\\n", "replace": "line five\\nline \\u001b[31m5½\\n"}]'
+    with call(root, "file.patch", "path=link", f"patches={patches}") as terminal:
+        assert terminal.until(PROMPT) == (
+            "diff --git a/link b/link\n"
+            "--- a/link\n"
+            "+++ b/link\n"
+            "@@ -2,7 +2,8 @@\n"
+            " line 2\n line 3\n line 4\n"
+            "-line 5\n"
+            "+line five\n"
+            "+line \\x1b[31m5½\n"
+            " line 6\n line 7\n line 8\n"
+            "\n"
+            "Tool: file.patch\n"
+            "Parameters:\n"
+            "  path: link\n"
+            '  patches: [{"find": "line 5\\n", "replace": "line five\\nline \\u001b[31m5½\\n"}]\n'
+            "Files affected: real.txt\n"
+            "Risk level: dangerous\n"
+            "\n" + PROMPT
+        )
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_a_deletion_shows_what_would_be_lost(root: Path) -> None:
+    (root / "old.txt").write_text("precious\n")
+    with call(root, "file.delete", "path=old.txt") as terminal:
+        assert terminal.until(PROMPT) == (
+            "diff --git a/old.txt b/old.txt\ndeleted file mode 100644\n"
+            "--- a/old.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-precious\n\n"
+            "Tool: file.delete\nParameters:\n  path: old.txt\nFiles affected: old.txt\nRisk level: dangerous\n\n"
+            + PROMPT
+        )
+        terminal.send("n\n")
+        assert terminal.finish()[0] == 3
+    assert (root / "old.txt").exists()
+
+
+def test_a_link_to_be_deleted_is_named(root: Path) -> None:
+    (root / "link").symlink_to("/etc/passwd")
+    with call(root, "file.delete", "path=link") as terminal:
+        assert terminal.until(PROMPT).startswith("deleted link\n\nTool: file.delete\n")
+        terminal.send("y\n")
+        assert terminal.finish()[0] == 0
+    assert not (root / "link").is_symlink()
+
+
+def test_a_long_diff_is_folded_to_fit_the_screen(root: Path) -> None:
+    content = "".join(f"{n}\n" for n in range(1000))
+    with Terminal(
+        *ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root), rows=15
+    ) as terminal:
+        shown = terminal.until(PROMPT).split("\n")
+        terminal.send("n\n")
+        terminal.finish()
+    assert shown[2:6] == ["--- /dev/null", "+++ b/a", "@@ -0,0 +1,1000 @@", "+0"]
+    assert shown[20] == "… 976 lines not shown …"
+    assert shown[29:32] == ["+999", "", "Tool: file.write"]
+
+
+def test_a_terminal_that_does_not_know_its_size_is_taken_for_an_ordinary_one(root: Path) -> None:
+    content = "".join(f"{n}\n" for n in range(1000))
+    argv = [*ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root)]
+    with Terminal(*argv, rows=0, columns=0) as terminal:
+        shown = terminal.until("Tool: ").split("\n")
+        terminal.send("n\n")
+        terminal.finish()
+    assert len(shown) == 48 + 2
+
+
+def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> None:
+    argv = [*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)]
+    with Terminal(*argv, controlling=False) as terminal:
+        status, out, shown = terminal.finish()
+    assert (status, shown) == (3, "")
+    assert out.startswith("✗ file.write was not approved: there is nobody to ask\n")
+
+
+def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
+    with write(root, path="a\n\x1b[2J\u202etxt", content="x\x1b]0;title\x07\n") as terminal:
+        assert terminal.until(PROMPT) == (
+            'diff --git "a/a\\n\\033[2J\\342\\200\\256txt" "b/a\\n\\033[2J\\342\\200\\256txt"\n'
+            "new file mode 100644\n"
+            "--- /dev/null\n"
+            '+++ "b/a\\n\\033[2J\\342\\200\\256txt"\n'
+            "@@ -0,0 +1 @@\n"
+            "+x\\x1b]0;title\\x07\n"
+            "\n"
+            "Tool: file.write\n"
+            "Parameters:\n"
+            "  path: a\\n\\x1b[2J\\u202etxt\n"
+            "  content: <12 bytes>\n"
+            'Files affected: "a\\n\\033[2J\\342\\200\\256txt"\n'
+            "Risk level: safe_write\n"
+            "\n" + PROMPT
+        )
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR")
+    with write(root, content="one\n") as terminal:
+        assert terminal.until("Tool:") == (
+            "diff --git a/hello.py b/hello.py\nnew file mode 100644\n"
+            "\x1b[31m--- /dev/null\x1b[0m\n\x1b[32m+++ b/hello.py\x1b[0m\n"
+            "\x1b[36m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+one\x1b[0m\n\nTool:"
+        )
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_run_asks_at_the_terminal_while_the_calls_come_through_a_pipe(root: Path) -> None:
+    lines = [
+        {"tool": "file.write", "params": {"path": "a", "content": "1"}},
+        {"tool": "file.write", "params": {"path": "a", "content": "1"}},
+        {"tool": "file.write", "params": {"path": "b", "content": "2"}},
+        {"tool": "file.read", "params": {"path": "a"}},
+    ]
+    stdin = "\n".join(map(json.dumps, lines)).encode()
+    with Terminal(*ARGV, "run", "--root", str(root), stdin=stdin) as terminal:
+        assert "path: a\n" in terminal.until(PROMPT)
+        terminal.send("y\n")
+        assert "path: b\n" in terminal.until(PROMPT)  # the second call changes nothing and is not asked
+        terminal.send("n\n")
+        status, out, rest = terminal.finish()
+    assert (status, rest) == (0, "n\n")
+    assert [envelope(line)["success"] for line in out.splitlines()] == [True, True, False, True]
+
+
+def test_reading_and_an_edit_that_changes_nothing_ask_nobody(root: Path) -> None:
+    (root / "a.txt").write_text("same\n")
+    for tool, *arguments in (
+        ("file.read", "path=a.txt"),
+        ("file.list",),
+        ("file.write", "path=a.txt", "content=same\n"),
+        ("file.patch", "path=a.txt", 'patches=[{"find": "same", "replace": "same"}]'),
+        ("file.patch", "path=a.txt", 'patches=[{"find": "other", "replace": "x"}]'),
+        ("file.write", "path=../a.txt", "content=x"),
+    ):
+        with call(root, tool, *arguments) as terminal:
+            status, _, shown = terminal.finish()
+        assert (status in (0, 1), shown) == (True, "")
+
+
+def test_an_answer_that_is_piped_in_is_not_an_answer(root: Path) -> None:
+    """Standard input belongs to the calls: nobody can answer there for the person."""
+    done = handrail("call", "file.write", "path=a", "content=x", "--root", str(root), stdin="y\ny\n")
+    assert done.returncode == 3
+    assert not list(root.iterdir())
+
+
+def test_policies_that_ask_nobody_show_nothing(root: Path) -> None:
+    for policy, status in (("auto", 0), ("host", 0), ("never", 3)):
+        with Terminal(
+            *ARGV, "call", "file.write", f"path={policy}", "content=x", "--approve", policy, "--root", str(root)
+        ) as terminal:
+            assert terminal.finish()[::2] == (status, "")

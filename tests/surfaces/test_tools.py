@@ -1,0 +1,111 @@
+"""`handrail tools`: what is offered, and in which form."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import handrail, usage_error
+
+READ = {
+    "name": "file.read",
+    "description": "Read file contents with optional pagination for large files.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Path of the file, relative to the workspace root."},
+            "offset": {"type": "integer", "minimum": 1, "description": "Start line, 1-indexed.", "default": 1},
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Maximum number of lines to return; all when left out.",
+                "default": None,
+            },
+        },
+        "required": ["path"],
+    },
+}
+WRITE = {
+    "name": "file.write",
+    "description": "Create or overwrite a file. Creates parent directories if needed.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Path of the file, relative to the workspace root."},
+            "content": {"type": "string", "description": "Full file contents."},
+        },
+        "required": ["path", "content"],
+    },
+}
+RISKS = {
+    "file.read": ("read_only", ["ReadFiles"], False),
+    "file.write": ("dangerous", ["WriteFiles", "CreateFiles"], True),
+    "file.patch": ("dangerous", ["ReadFiles", "WriteFiles"], True),
+    "file.delete": ("dangerous", ["DeleteFiles"], True),
+    "file.list": ("read_only", ["ReadFiles"], False),
+}
+
+
+def test_functions_are_the_objects_of_the_function_calling_form() -> None:
+    done = handrail("tools", "--dialect", "file", "--format", "functions")
+    functions = {function["name"]: function for function in json.loads(done.stdout)}
+    assert functions["file.read"] == READ
+    assert functions["file.write"] == WRITE
+    assert all(list(function) == ["name", "description", "parameters"] for function in functions.values())
+    assert all(list(each["parameters"]) == ["type", "properties", "required"] for each in functions.values())
+    assert done.stderr == ""
+
+
+def test_json_tells_risk_permissions_and_approval() -> None:
+    done = handrail("tools", "--dialect", "file", "--json")
+    tools = {tool["name"]: tool for tool in json.loads(done.stdout)}
+    told = {
+        name: (tool["risk_level"], tool["permissions"], tool["requires_approval"])
+        for name, tool in tools.items()
+        if name in RISKS
+    }
+    assert told == RISKS
+    assert tools["file.write"]["input_schema"] == {**WRITE["parameters"], "additionalProperties": False}  # type: ignore[dict-item]
+    assert json.loads(handrail("tools", "--dialect", "file", "--format", "json").stdout) == list(tools.values())
+
+
+def test_a_person_reads_name_risk_and_parameters() -> None:
+    done = handrail("tools", "--dialect", "file")
+    assert (
+        "file.read  (file, read_only)\n"
+        "  Read file contents with optional pagination for large files.\n"
+        "    path: Path of the file, relative to the workspace root.\n"
+        "    offset: Start line, 1-indexed. [default: 1]\n"
+        "    limit: Maximum number of lines to return; all when left out. [default: null]\n"
+        "\n"
+    ) in done.stdout
+
+
+@pytest.mark.parametrize("how", ["flag", "variable", "project", "user"])
+def test_read_only_does_not_even_list_what_writes(how: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = []
+    if how == "flag":
+        flags = ["--read-only"]
+    elif how == "variable":
+        monkeypatch.setenv("HANDRAIL_READ_ONLY", "1")
+    elif how == "project":
+        (root / ".handrail.toml").write_text("read_only = true\n")
+    else:
+        home = root.parent / "config"
+        home.mkdir()
+        (home / "config.toml").write_text("read_only = true\n")
+        monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home))
+    tools = json.loads(handrail("tools", "--dialect", "file", "--root", str(root), "--json", *flags).stdout)
+    assert {tool["risk_level"] for tool in tools} == {"read_only"}
+    assert {"file.read", "file.list"} <= {tool["name"] for tool in tools}
+
+
+def test_every_dialect_is_listed_where_none_is_named() -> None:
+    from handrail.dialects import NAMES
+
+    tools = json.loads(handrail("tools", "--json").stdout)
+    assert list(dict.fromkeys(tool["dialect"] for tool in tools)) == list(NAMES)
+
+
+def test_what_makes_no_sense_is_a_usage_error(root: Path) -> None:
+    assert usage_error(handrail("tools", "--format", "xml")).startswith("Invalid value for '--format'")
+    assert usage_error(handrail("tools", "--root", f"{root}/no")) == f"cannot open the workspace {root}/no: NotFound"

@@ -1,0 +1,80 @@
+"""A person at a terminal: a real pseudo-terminal that the command has as its controlling one."""
+
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from fcntl import ioctl
+from termios import TIOCSWINSZ
+from types import TracebackType
+from typing import Self
+
+# The child takes the terminal on its standard error as its own before it becomes the command.
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+PATIENCE = 60
+
+
+class Terminal:
+    def __init__(
+        self, *argv: str, stdin: bytes | None = None, rows: int = 24, columns: int = 120, controlling: bool = True
+    ) -> None:
+        """Without `stdin` the command reads the terminal itself."""
+        self._master, slave = pty.openpty()
+        ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _TAKE_TERMINAL, *argv] if controlling else argv,
+            stdin=slave if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._seen = b""
+        if stdin is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.write(stdin)
+            self._process.stdin.close()
+
+    def until(self, text: str) -> str:
+        """What was shown up to and with `text`, lines ended by LF."""
+        while (at := self._seen.find(text.encode())) < 0:
+            assert self._read(), f"{text!r} was never shown, but {self._seen.decode()!r}"
+        at += len(text.encode())
+        shown, self._seen = self._seen[:at], self._seen[at:]
+        return shown.decode().replace("\r\n", "\n")
+
+    def send(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def finish(self) -> tuple[int, str, str]:
+        """Exit status, standard output, and the rest of what was shown."""
+        assert self._process.stdout is not None
+        while self._read():
+            pass
+        out = self._process.stdout.read().decode()
+        status = self._process.wait(PATIENCE)
+        return status, out, self._seen.decode().replace("\r\n", "\n")
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], PATIENCE)
+        assert ready, f"nothing more was shown after {self._seen.decode()!r}"
+        with suppress(OSError):  # EIO: nobody has the terminal open any more
+            more = os.read(self._master, 65536)
+            self._seen += more
+            return bool(more)
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+        os.close(self._master)

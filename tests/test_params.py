@@ -1,0 +1,173 @@
+"""Parameters: declared once, from which the schema and the checks derive."""
+
+from typing import Any, Literal
+
+import pytest
+
+from handrail.faults import BadParameters, Problem
+from handrail.params import Params, field
+
+
+class Inner(Params):
+    name: str = field("A name.", min_length=1)
+    weight: float = field("A weight.", default=1.0)
+
+
+class Outer(Params):
+    path: str = field("A path.")
+    count: int = field("A count.", default=3, ge=1, le=10)
+    limit: int | None = field("A limit.", default=None, ge=0)
+    deep: bool = field("Whether deep.", default=False)
+    mode: Literal["fast", "slow"] = field("How.", default="fast")
+    tags: list[str] = field("Tags.", default=None)
+    parts: list[Inner] = field("Parts.", default=None, min_length=1)
+    inner: Inner | None = field("One part.", default=None)
+    text: str = field("A body.", default="", body=True)
+
+
+class Further(Outer):
+    extra: str = field("One more.", default="")
+
+
+class Lenient(Params):
+    unknown_allowed = True
+    path: str = field("A path.")
+
+
+def parse(given: Any, kind: type[Params] = Outer) -> dict[str, Any]:
+    return vars(kind.parse(given))
+
+
+def problems(given: Any, kind: type[Params] = Outer) -> list[Problem]:
+    with pytest.raises(BadParameters) as raised:
+        kind.parse(given)
+    return raised.value.problems
+
+
+def test_the_schema_derives_from_the_declaration() -> None:
+    inner = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "description": "A name."},
+            "weight": {"type": "number", "description": "A weight.", "default": 1.0},
+        },
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+    assert Outer.schema() == {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "A path."},
+            "count": {"type": "integer", "minimum": 1, "maximum": 10, "description": "A count.", "default": 3},
+            "limit": {"type": "integer", "minimum": 0, "description": "A limit.", "default": None},
+            "deep": {"type": "boolean", "description": "Whether deep.", "default": False},
+            "mode": {"type": "string", "enum": ["fast", "slow"], "description": "How.", "default": "fast"},
+            "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags.", "default": None},
+            "parts": {"type": "array", "items": inner, "minItems": 1, "description": "Parts.", "default": None},
+            "inner": {**inner, "description": "One part.", "default": None},
+            "text": {"type": "string", "description": "A body.", "default": ""},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+    assert Lenient.schema()["additionalProperties"] is True
+    assert Outer.bodies == {"text"}
+
+
+def test_fields_are_inherited() -> None:
+    assert list(Further.fields) == ["extra", *Outer.fields]
+    assert "extra" not in Outer.fields
+    assert Further.bodies == {"text"}
+
+
+def test_what_is_left_out_takes_its_default() -> None:
+    assert parse({"path": "x"}) == {
+        "path": "x",
+        "count": 3,
+        "limit": None,
+        "deep": False,
+        "mode": "fast",
+        "tags": None,
+        "parts": None,
+        "inner": None,
+        "text": "",
+    }
+
+
+def test_good_values_are_taken_as_they_are() -> None:
+    parsed = parse(
+        {
+            "path": "ü\x00\n",
+            "count": 10,
+            "limit": 0,
+            "deep": True,
+            "mode": "slow",
+            "tags": ["a", ""],
+            "parts": [{"name": "n", "weight": 2.5}],
+            "inner": {"name": "m"},
+        }
+    )
+    assert (parsed["path"], parsed["count"], parsed["limit"], parsed["deep"]) == ("ü\x00\n", 10, 0, True)
+    assert parsed["tags"] == ["a", ""]
+    assert vars(parsed["parts"][0]) == {"name": "n", "weight": 2.5}
+    assert vars(parsed["inner"]) == {"name": "m", "weight": 1.0}
+    assert parse({"path": "x", "limit": None, "inner": None})["limit"] is None
+
+
+def test_a_whole_number_with_a_point_is_an_integer() -> None:
+    count = parse({"path": "x", "count": 4.0})["count"]
+    assert (count, type(count)) == (4, int)
+
+
+def test_unknown_parameters_are_ignored_where_a_dialect_ignores_them() -> None:
+    assert parse({"path": "x", "more": 1}, Lenient) == {"path": "x"}
+    assert problems({"more": 1}, Lenient) == [Problem("", "missing", "path")]
+
+
+KNOWN = "path, count, limit, deep, mode, tags, parts, inner, text"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, Problem("", "type", "object", "null")),
+        ([], Problem("", "type", "object", "array")),
+        ({}, Problem("", "missing", "path")),
+        ({"path": "x", "pth": 1}, Problem("", "unknown", KNOWN, "pth")),
+        ({"path": None}, Problem("path", "type", "string", "null")),
+        ({"path": 5}, Problem("path", "type", "string", "integer")),
+        ({"path": {}}, Problem("path", "type", "string", "object")),
+        ({"path": b"x"}, Problem("path", "type", "string", "value")),
+        ({"path": "\ud800"}, Problem("path", "text", "Unicode text", "a lone surrogate")),
+        ({"path": "x", "count": True}, Problem("count", "type", "integer", "boolean")),
+        ({"path": "x", "count": "3"}, Problem("count", "type", "integer", "string")),
+        ({"path": "x", "count": 3.5}, Problem("count", "type", "integer", "number")),
+        ({"path": "x", "count": float("inf")}, Problem("count", "type", "integer", "number")),
+        ({"path": "x", "count": float("nan")}, Problem("count", "type", "integer", "number")),
+        ({"path": "x", "count": None}, Problem("count", "type", "integer", "null")),
+        ({"path": "x", "count": 0}, Problem("count", "minimum", "1", "0")),
+        ({"path": "x", "count": 11}, Problem("count", "maximum", "10", "11")),
+        ({"path": "x", "limit": -1}, Problem("limit", "minimum", "0", "-1")),
+        ({"path": "x", "deep": 1}, Problem("deep", "type", "boolean", "integer")),
+        ({"path": "x", "deep": "true"}, Problem("deep", "type", "boolean", "string")),
+        ({"path": "x", "mode": "medium"}, Problem("mode", "choice", "fast, slow", "medium")),
+        ({"path": "x", "mode": ["fast"]}, Problem("mode", "choice", "fast, slow", "['fast']")),
+        ({"path": "x", "tags": "a"}, Problem("tags", "type", "array", "string")),
+        ({"path": "x", "tags": ["a", 2]}, Problem("tags/1", "type", "string", "integer")),
+        ({"path": "x", "parts": []}, Problem("parts", "length", "1", "0")),
+        ({"path": "x", "parts": [5]}, Problem("parts/0", "type", "object", "integer")),
+        ({"path": "x", "parts": [{"name": "a"}, {}]}, Problem("parts/1", "missing", "name")),
+        ({"path": "x", "parts": [{"name": ""}]}, Problem("parts/0/name", "length", "1", "0")),
+        ({"path": "x", "parts": [{"name": "é" * 5, "x": 1}]}, Problem("parts/0", "unknown", "name, weight", "x")),
+        ({"path": "x", "inner": {"name": "a", "weight": "2"}}, Problem("inner/weight", "type", "number", "string")),
+    ],
+)
+def test_every_problem_is_named_by_its_place(given: Any, expected: Problem) -> None:
+    assert problems(given) == [expected]
+
+
+def test_all_problems_come_at_once() -> None:
+    found = problems({"count": 0, "deep": 0, "surplus": 1})
+    assert [(each.where, each.kind) for each in found] == [
+        ("", "missing"), ("count", "minimum"), ("deep", "type"), ("", "unknown"),
+    ]  # fmt: skip

@@ -1,0 +1,294 @@
+"""ToolRouter: look up, validate, grant, run, word, encode, log."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import ToolResult, ToolRouter, Workspace
+from handrail.effects import Effect
+from handrail.faults import Conflict
+from handrail.kernel.call import Call
+from handrail.kernel.log import shorten
+from handrail.kernel.values import Put
+from handrail.notes import LinesCut
+from handrail.params import Params, field
+from handrail.tool import Dialect
+
+throwaway = Dialect("throwaway")
+CUT = "3 long lines were cut around the match"
+
+
+class Nothing(Params):
+    pass
+
+
+class Anything(Params):
+    unknown_allowed = True
+
+
+class Note(Params):
+    text: str = field("The text.", body=True)
+
+
+@throwaway.tool("buggy", Effect.READ)
+def buggy(p: Nothing, c: Call) -> str:
+    """Has a bug."""
+    c.files_affected.append("half/done")
+    raise ZeroDivisionError("the bug")
+
+
+@throwaway.tool("fine", Effect.READ)
+def fine(p: Anything, c: Call) -> str:
+    """Works."""
+    c.metadata["answer"] = 42
+    c.warnings.append(LinesCut(3))
+    return "fine"
+
+
+@throwaway.tool("restless", Effect.WRITE)
+def restless(p: Nothing, c: Call) -> str:
+    """Never comes to an end with its file."""
+    c.warnings.append(LinesCut(3))
+    raise Conflict("a.txt")
+
+
+@throwaway.tool("note", Effect.CREATE)
+def note(p: Note, c: Call) -> str:
+    """Writes a note."""
+    c.files.commit(Put("note.txt", p.text.encode()))
+    return "noted"
+
+
+def router_of(workspace: Workspace) -> ToolRouter:
+    client = workspace.session()
+    return ToolRouter(throwaway, client.session, client.log)
+
+
+def lines(workspace: Workspace) -> list[dict[str, Any]]:
+    path = workspace._default.log.path
+    assert path is not None
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log" / "session.jsonl"
+
+
+@pytest.fixture
+def router(root: Path, log: Path) -> Iterator[ToolRouter]:
+    with Workspace(str(root), approve="auto", log=str(log), log_level="debug") as workspace:
+        yield router_of(workspace)
+
+
+def read_log(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_an_answer_has_output_metadata_and_warnings(router: ToolRouter) -> None:
+    result = router.call("fine").to_dict()
+    assert result.pop("execution_time_ms") >= 0
+    assert result == {
+        "tool": "fine",
+        "success": True,
+        "output": "fine",
+        "files_affected": [],
+        "metadata": {"answer": 42},
+        "warnings": [CUT],
+    }
+
+
+def test_a_dialect_may_ignore_unknown_parameters(router: ToolRouter) -> None:
+    assert router.call("fine", {"surplus": 1}).success
+    assert router.call("note", {"text": "", "surplus": 1}).error is not None
+
+
+@pytest.mark.parametrize("tool", ["no.such.tool", "", None, 5, ["fine"], {"a": 1}])
+def test_an_unknown_tool_is_an_answer(router: ToolRouter, tool: Any) -> None:
+    result = router.call(tool, {})
+    assert result.error is not None
+    assert (result.tool, result.error.code) == (str(tool), "unknown_tool")
+    assert result.error.suggestion == "Use one of: buggy, fine, restless, note"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "Missing required parameter 'text'"),
+        (None, "Missing required parameter 'text'"),
+        ({"text": 5}, "Parameter 'text' must be a string, not integer"),
+        ({"text": b"x"}, "Parameter 'text' must be a string, not value"),
+        ({"text": "x", 3: 4}, "Unknown parameter '3'; expected text"),
+        ("text", "The parameters must be an object, not string"),
+        (7, "The parameters must be an object, not integer"),
+    ],
+)
+def test_wrong_parameters_are_an_answer_that_names_them(router: ToolRouter, params: Any, message: str) -> None:
+    result = router.call("note", params)
+    assert result.error is not None
+    assert (result.error.code, result.error.message) == ("invalid_parameters", message)
+    assert result.files_affected == []
+
+
+def test_a_tool_without_parameters_says_so(router: ToolRouter) -> None:
+    result = router.call("buggy", {"x": 1})
+    assert result.error is not None
+    assert result.error.message == "Unknown parameter 'x'; expected no parameters"
+
+
+def test_a_bug_is_an_internal_error_with_its_traceback_in_the_log(router: ToolRouter, log: Path) -> None:
+    result = router.call("buggy")
+    assert result.to_dict()["error"] == {
+        "code": "internal_error",
+        "message": "The tool failed because of a bug in Handrail",
+        "suggestion": "The session log has the details; other calls still work",
+    }
+    assert result.output == {
+        "error": "internal_error",
+        "message": "The tool failed because of a bug in Handrail",
+    }
+    (bug,) = [line for line in read_log(log) if line["event"] == "bug"]
+    assert (bug["level"], bug["tool"], bug["call"]) == ("ERROR", "buggy", 1)
+    assert bug["traceback"].startswith("Traceback (most recent call last):\n")
+    assert bug["traceback"].endswith("ZeroDivisionError: the bug\n")
+    assert router.call("fine").success
+
+
+def test_a_file_that_never_holds_still_is_a_conflict(router: ToolRouter) -> None:
+    result = router.call("restless")
+    assert result.error is not None
+    assert result.error.code == "conflict"
+    assert result.warnings == [CUT]  # those of the last attempt only
+
+
+def test_a_cancelled_call_changes_nothing(router: ToolRouter, root: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    result = router.call("note", {"text": "x"}, cancel=cancel)
+    assert result.error is not None
+    assert result.error.code == "cancelled"
+    assert not list(root.iterdir())
+    assert router.call("note", {"text": "x"}, cancel=threading.Event()).success
+
+
+def test_a_replaced_root_is_said_and_the_original_is_kept(root: Path, workspace: Workspace) -> None:
+    (root / "a.txt").write_text("original\n")
+    moved = root.rename(root.parent / "moved")
+    root.mkdir()
+    result = workspace.call("file", "file.read", {"path": "a.txt"})
+    assert result.output == {"content": "     1\toriginal", "total_lines": 1, "truncated": False}
+    warning = "the workspace directory was replaced; this session still works in the original"
+    assert result.warnings == [warning]
+    written = workspace.call("file", "file.write", {"path": "b.txt", "content": "x"})
+    assert (written.success, written.warnings) == (True, [warning])
+    assert (moved / "b.txt").exists()
+    assert not list(root.iterdir())
+    root.rmdir()
+    assert workspace.call("file", "file.list").warnings == [warning]
+
+
+# ── the session log ──
+
+
+def test_the_log_has_requests_at_info_and_responses_at_debug(router: ToolRouter, log: Path) -> None:
+    result = router.call("fine", {"b": 1, "a": 2}, call_id="seven")
+    request, response = read_log(log)
+    assert request.pop("time") <= response.pop("time")
+    assert request.pop("session") == response.pop("session") == router.session.id
+    assert request == {
+        "level": "INFO",
+        "event": "request",
+        "call": 1,
+        "dialect": "throwaway",
+        "tool": "fine",
+        "params": {"b": 1, "a": 2},
+        "id": "seven",
+    }
+    assert response == {"level": "DEBUG", "event": "response", "call": 1, "result": result.to_dict()}
+
+
+def test_at_level_info_the_log_has_no_responses(root: Path) -> None:
+    with Workspace(str(root)) as workspace:
+        workspace.call("file", "file.list")
+        workspace.call("file", "file.read", {"path": "no"})
+        assert [(line["event"], line["call"], line["tool"]) for line in lines(workspace)] == [
+            ("request", 1, "file.list"),
+            ("request", 2, "file.read"),
+        ]
+        path = Path(workspace._default.log.path or "")
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_the_log_can_be_switched_off(root: Path, log: Path) -> None:
+    with Workspace(str(root), log=str(log), log_level="off") as workspace:
+        assert workspace.call("file", "file.list").success
+        assert not router_of(workspace).call("buggy").success
+    assert not log.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("nothing special", "nothing special"),
+        ("key sk-abcdefghijklmnop1234 end", "key [hidden] end"),
+        ("ghp_abcdefghijklmnopqrst0123", "[hidden]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[hidden]"),
+        ('{"api_key": "hunter2hunter2"}', '{"api_key": "[hidden]"}'),
+        ("password=correcthorse;", "password=[hidden];"),
+        ("Authorization: Bearer abc.def.ghi", "Authorization: Bearer [hidden]"),
+        ("jwt eyJhbGciOiJIU.eyJzdWIiOiIx.sfl", "jwt [hidden]"),
+        ("tokens: 12", "tokens: 12"),
+        ("x" * 50, "x" * 40 + "… (50 characters)"),
+        ("x" * 30 + " sk-abcdefghijklmnop1234", "x" * 30 + " [hidden]… (54 characters)"),
+        (["sk-abcdefghijklmnop1234", {"sk-abcdefghijklmnop1234": 5}], ["[hidden]", {"[hidden]": 5}]),
+        (3.5, 3.5),
+        (None, None),
+    ],
+)
+def test_secrets_and_long_contents_are_shortened(text: Any, kept: Any) -> None:
+    assert shorten(text, 40) == kept
+
+
+def test_a_long_content_is_not_kept_whole(router: ToolRouter, log: Path) -> None:
+    router.call("note", {"text": "y" * 100_000})
+    assert read_log(log)[0]["params"] == {"text": "y" * 2000 + "… (100000 characters)"}
+    assert log.stat().st_size < 10_000
+
+
+def test_parameters_that_no_log_can_hold_are_cut(router: ToolRouter, log: Path) -> None:
+    deep: list[Any] = []
+    deep.append(deep)
+    assert router.call("fine", {"deep": deep, "bytes": b"x", 5: {6}}).success
+    params = read_log(log)[0]["params"]
+    assert (params["bytes"], params["5"]) == ("b'x'", "{6}")
+    assert json.dumps(params["deep"]).count("[") == 18
+
+
+def test_a_log_that_cannot_be_written_stops_no_call(root: Path) -> None:
+    with Workspace(str(root), log="/dev/full") as workspace:
+        assert workspace.call("file", "file.list").success
+        assert workspace.call("file", "file.list").success
+
+
+def test_a_state_directory_without_room_for_a_log_is_noted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from handrail.kernel.state import State
+
+    monkeypatch.setattr(State, "session_log", lambda self, session: "/proc/no/log")
+    with Workspace(str(root)) as workspace:
+        (noted,) = workspace.notes
+        assert noted.startswith("there is no session log: /proc/no/log cannot be written: ")
+        assert workspace.call("file", "file.list").success
+
+
+def test_an_envelope_leaves_out_what_is_empty() -> None:
+    assert ToolResult("t", True, "x", [], 1).to_dict() == {
+        "tool": "t",
+        "success": True,
+        "output": "x",
+        "files_affected": [],
+        "execution_time_ms": 1,
+    }

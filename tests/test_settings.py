@@ -1,0 +1,244 @@
+"""Defaults < user's file < project's file, which may only tighten < HANDRAIL_* < flags."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import handrail, usage_error
+
+from handrail import Workspace
+from handrail.limits import Limits
+from handrail.settings import APPROVE, DURABILITY, SANDBOX, BadSettings, Settings, load
+
+LOOSEST_FIRST = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "read_only": (False, True)}
+
+
+def in_force(**sources: Any) -> Settings:
+    return load(**sources)[0]
+
+
+def toml(**values: Any) -> str:
+    return "".join(
+        f"{key} = {str(value).lower() if value in (True, False) else repr(value)}\n" for key, value in values.items()
+    )
+
+
+def test_the_defaults_ask_and_protect() -> None:
+    assert in_force() == Settings(
+        approve="ask",
+        read_only=False,
+        sandbox="strict",
+        durability="full",
+        log=None,
+        log_level="info",
+        readable=(),
+        writable=(),
+        environment=(),
+        guarded=None,
+        allow_hosts=(),
+        builtin_search=True,
+        limits=Limits(),
+    )
+
+
+def test_each_source_is_stronger_than_the_one_before() -> None:
+    sources: dict[str, Any] = {}
+    assert in_force(**sources).approve == "ask"
+    sources["user"] = 'approve = "auto"'
+    assert in_force(**sources).approve == "auto"
+    sources["project"] = 'approve = "never"'
+    assert in_force(**sources).approve == "never"
+    sources["env"] = {"HANDRAIL_APPROVE": "host"}
+    assert in_force(**sources).approve == "host"
+    sources["flags"] = {"approve": "auto"}
+    assert in_force(**sources).approve == "auto"
+    sources["flags"] = {"approve": None}  # not given
+    assert in_force(**sources).approve == "host"
+
+
+def test_a_user_may_set_everything() -> None:
+    user = """
+        approve = "auto"
+        read_only = true
+        sandbox = "off"
+        durability = "none"
+        log = "/somewhere/log"
+        log_level = "debug"
+        readable = ["/usr/share"]
+        writable = []
+        environment = ["EDITOR", "PAGER"]
+        guarded = [".env"]
+        allow_hosts = ["localhost"]
+        builtin_search = false
+        [limits]
+        edit_bytes = 5
+        rule_seconds = 1
+    """
+    limits = replace(Limits(), edit_bytes=5, rule_seconds=1.0)
+    assert in_force(user=user) == Settings(
+        approve="auto",
+        read_only=True,
+        sandbox="off",
+        durability="none",
+        log="/somewhere/log",
+        log_level="debug",
+        readable=("/usr/share",),
+        environment=("EDITOR", "PAGER"),
+        guarded=(".env",),
+        allow_hosts=("localhost",),
+        builtin_search=False,
+        limits=limits,
+    )
+    assert isinstance(in_force(user=user).limits.rule_seconds, float)
+
+
+def test_variables_and_flags_may_set_everything_but_limits() -> None:
+    env = {
+        "HANDRAIL_APPROVE": "never",
+        "HANDRAIL_READ_ONLY": "Yes",
+        "HANDRAIL_SANDBOX": "network",
+        "HANDRAIL_DURABILITY": "rename",
+        "HANDRAIL_LOG": "x.jsonl",
+        "HANDRAIL_LOG_LEVEL": "off",
+        "HANDRAIL_READABLE": "/a:/b",
+        "HANDRAIL_BUILTIN_SEARCH": "no",
+        "HANDRAIL_LIMITS": "no such thing",
+        "HANDRAIL_STATE_DIR": "not a setting",
+        "HOME": "/",
+    }
+    assert in_force(env=env) == Settings(
+        approve="never",
+        read_only=True,
+        sandbox="network",
+        durability="rename",
+        log="x.jsonl",
+        log_level="off",
+        readable=("/a", "/b"),
+        builtin_search=False,
+    )
+    assert in_force(env=dict.fromkeys(env, "")) == Settings()
+    flags = {"sandbox": "off", "limits": {"edit_bytes": 7}}
+    assert in_force(flags=flags) == Settings(sandbox="off", limits=replace(Limits(), edit_bytes=7))
+
+
+@pytest.mark.parametrize(("text", "meant"), [("1", True), ("on", True), ("TRUE", True), ("0", False), ("off", False)])
+def test_a_variable_says_yes_or_no_in_words(text: str, meant: bool) -> None:
+    assert in_force(user="read_only = true", env={"HANDRAIL_READ_ONLY": text}).read_only is meant
+
+
+@pytest.mark.parametrize("key", LOOSEST_FIRST)
+def test_a_project_may_only_tighten(key: str) -> None:
+    order = LOOSEST_FIRST[key]
+    for mine, own in enumerate(order):
+        for wanted, asked in enumerate(order):
+            settings, notes = load(user=toml(**{key: own}), project=toml(**{key: asked}))
+            assert getattr(settings, key) == order[max(mine, wanted)]
+            loosened = f".handrail.toml cannot set {key} = {asked!r}: a project may only tighten"
+            assert notes == ([loosened] if wanted < mine else [])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("log", "/tmp/elsewhere"),
+        ("log_level", "off"),
+        ("readable", ["/home"]),
+        ("writable", ["/home"]),
+        ("environment", ["API_KEY"]),
+        ("guarded", []),
+        ("allow_hosts", ["localhost"]),
+    ],
+)
+def test_a_project_does_not_decide_about_the_log_or_what_commands_reach(key: str, value: Any) -> None:
+    settings, notes = load(project=toml(**{key: value}))
+    assert settings == Settings()
+    assert notes == [f".handrail.toml cannot set {key} = {value!r}: a project may only tighten"]
+
+
+def test_a_project_may_lower_limits_and_not_raise_them() -> None:
+    for each in fields(Limits):
+        default = getattr(Limits(), each.name)
+        settings, notes = load(project=f"[limits]\n{each.name} = 0")
+        assert (settings.limits, notes) == (replace(Limits(), **{each.name: 0}), [])
+        settings, notes = load(project=f"[limits]\n{each.name} = {default + 1}")
+        assert settings.limits == Limits()
+        assert notes == [f".handrail.toml cannot set limits.{each.name} = {default + 1!r}: a project may only tighten"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("approve = ", "not valid TOML: Invalid value (at end of document)"),
+        ("colour = 1", "there is no setting 'colour'"),
+        ('approve = "always"', "approve must be one of auto, host, ask, never, not 'always'"),
+        ("approve = 1", "approve must be one of auto, host, ask, never, not 1"),
+        ('approve = ["ask"]', "approve must be one of auto, host, ask, never, not ['ask']"),
+        ('read_only = "yes"', "read_only must be true or false, not 'yes'"),
+        ("read_only = 1", "read_only must be true or false, not 1"),
+        ("log = 3", "log must be the name of a file, not 3"),
+        ('log_level = "loud"', "log_level must be one of debug, info, off, not 'loud'"),
+        ('readable = "/home"', "readable must be a list of strings, not '/home'"),
+        ("readable = [1]", "readable must be a list of strings, not [1]"),
+        ("limits = 5", "limits must be a table, not 5"),
+        ("[limits]\nbananas = 5", "there is no limit 'bananas'"),
+        ("[limits]\n__class__ = 5", "there is no limit '__class__'"),
+        ('[limits]\nedit_bytes = "5"', "limits.edit_bytes must be a number from 0 on, not '5'"),
+        ("[limits]\nedit_bytes = -1", "limits.edit_bytes must be a number from 0 on, not -1"),
+        ("[limits]\nedit_bytes = true", "limits.edit_bytes must be a number from 0 on, not True"),
+        ("[limits]\nrule_seconds = inf", "limits.rule_seconds must be a number from 0 on, not inf"),
+        ("[limits]\nrule_seconds = nan", "limits.rule_seconds must be a number from 0 on, not nan"),
+    ],
+)
+def test_a_mistake_names_the_file_and_the_key(text: str, complaint: str) -> None:
+    with pytest.raises(BadSettings) as user:
+        load(user=text, user_file="/home/me/config.toml")
+    assert str(user.value) == f"/home/me/config.toml: {complaint}"
+    with pytest.raises(BadSettings) as project:
+        load(project=text)
+    assert str(project.value) == f".handrail.toml: {complaint}"
+
+
+def test_a_mistake_names_the_variable_or_the_option() -> None:
+    with pytest.raises(BadSettings, match=r"^HANDRAIL_APPROVE: approve must be one of .*, not 'yes'$"):
+        load(env={"HANDRAIL_APPROVE": "yes"})
+    with pytest.raises(BadSettings, match=r"^HANDRAIL_READ_ONLY: read_only must be true or false, not 'maybe'$"):
+        load(env={"HANDRAIL_READ_ONLY": "maybe"})
+    with pytest.raises(BadSettings, match=r"^there is no setting 'colour'$"):
+        load(flags={"colour": True})
+
+
+def test_the_workspace_reads_both_files_and_the_command_line_complains_by_name(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home))
+    (home / "config.toml").write_text('approve = "auto"\n[limits]\npage_bytes = 9\n')
+    (root / ".handrail.toml").write_text('approve = "never"\nsandbox = "off"\n')
+    with Workspace(str(root)) as workspace:
+        assert (workspace.settings.approve, workspace.settings.limits.page_bytes) == ("never", 9)
+        assert workspace.notes == [".handrail.toml cannot set sandbox = 'off': a project may only tighten"]
+    (home / "config.toml").write_text("aprove = 1\n")
+    assert usage_error(handrail("call", "file.list", "--root", str(root))) == (
+        f"{home}/config.toml: there is no setting 'aprove'"
+    )
+
+
+def test_a_file_that_cannot_be_read_is_not_passed_over(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it tightens must not be lost."""
+    project = root / ".handrail.toml"
+    project.write_bytes(b"approve = '\xff'")
+    with pytest.raises(BadSettings, match=r"^\.handrail\.toml cannot be read: 'utf-8' codec can't decode byte 0xff"):
+        Workspace(str(root))
+    project.unlink()
+    project.symlink_to("/etc/hostname")
+    with pytest.raises(BadSettings, match=r"^\.handrail\.toml cannot be read: OutsideRoot"):
+        Workspace(str(root))
+    project.unlink()
+    (tmp_path / "home" / "config.toml").mkdir(parents=True)
+    monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "home"))
+    with pytest.raises(BadSettings, match=r"config\.toml cannot be read: \[Errno 21\] Is a directory"):
+        Workspace(str(root))

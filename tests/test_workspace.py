@@ -1,0 +1,282 @@
+"""The library: a workspace, its policies, and somebody to ask."""
+
+import asyncio
+import os
+import resource
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import handrail
+from handrail import FsBoundary, Question, ToolRouter, Verdict, Workspace
+from handrail.dialects import NAMES
+from handrail.dialects.file import tool_registrations
+from handrail.effects import Effect, permissions, risk_level
+from handrail.faults import NotFound
+from handrail.policy.rules import BadRule
+
+WRITE = {"path": "a.txt", "content": "new\n"}
+
+
+class Witness:
+    """Somebody to ask, who remembers what was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.asked = answer, list[Question]()
+
+    def __call__(self, question: Question) -> Any:
+        self.asked.append(question)
+        return self.answer
+
+
+def test_the_public_names_are_there() -> None:
+    assert sorted(handrail.__all__) == ["FsBoundary", "Question", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
+    assert all(getattr(handrail, name) for name in handrail.__all__)
+    assert ToolRouter.__module__ == "handrail.router"
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = handrail.Nonsense
+
+
+def test_a_workspace_is_a_context_and_can_be_closed(root: Path) -> None:
+    with Workspace(str(root)) as workspace:
+        assert workspace.root == str(root)
+        assert workspace.call("file", "file.list").success
+        fd = workspace.kernel.boundary.fd
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_a_router_is_made_once_a_dialect(workspace: Workspace) -> None:
+    router = workspace.tools("file")
+    assert router is workspace.tools("file")
+    assert list(router.tools) == [tool.name for tool in tool_registrations()]
+
+
+def test_a_root_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        Workspace(str(tmp_path / "no"))
+    with pytest.raises(NotFound):
+        FsBoundary(tmp_path / "no")
+
+
+def test_two_sessions_of_a_workspace_have_their_own_logs(workspace: Workspace) -> None:
+    first, second = workspace.session(), workspace.session()
+    first.tools("file").call("file.list")
+    assert first.log.path != second.log.path
+    assert Path(first.log.path or "").read_text().count("\n") == 1
+    assert Path(second.log.path or "").read_text() == ""
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("answer", [True, Verdict(True, "a program")])
+def test_a_callback_that_says_yes_lets_it_happen(root: Path, answer: Any) -> None:
+    witness = Witness(answer)
+    with Workspace(str(root), asker=witness) as workspace:
+        assert workspace.call("file", "file.write", WRITE).success
+    (question,) = witness.asked
+    assert (root / "a.txt").read_text() == "new\n"
+    assert (question.dialect, question.tool, question.params) == ("file", "file.write", WRITE)
+    assert (question.risk, question.targets) == ("safe_write", ("a.txt",))
+    assert question.bodies == {"content"}
+    (change,) = question.changes
+    assert (change.path, getattr(change, "data", None)) == ("a.txt", b"new\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "suggestion"),
+    [
+        (False, "file.write was not approved: the approval callback said no", "Ask what to do instead"),
+        (Verdict(False, "boss", reason="not today", remedy="wait"), "file.write was not approved: not today", "wait"),
+    ],
+)
+def test_a_callback_that_says_no_is_obeyed(root: Path, answer: Any, message: str, suggestion: str) -> None:
+    with Workspace(str(root), asker=lambda question: answer) as workspace:
+        error = workspace.call("file", "file.write", WRITE).error
+    assert error is not None
+    assert (error.code, error.message, error.suggestion) == ("approval_denied", message, suggestion)
+    assert not list(root.iterdir())
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", "no", "coroutine"])
+def test_a_callback_that_says_something_else_approves_nothing(root: Path, answer: Any) -> None:
+    async def later() -> bool:
+        return True
+
+    made: list[Any] = []
+
+    def ask(_: Question) -> Any:
+        made.append(later() if answer == "coroutine" else answer)
+        return made[-1]
+
+    with Workspace(str(root), asker=ask) as workspace:
+        error = workspace.call("file", "file.write", WRITE).error
+    assert error is not None
+    assert error.code == "internal_error"
+    assert not list(root.iterdir())
+    if answer == "coroutine":
+        asyncio.run(made[0])  # nobody else waits for it
+
+
+def test_a_callback_that_fails_is_a_bug_and_nothing_happens(root: Path) -> None:
+    def ask(_: Question) -> bool:
+        raise KeyError("no terminal")
+
+    with Workspace(str(root), asker=ask) as workspace:
+        error = workspace.call("file", "file.write", WRITE).error
+        assert error is not None
+        assert error.code == "internal_error"
+        assert workspace.call("file", "file.list").success
+    assert not list(root.iterdir())
+
+
+def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None:
+    witness = Witness(Verdict(True, "person", always=True))
+    with Workspace(str(root), asker=witness) as workspace:
+        for content in ("1", "2", "1", "2"):
+            assert workspace.call("file", "file.write", {"path": "a", "content": content}).success
+    with Workspace(str(root), asker=witness) as workspace:
+        assert workspace.call("file", "file.write", {"path": "a", "content": "1"}).success
+    assert [question.params["content"] for question in witness.asked] == ["1", "2"]
+
+
+def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_CONFIG_DIR", "/proc/no/config")
+    with Workspace(str(root), asker=lambda _: Verdict(True, "person", always=True)) as workspace:
+        result = workspace.call("file", "file.write", WRITE)
+    assert result.success
+    (warning,) = result.warnings
+    assert warning.startswith("approved, but this time only: the rule could not be stored: ")
+
+
+@pytest.mark.parametrize(("policy", "happens"), [("auto", True), ("host", True), ("never", False), ("ask", False)])
+def test_policies_without_anybody_to_ask(root: Path, policy: str, happens: bool) -> None:
+    with Workspace(str(root), approve=policy) as workspace:
+        assert workspace.call("file", "file.write", WRITE).success is happens
+    assert (root / "a.txt").exists() is happens
+
+
+@pytest.mark.parametrize("policy", ["auto", "host", "never"])
+def test_only_ask_asks(root: Path, policy: str) -> None:
+    def ask(_: Question) -> bool:
+        raise AssertionError("asked")
+
+    with Workspace(str(root), approve=policy, asker=ask) as workspace:
+        error = workspace.call("file", "file.write", WRITE).error
+        assert error is None or error.code == "approval_denied"
+
+
+def test_read_only_offers_no_writing_tool_and_holds_whatever_the_tool(root: Path) -> None:
+    from test_router import router_of
+
+    with Workspace(str(root), approve="auto", read_only=True) as workspace:
+        assert set(workspace.tools("file").tools) >= {"file.read", "file.list"}
+        assert all(not tool.requires_approval for tool in workspace.tools("file").tools.values())
+        router = router_of(workspace)
+        router.tools = dict(router.dialect.tools)  # even one that is offered by mistake
+        error = router.call("note", {"text": "x"}).error
+    assert error is not None
+    assert error.message == "note was not approved: the workspace is open for reading only"
+    assert not list(root.iterdir())
+
+
+def test_no_dialect_offers_writing_in_a_read_only_workspace(root: Path) -> None:
+    with Workspace(str(root), read_only=True) as workspace:
+        for name in NAMES:
+            assert {tool.risk for tool in workspace.tools(name).tools.values()} <= {"read_only"}
+
+
+def test_a_malformed_rule_file_is_an_error_at_the_start(root: Path) -> None:
+    config = Path(os.environ["HANDRAIL_CONFIG_DIR"])
+    config.mkdir(parents=True)
+    (config / "approvals.toml").write_text("[[")
+    with pytest.raises(BadRule, match="cannot be read"):
+        Workspace(str(root))
+
+
+def test_eight_edits_of_one_file_at_once_all_land(workspace: Workspace, root: Path) -> None:
+    (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(8)))
+
+    def edit(number: int) -> None:
+        patch = {"find": f"line {number}\n", "replace": f"LINE {number}\n"}
+        assert workspace.call("file", "file.patch", {"path": "a.txt", "patches": [patch]}).success
+
+    threads = [threading.Thread(target=edit, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (root / "a.txt").read_text() == "".join(f"LINE {n}\n" for n in range(8))
+
+
+def test_a_disk_that_says_no_is_write_failed_and_the_old_content_stays(workspace: Workspace, root: Path) -> None:
+    (root / "a.txt").write_text("old\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        result = workspace.call("file", "file.write", {"path": "a.txt", "content": "x" * 200_000})
+        made = workspace.call("file", "file.write", {"path": "new/b.txt", "content": "x" * 200_000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    for each, path in ((result, "a.txt"), (made, "new/b.txt")):
+        assert each.error is not None
+        assert each.error.code == "write_failed"
+        assert each.error.message == f"'{path}' could not be written: File too large"
+    assert [path.name for path in root.rglob("*")] == ["a.txt"]
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+def test_limits_are_kept(root: Path) -> None:
+    (root / "big.txt").write_text("0123456789\n" * 10)
+    (root / "line.txt").write_text("0123456789" * 10)
+    with Workspace(str(root), approve="auto", limits={"page_bytes": 25, "edit_bytes": 50}) as workspace:
+        page = workspace.call("file", "file.read", {"path": "big.txt"})
+        assert page.output == {
+            "content": "     1\t0123456789\n     2\t0123456789\n     3\t012",
+            "total_lines": 10,
+            "truncated": True,
+        }
+        assert workspace.call("file", "file.read", {"path": "line.txt"}).output == {
+            "content": "     1\t0123456789012345678901234",
+            "total_lines": 1,
+            "truncated": True,
+        }
+        edit = {"path": "big.txt", "patches": [{"find": "x", "replace": "y"}]}
+        error = workspace.call("file", "file.patch", edit).error
+        assert error is not None
+        assert error.message == "'big.txt' has 110 bytes, more than the limit of 50"
+        assert workspace.call("file", "file.delete", {"path": "big.txt"}).success
+
+
+def test_a_file_dated_beyond_the_calendar_is_listed(workspace: Workspace, root: Path) -> None:
+    from handrail.dialects.file import _moment
+
+    assert _moment(2**62) == "2116-02-20T23:53:38.427388Z"
+    assert _moment(2**70) == "9999-12-31T23:59:59Z"
+    assert _moment(-(2**70)) == "0001-01-01T00:00:00Z"
+
+
+def test_effects_decide_risk_and_permissions() -> None:
+    assert risk_level(Effect.READ) == "read_only"
+    assert risk_level(Effect.CREATE) == risk_level(Effect.READ | Effect.CREATE) == "safe_write"
+    for effect in (Effect.WRITE, Effect.DELETE, Effect.RUN, Effect.FETCH, Effect.CREATE | Effect.WRITE):
+        assert risk_level(effect) == "dangerous"
+    assert permissions(~Effect(0)) == [
+        "ReadFiles",
+        "WriteFiles",
+        "CreateFiles",
+        "DeleteFiles",
+        "RunCommands",
+        "FetchUrls",
+    ]
+
+
+def test_overwriting_is_a_greater_risk_than_creating(root: Path) -> None:
+    witness = Witness(True)
+    with Workspace(str(root), asker=witness) as workspace:
+        workspace.call("file", "file.write", WRITE)
+        workspace.call("file", "file.write", {**WRITE, "content": "newer\n"})
+        workspace.call("file", "file.delete", {"path": "a.txt"})
+    assert [question.risk for question in witness.asked] == ["safe_write", "dangerous", "dangerous"]
