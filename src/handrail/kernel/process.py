@@ -151,7 +151,7 @@ class _Run:
         additions = {os.fsencode(k): os.fsencode(v) for k, v in command.environment.items()}
         return {
             "argv": [os.fsencode(word) for word in command.argv],
-            "cwd": os.fsencode(os.path.join(self.sandbox.root, command.cwd)).rstrip(b"/") or b"/",
+            "cwd": os.fsencode(os.path.join(self.sandbox.root, "" if command.cwd == "." else command.cwd)).rstrip(b"/"),
             "additions": additions,
             "keep_background": command.keep_background,
             "grace": limits.end_grace_seconds,
