@@ -167,7 +167,7 @@ class _Run:
                 message, _handles = started.channel.receive()
                 if message:
                     self._hear(message)
-                elif self.pid is None and self.sandbox.start_failed(started.channel):
+                elif self.sandbox.start_failed(started.channel):
                     return True
                 else:
                     self.sandbox_died = self.over = True
@@ -210,16 +210,14 @@ class _Run:
 
     def _hear(self, message: bytes) -> None:
         word, *facts = message.split(b" ")
-        if word == b"started":
-            self.pid = int(facts[0])
-        elif word == b"failed":
+        if word == b"failed":
             name = errno.errorcode.get(int(facts[0]), "EIO")
             raise CommandNotStarted(self.command.argv[0], self.command.cwd, name)
-        elif word == b"exit":
-            self.status, self.over = int(facts[0]), True
-            if facts[1] != b"-":
-                self.background = tuple(int(pid) for pid in facts[1].split(b","))
-            self.limit = None if facts[2] == b"-" else facts[2].decode()
+        if word == b"exit":
+            self.pid, self.status, self.over = int(facts[0]), int(facts[1]), True
+            if facts[2] != b"-":
+                self.background = tuple(int(pid) for pid in facts[2].split(b","))
+            self.limit = None if facts[3] == b"-" else facts[3].decode()
 
     def _keep_time(self, started: Started) -> None:
         now = time.monotonic()
