@@ -68,6 +68,11 @@ class Sandbox:
         return self._place.root
 
     @property
+    def owner(self) -> tuple[int, int] | None:
+        """Who runs the commands, if not we."""
+        return None if self.settings.level == "off" else build.identity(self._place.root_fd).drop_to
+
+    @property
     def confinement(self) -> Confinement | None:
         """What holds commands now; None before the first."""
         return self._ways[0] if self._stood else None
