@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from bench.corpus import corpus
 from bench.measure import Row, compare, show
-from handrail.kernel import ripgrep
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
+from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher
 
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"
@@ -27,34 +27,32 @@ SCOPE = ["--no-config", "--hidden", "--no-require-git", *(f"--glob=!{name}/" for
 
 
 def run() -> list[Row]:
-    place, program = corpus(), ripgrep.program()
-    if program is None:
+    place, rg = corpus(), program()
+    if rg is None:
         return []
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fast, slow = Searcher(), Searcher(engine="builtin")
         rows = [
-            compare(
-                f"{name} / rg", _search(fast, fd, text, limit), _rg(program, place, *how, "-e", text), 1.25, rounds=9
-            )
+            compare(f"{name} / rg", _search(fast, fd, text, limit), _rg(rg, place, *how, "-e", text), 1.25, rounds=9)
             for name, text, limit, how in CASES
         ]
         rows.append(
             compare(
                 "glob **/*.py / rg --files -g",
                 lambda: fast.find(fd, FindRequest(Scope(include=("**/*.py",)))),
-                _rg(program, place, "--files", "-g", "**/*.py"),
+                _rg(rg, place, "--files", "-g", "**/*.py"),
                 1.25,
                 rounds=15,
             )
         )
-        rows.append(_limited(fast, fd, program, place))
-        rows.append(_small(fast, program))
+        rows.append(_limited(fast, fd, rg, place))
+        rows.append(_small(fast, rg))
         rows += [
             compare(
                 f"built-in: {name} / rg",
                 _search(slow, fd, text, limit),
-                _rg(program, place, *how, "-e", text),
+                _rg(rg, place, *how, "-e", text),
                 5,
                 rounds=3,
             )
@@ -65,19 +63,19 @@ def run() -> list[Row]:
     return rows
 
 
-def _limited(fast: Searcher, fd: int, program: str, place: str) -> Row:
+def _limited(fast: Searcher, fd: int, rg: str, place: str) -> Row:
     """With limits whose victims must be named, which ripgrep does not do."""
     scope = Scope(max_depth=10, max_file_bytes=1 << 20)
     return compare(
         "rare literal, what limits leave out named / rg",
         lambda: fast.search(fd, SearchRequest(RARE, scope=scope)),
-        _rg(program, place, "--line-number", "--max-depth=10", "--max-filesize=1M", "-e", RARE),
+        _rg(rg, place, "--line-number", "--max-depth=10", "--max-filesize=1M", "-e", RARE),
         1.75,
         rounds=9,
     )
 
 
-def _small(fast: Searcher, program: str) -> Row:
+def _small(fast: Searcher, rg: str) -> Row:
     with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
         for number in range(20):
             with open(f"{home}/{number}.txt", "w", encoding="utf-8") as file:
@@ -85,9 +83,9 @@ def _small(fast: Searcher, program: str) -> Row:
         fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
         try:
             return compare(
-                "20 small files / bare spawn of rg",
+                "20 small files / bare rg",
                 _search(fast, fd, "needle", 100),
-                lambda: subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, check=True),
+                _rg(rg, home, "--line-number", "-e", "needle"),
                 2,
                 rounds=40,
             )
@@ -99,8 +97,8 @@ def _search(searcher: Searcher, fd: int, pattern: str, limit: int) -> Callable[[
     return lambda: searcher.search(fd, SearchRequest(pattern, limit=limit))
 
 
-def _rg(program: str, place: str, *arguments: str) -> Callable[[], object]:
-    return lambda: subprocess.run([program, *SCOPE, *arguments, "."], cwd=place, stdout=subprocess.PIPE, check=False)
+def _rg(rg: str, place: str, *arguments: str) -> Callable[[], object]:
+    return lambda: subprocess.run([rg, *SCOPE, *arguments, "."], cwd=place, stdout=subprocess.PIPE, check=False)
 
 
 if __name__ == "__main__":

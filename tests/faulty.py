@@ -20,12 +20,12 @@ Act = Callable[[str, Call, tuple[Any, ...], dict[str, Any]], Any]
 class FaultyOs:
     """Stands in for the os module. Calls that change something are counted; from `at` on, `act` takes them over."""
 
-    def __init__(self, at: int, act: Act, *, lasting: bool) -> None:
-        self._at, self._act, self._lasting = at, act, lasting
+    def __init__(self, at: int, act: Act, *, lasting: bool, missing: tuple[str, ...]) -> None:
+        self._at, self._act, self._lasting, self._missing = at, act, lasting, missing
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        real = getattr(os, name)
+        real = getattr(os, name) if name not in self._missing else failing(errno.ENOTSUP)
         return self.guard(name, real) if name in CHANGING else real
 
     def guard(self, name: str, real: Call) -> Call:
@@ -47,8 +47,9 @@ class FaultyOs:
 
 
 @contextmanager
-def faults(at: int, act: Act, *, lasting: bool = False) -> Iterator[FaultyOs]:
-    faulty: Any = FaultyOs(at, act, lasting=lasting)
+def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
+    """`missing` are calls that this file system does not have at all."""
+    faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
     modules: tuple[Any, ...] = (commit, record, state)
     writer = modules[0]
     free_name = writer.rename_to_free_name
@@ -64,7 +65,7 @@ def faults(at: int, act: Act, *, lasting: bool = False) -> Iterator[FaultyOs]:
 
 
 def failing(code: int) -> Act:
-    def act(*_: Any) -> Any:
+    def act(*_: Any, **__: Any) -> Any:
         raise OSError(code, os.strerror(code))
 
     return act

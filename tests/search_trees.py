@@ -1,11 +1,15 @@
 """Trees, patterns and scopes for searches, small enough to collide often."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
-from handrail.kernel.query import Scope
+from handrail.kernel.query import Scope, SearchRequest
+from handrail.kernel.search import Searcher
+
+Open = Callable[[dict[str, Any]], int]
 
 NAMES = ["a", "b.py", "c.txt", "D.PY", ".hidden", "src", "build", "x y", "new\nline", "bad\udcff", "-e", "é", "foo.o"]
 IGNORE_LINES = [
@@ -96,6 +100,13 @@ SCOPES = st.builds(
     max_depth=st.sampled_from([None, None, 1, 2]),
     max_file_bytes=st.sampled_from([None, None, 10]),
 )
+
+
+def found(searcher: Searcher, fd: int, pattern: str, **options: Any) -> list[tuple[str, int, str]]:
+    result = searcher.search(fd, SearchRequest(pattern, **options))
+    assert result.engine == searcher.engine.name
+    assert result.complete
+    return [(match.path, match.line, match.content) for match in result.matches]
 
 
 def plant(tree: dict[str, Any], place: str) -> None:

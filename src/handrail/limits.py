@@ -49,6 +49,10 @@ class Limits:
     """How long a command may run when nothing else was asked for."""
     output_bytes: int = 256 * KIB
     """The most of one output stream that an answer keeps, half from its start and half from its end."""
+    spools: int = 16
+    """How many whole outputs are kept in files."""
+    spool_seconds: float = 86_400.0
+    """How long a whole output is kept in a file at most."""
     spool_bytes: int = 256 * MIB
     """The most of one output stream that is kept in a file."""
     end_grace_seconds: float = 0.25
@@ -91,7 +95,7 @@ class Limits:
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
-    search_stream_bytes: int = 8 * MIB
+    search_stream_bytes: int = 4 * MIB
     """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""

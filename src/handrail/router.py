@@ -46,6 +46,15 @@ class ToolRouter(Exports):
         tool = str(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         number = self._log.request(self.dialect.name, tool, given, call_id)
+        try:
+            result = self._attempt(tool, given, started, cancel)
+        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
+            self._log.bug(number, tool)
+            result = self._answer(tool, None, started, self.dialect.error_output(_BUG), _BUG)
+        self._log.response(number, result)
+        return result
+
+    def _attempt(self, tool: str, given: Any, started: float, cancel: threading.Event | None) -> ToolResult:
         call: Call | None = None
         try:
             found = self._look_up(tool)
@@ -54,16 +63,10 @@ class ToolRouter(Exports):
             call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
-            output = self._run(found, parsed, call)
-            result = self._answer(tool, call, started, output)
+            return self._answer(tool, call, started, self._run(found, parsed, call))
         except Fault as fault:
             error = self._word(tool, fault, given)
-            result = self._answer(tool, call, started, self.dialect.error_output(error), error)
-        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
-            self._log.bug(number, tool)
-            result = self._answer(tool, call, started, self.dialect.error_output(_BUG), _BUG)
-        self._log.response(number, result)
-        return result
+            return self._answer(tool, call, started, self.dialect.error_output(error), error)
 
     def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
         """The answer to a call that a surface turned away before it reached its tool."""

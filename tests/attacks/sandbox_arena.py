@@ -76,15 +76,10 @@ class Arena:
         files += [path for place in guarded for path in (place, *sorted(place.rglob("*")))]
         set_ids = [path for path in self.root.rglob("*") if path.lstat().st_mode & 0o6000 and not path.is_symlink()]
         return {
-            **{str(path): _facts(path) for path in files if path.exists(follow_symlinks=False)},
+            **{str(path): _facts(path) for path in files if os.path.lexists(path)},
             ".git itself": (self.root / ".git").stat().st_ino,
             **{f"set-id {path}": True for path in set_ids},
         }
-
-
-if not hasattr(Path, "walk"):  # Python 3.11 has no follow_symlinks for exists
-    _exists = Path.exists
-    Path.exists = lambda self, follow_symlinks=True: _exists(self) if follow_symlinks else os.path.lexists(self)  # type: ignore[method-assign, misc, assignment]
 
 
 def _facts(path: Path) -> tuple[object, ...]:
@@ -119,13 +114,9 @@ def opened(base: Path, settings: SandboxSettings) -> Iterator[Arena]:
     secret = f"TOP-{secrets.token_hex(8)}"
     _furnish(base, secret)
     victim = subprocess.Popen(["sleep", "3600"], env={"VICTIM_API_KEY": secret}, cwd="/")
-    person = {
-        **os.environ,
-        "HOME": str(base / "home"),
-        "FAKE_API_KEY": secret,
-        "AWS_SECRET_ACCESS_KEY": secret,
-    }
-    person |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret, "MY_SETTING": "visible"}
+    person = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
+    person |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
+    person |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
     with contextlib.ExitStack() as stack:
         stack.callback(victim.wait)
         stack.callback(victim.kill)

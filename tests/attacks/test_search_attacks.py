@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from swapper import swapping
+from attacks.swapper import swapping
 
 from handrail.faults import Cancelled
 from handrail.kernel import confine
@@ -168,7 +168,12 @@ class Stopped:
 
 def test_a_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped, cancel = Stopped(monkeypatch), threading.Event()
-    threading.Thread(target=lambda: (stopped.started.wait(), cancel.set()), daemon=True).start()
+
+    def soon() -> None:
+        stopped.started.wait()
+        cancel.set()
+
+    threading.Thread(target=soon, daemon=True).start()
     with opened(tmp_path) as fd, pytest.raises(Cancelled):
         Searcher(engine="ripgrep").search(fd, SearchRequest("x"), cancel)
     assert [process.returncode for process in stopped.processes] == [-signal.SIGKILL]

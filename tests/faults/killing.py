@@ -1,6 +1,7 @@
 """Kill a scene at its every change, then its recovery at its every change, and look what is left.
 
-python killing.py SCENE ROOT STRIDE prints how many points there were and all that went wrong, as JSON. It is a program
+python killing.py SCENE ROOT STRIDE [MISSING CALL ...] prints how many points there were and all that went wrong, as
+JSON. It is a program
 of its own because it forks, which a test runner with threads should not.
 """
 
@@ -31,7 +32,7 @@ def play(stage: Stage, at: int, how: Act) -> bool:
     workspace = open_workspace(stage.root)
 
     def act() -> None:
-        with faults(at, how):
+        with faults(at, how, missing=stage.missing):
             stage.act(workspace)
 
     done = survives(act)
@@ -41,7 +42,7 @@ def play(stage: Stage, at: int, how: Act) -> bool:
 
 def recover(stage: Stage, at: int) -> bool:
     def act() -> None:
-        with faults(at, killed):
+        with faults(at, killed, missing=stage.missing):
             open_workspace(stage.root).close()
 
     return survives(act)
@@ -49,14 +50,14 @@ def recover(stage: Stage, at: int) -> bool:
 
 def verdict(stage: Stage) -> str:
     """What the next open makes of it."""
-    with open_workspace(stage.root) as workspace:
+    with faults(0, killed, missing=stage.missing), open_workspace(stage.root) as workspace:
         tree = stage.tree()
     return f"{tree}, left: {left}" if (left := left_over(workspace)) else tree
 
 
-def run(scene: str, root: str, stride: int) -> dict[str, object]:
+def run(scene: str, root: str, stride: int, *missing: str) -> dict[str, object]:
     """With a stride above 1 only every so many pairs of (point, point in the recovery from it) are tried."""
-    stage = Stage.of(scene, root)
+    stage = Stage.of(scene, root, missing)
     wrong: list[str] = []
     points = sum(1 for _ in kill_everywhere(stage, killed_in_the_middle, wrong))
     recoveries = 0
@@ -87,4 +88,4 @@ def judge(stage: Stage, when: str, wrong: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    print(json.dumps(run(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])))

@@ -74,15 +74,17 @@ class Stage:
     act: Callable[[Workspace], bool]
     old: Tree
     new: Tree
+    missing: tuple[str, ...] = ()
+    """Calls that the file system does not have."""
 
     @classmethod
-    def of(cls, scene: str, root: str) -> "Stage":
+    def of(cls, scene: str, root: str, missing: tuple[str, ...] = ()) -> "Stage":
         old = build(root)
         with open_workspace(root) as workspace:
             assert SCENES[scene](workspace)
         new = snapshot(root)
         assert new != old
-        return cls(root, SCENES[scene], old, new)
+        return cls(root, SCENES[scene], old, new, missing)
 
     def reset(self) -> None:
         build(self.root)

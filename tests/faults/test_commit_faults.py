@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQ
 
 
 @pytest.fixture(params=SCENES)
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
+def stage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the state goes when its own place fails
     return Stage.of(request.param, str(tmp_path / "workspace"))
 
 
@@ -27,7 +29,7 @@ def every_point(stage: Stage, act: Callable[[], Act], *, lasting: bool = False) 
     for at in range(1, 1000):
         stage.reset()
         with open_workspace(stage.root) as workspace:
-            with faults(at, act(), lasting=lasting) as faulty:
+            with faults(at, act(), lasting=lasting, missing=stage.missing) as faulty:
                 answer = stage.act(workspace)
             tree = stage.tree()
         yield at, answer, tree
@@ -52,6 +54,13 @@ def test_an_error_answer_means_the_old_tree_and_success_the_new_one(stage: Stage
             wrong.append((at, answer, tree, later))
     assert not wrong
     assert answers.count(False) >= 3
+
+
+def test_without_hard_links_a_tree_is_whole_too(stage: Stage) -> None:
+    """A lone replacement is then one rename, which nothing can take back."""
+    stage.missing = ("link",)
+    for at, answer, _ in every_point(stage, lambda: failing(errno.EIO)):
+        assert after_reopening(stage) in (["new"] if answer else ["old", "new"]), at
 
 
 def test_a_scene_that_failed_can_be_played_again_at_once(stage: Stage) -> None:
@@ -113,13 +122,16 @@ def leave_half_done(stage: Stage) -> bool:
     return True
 
 
+@pytest.mark.parametrize("missing", [(), ("link",)], ids=["with hard links", "without hard links"])
 @pytest.mark.parametrize("scene", SCENES)
-def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(scene: str, tmp_path: Path) -> None:
+def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(
+    scene: str, missing: tuple[str, ...], tmp_path: Path
+) -> None:
     stride = "1" if LONG else "5"
     here = os.path.dirname(__file__)
     run = subprocess.run(
-        [sys.executable, os.path.join(here, "killing.py"), scene, str(tmp_path / "workspace"), stride],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        [sys.executable, os.path.join(here, "killing.py"), scene, str(tmp_path / "workspace"), stride, *missing],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join([here, *sys.path])},
         capture_output=True,
         check=True,
     )

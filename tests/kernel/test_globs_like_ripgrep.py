@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from search_trees import plant
 
-from handrail.kernel import ripgrep
 from handrail.kernel.query import FindRequest, Scope
+from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher
 
 EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))
@@ -36,10 +36,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @given(GLOBS, st.booleans())
 def test_a_glob_finds_what_ripgrep_finds(place: Path, glob: str, fold_case: bool) -> None:
-    program = ripgrep.program()
-    assert program is not None
+    rg = program()
+    assert rg is not None
     listed = subprocess.run(
-        [program, "--no-config", "--files", "--hidden", "-0", f"--{'i' if fold_case else ''}glob=/{glob}"],
+        [rg, "--no-config", "--files", "--hidden", "-0", f"--{'i' if fold_case else ''}glob=/{glob}"],
         cwd=place, capture_output=True, text=True, check=False,
     ).stdout.split("\0")[:-1]  # fmt: skip
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from handrail.faults import NoEngine
 from handrail.kernel.call import Call
 from handrail.kernel.query import FindRequest, FindResult, Scope, SearchRequest, SearchResult
+from handrail.kernel.relevance import RankRequest, RankResult
 from handrail.kernel.values import Entry, kind_of
 from handrail.notes import AllHidden, DepthReached, FileSkipped, LinesCut, MoreFilesSkipped, Note, SearchIncomplete
 
@@ -25,6 +26,13 @@ class Finder:
     def find(self, directory: str, request: FindRequest) -> FindResult:
         with self._opened(directory) as fd:
             result = self._kernel.searcher.find(fd, request, self._call.cancel)
+        self._call.warnings += _notes(result)
+        return result
+
+    def rank(self, directory: str, request: RankRequest) -> RankResult:
+        with self._opened(directory) as fd:
+            result = self._kernel.searcher.rank(fd, request, self._call.cancel)
+        self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
         return result
 
@@ -55,7 +63,7 @@ def _entry(fd: int, name: str) -> Entry | None:
     return Entry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
 
 
-def _notes(result: SearchResult | FindResult) -> Iterator[Note]:
+def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:
     """What a search passed over, and why its answer may be less than expected."""
     skipped = result.skipped
     for why in ("too_large", "unreadable", "abandoned"):
@@ -67,7 +75,7 @@ def _notes(result: SearchResult | FindResult) -> Iterator[Note]:
         yield DepthReached(skipped.too_deep.count, skipped.too_deep.names)
     if not result.complete:
         yield SearchIncomplete()
-    if result.all_hidden:
+    if not isinstance(result, RankResult) and result.all_hidden:
         yield AllHidden()
     if isinstance(result, SearchResult) and (cut := sum(match.cut for match in result.matches)):
         yield LinesCut(cut)

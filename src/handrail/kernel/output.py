@@ -1,8 +1,13 @@
 """What a command prints, kept within a limit: the start, the end, and the whole of it in a file."""
 
+import contextlib
 import os
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from handrail.limits import Limits
 
 CHUNK = 1 << 20
 
@@ -14,7 +19,13 @@ class Output:
     cut_bytes: int = 0
     """How much is missing between head and tail."""
     spool: str = ""
-    """A file with the whole output (as far as its own limit), only where something was cut."""
+    """A file with the whole output, only where something was cut."""
+    spooled_bytes: int = 0
+    """How much of the output that file holds: all of it, as far as its own limit and the disk allow."""
+
+    @property
+    def total_bytes(self) -> int:
+        return len(self.head) + self.cut_bytes + len(self.tail)
 
     def joined(self, line: bytes) -> bytes:
         """All that was kept, with `line` on a line of its own in place of what was cut."""
@@ -24,52 +35,109 @@ class Output:
         return b"".join((self.head, before, line, b"\n", self.tail))
 
 
+class Spools:
+    """Files with whole outputs, for later commands to read: the newest few, and none for long."""
+
+    def __init__(self, directory: str, limits: Limits, owner: tuple[int, int] | None = None) -> None:
+        """`owner` is who runs the commands, if not we."""
+        self.directory, self._limits, self._owner = directory, limits, owner
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if owner is not None:
+            os.chown(directory, *owner)
+
+    def new(self) -> tuple[int, str]:
+        self.prune(self._limits.spools - 1)
+        fd, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=self.directory)
+        if self._owner is not None:
+            os.fchown(fd, *self._owner)
+        return fd, name
+
+    def prune(self, most: int | None = None) -> None:
+        with os.scandir(self.directory) as listed:
+            aged = sorted((time.time() - each.stat().st_mtime, each.path) for each in listed)
+        for number, (age, path) in enumerate(aged):
+            if number >= (self._limits.spools if most is None else most) or age > self._limits.spool_seconds:
+                with contextlib.suppress(FileNotFoundError):  # another session was as fast
+                    os.unlink(path)
+
+
 class Keeper:
     """Takes a stream as it comes. Costs no more memory than the limit, however much there is."""
 
     def __init__(self, limit: int, spool_limit: int, new_spool: Callable[[], tuple[int, str]]) -> None:
-        self._half, self._limit, self._spool_limit = limit // 2, limit, spool_limit
-        self._new_spool = new_spool
+        self._limit, self._spool_limit, self._new_spool = limit, spool_limit, new_spool
         self._start = bytearray()
-        self._end = bytearray()
+        self._beyond = bytearray()
+        """The end of what no longer fitted into the file."""
         self._total = self._spooled = 0
-        self._spool_fd, self._spool_name = -1, ""
+        self._cutting = False
+        self._spool, self._spool_name = -1, ""
+        self._splices = True
+
+    def pull(self, pipe: int, buffer: memoryview) -> int:
+        """Take what is in a pipe. Once it goes to the file, the kernel moves it there without us."""
+        room = self._spool_limit - self._spooled
+        if self._spool >= 0 and room > 0 and self._splices:
+            try:
+                count = os.splice(pipe, self._spool, min(room, CHUNK), flags=os.SPLICE_F_NONBLOCK)
+            except BlockingIOError:
+                raise
+            except OSError:  # not every file system can
+                self._splices = False
+            else:
+                self._spooled += count
+                self._total += count
+                return count
+        count = os.readv(pipe, [buffer])
+        self.feed(buffer[:count])
+        return count
 
     def feed(self, chunk: memoryview) -> None:
         self._total += len(chunk)
-        if self._spool_fd < 0 and self._total <= self._limit:
+        if self._total <= self._limit:
             self._start += chunk
             return
-        if self._spool_fd < 0:
-            self._spool_fd, self._spool_name = self._new_spool()
+        if not self._cutting:
+            self._cutting = True
+            self._open_spool()
             self._write(memoryview(bytes(self._start)))
-            self._end += self._start[self._half :]
-            del self._start[self._half :]
+            self._start += chunk[: max(0, self._limit // 2 - len(self._start))]
+            del self._start[self._limit // 2 :]
         self._write(chunk)
-        missing = self._half - len(self._start)
-        if missing > 0:
-            self._start += chunk[:missing]
-            chunk = chunk[missing:]
-        self._end += chunk[-self._half :]
-        if len(self._end) > CHUNK + self._half:
-            del self._end[: -self._half]
+
+    def _open_spool(self) -> None:
+        try:
+            self._spool, self._spool_name = self._new_spool()
+        except OSError:  # nowhere to keep it: the answer says that there is no more
+            self._spool_limit = 0
 
     def _write(self, chunk: memoryview) -> None:
-        room = chunk[: self._spool_limit - self._spooled]
-        while room:
-            written = os.write(self._spool_fd, room)
+        fits = chunk[: self._spool_limit - self._spooled]
+        self._beyond += chunk[len(fits) :][-self._limit :]
+        if len(self._beyond) > CHUNK + self._limit:
+            del self._beyond[: -self._limit]
+        while fits:
+            try:
+                written = os.write(self._spool, fits)
+            except OSError:  # the disk is full: what is there stays, and the answer says how much that is
+                self._spool_limit = self._spooled
+                self._beyond += fits
+                return
             self._spooled += written
-            room = room[written:]
+            fits = fits[written:]
 
     def finish(self) -> Output:
-        if self._spool_fd < 0:
+        if not self._cutting:
             return Output(bytes(self._start))
-        os.close(self._spool_fd)
-        head, tail = (
-            _whole_characters_at_end(bytes(self._start)),
-            _whole_characters_at_start(bytes(self._end[-self._half :])),
-        )
-        return Output(head, tail, self._total - len(head) - len(tail), self._spool_name)
+        head = bytes(self._start)
+        length = min(self._limit // 2, self._total - len(head))
+        from_file = max(0, length - len(self._beyond))
+        kept = bytes(self._beyond)
+        if self._spool >= 0:
+            kept = os.pread(self._spool, from_file, max(0, self._spooled - from_file)) + kept
+            os.close(self._spool)
+        head, tail = _whole_characters_at_end(head), _whole_characters_at_start(kept[len(kept) - length :])
+        return Output(head, tail, self._total - len(head) - len(tail), self._spool_name, self._spooled)
 
 
 def _whole_characters_at_end(text: bytes) -> bytes:

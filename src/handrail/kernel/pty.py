@@ -197,7 +197,7 @@ class Terminals:
         return terminal
 
     def _first_word(self, started: Started, argv: Sequence[str], cwd: str) -> tuple[int, int, bytes]:
-        """The terminal and its process, once the program really runs; and its end, if that has come already."""
+        """The terminal and its process once the program really runs, and its end if that has come already."""
         message, handles = self._hear(started) or (b"", [])
         word, _, fact = message.partition(b" ")
         if word == b"started" and len(handles) == 2:

@@ -49,6 +49,15 @@ class Scope:
             return False
         return self.excluded is None or not self.excluded(path)
 
+    def held(self, paths: list[str]) -> list[str]:
+        if self.included is not None:
+            matches = self.included.matches
+            paths = [path for path in paths if matches(path)]
+        if self.excluded is not None:
+            excluded = self.excluded
+            paths = [path for path in paths if not excluded(path)]
+        return paths
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:

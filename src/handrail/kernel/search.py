@@ -4,10 +4,11 @@ import threading
 from dataclasses import replace
 from typing import Literal
 
-from handrail.kernel import ripgrep
 from handrail.kernel.builtin_search import Builtin
 from handrail.kernel.query import Engine, FindRequest, FindResult, SearchRequest, SearchResult, Watch
 from handrail.kernel.relevance import Ranking, RankRequest, RankResult
+from handrail.kernel.rgprocess import program
+from handrail.kernel.ripgrep import Ripgrep
 from handrail.limits import Limits
 from handrail.ops.patterns import Pattern, parse, parse_literal
 
@@ -50,8 +51,8 @@ class Searcher:
 
 def choose(limits: Limits, engine: EngineName = "auto") -> Engine:
     """The engine that answers. Asking for ripgrep where there is none gets the built-in one."""
-    path = ripgrep.program() if engine != "builtin" else None
-    return Builtin(limits) if path is None else ripgrep.Ripgrep(path, limits)
+    path = program() if engine != "builtin" else None
+    return Builtin(limits) if path is None else Ripgrep(path, limits)
 
 
 def pattern_of(request: SearchRequest) -> Pattern:

@@ -9,7 +9,8 @@ from handrail.kernel.query import FindRequest, FindResult, Named, Skipped
 class Shortlist:
     def __init__(self, dir_fd: int, request: FindRequest, skipped: Skipped) -> None:
         self._dir_fd, self._request, self._skipped = dir_fd, request, skipped
-        self._kept: list[tuple[int, str]] = []
+        self._kept: list[str] = []
+        self._ages: dict[str, int] = {}
         self._deep: set[str] = set()
         self.total = 0
 
@@ -19,22 +20,27 @@ class Shortlist:
             self._deep.update("/".join(path.split("/")[:depth]) for path in paths if path.count("/") >= depth)
             paths = [path for path in paths if path.count("/") < depth]
         self.total += len(paths)
-        self._kept += [(self._rank(path), path) for path in paths]
+        self._kept += paths
+        if self._request.sort == "time":
+            self._ages.update((path, self._age(path)) for path in paths)
         if len(self._kept) > 4 * self._request.limit + 1000:
-            self._kept = nsmallest(self._request.limit, self._kept)
+            self._settle()
 
-    def _rank(self, path: str) -> int:
-        """Newer files come before older ones; where the path alone decides, all are equal."""
-        if self._request.sort == "path":
-            return 0
+    def _settle(self) -> None:
+        ages = self._ages
+        newest_first = (lambda path: (ages[path], path)) if self._request.sort == "time" else None
+        self._kept = nsmallest(self._request.limit, self._kept, key=newest_first)
+        self._ages = {path: ages[path] for path in self._kept} if ages else ages
+
+    def _age(self, path: str) -> int:
         try:
             return -os.stat(path, dir_fd=self._dir_fd, follow_symlinks=False).st_mtime_ns
         except OSError:  # gone since it was listed, or too deep to name
             return 0
 
     def result(self, engine: str, *, complete: bool, unreadable: Named) -> FindResult:
-        files = [path for _, path in nsmallest(self._request.limit, self._kept)]
+        self._settle()
         for path in self._deep:
             self._skipped.too_deep.add(path)
         self._skipped.unreadable = unreadable
-        return FindResult(files, self.total, self._skipped.settle(), engine, complete)
+        return FindResult(self._kept, self.total, self._skipped.settle(), engine, complete)

@@ -48,7 +48,8 @@ class Walk:
 
     def files(self, dir_fd: int) -> Iterator[Found]:
         """Every regular file in scope, in the order of their paths as plain strings."""
-        levels = [self._enter(os.dup(dir_fd), "", {})]
+        # Opened anew: a copy of the handle would share its place in the directory with other walks.
+        levels = [self._enter(os.open(".", _DIRECTORY, dir_fd=dir_fd), "", {})]
         try:
             while levels:
                 level = levels[-1]

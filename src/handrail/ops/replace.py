@@ -30,17 +30,17 @@ def replace_regex(data: bytes, pattern: str, new: str, seconds: float) -> tuple[
     r"""Replace every match. `^` and `$` match at lines; groups in `new` are `$1`, `${name}` and `\1`."""
     import regex  # noqa: PLC0415  the stdlib's cannot be stopped
 
+    text, template = Text.of(data), _template(new)
     try:
-        compiled = regex.compile(pattern, regex.MULTILINE)
-        text, template = Text.of(data), _template(new)
-        matches = list(compiled.finditer(text.lf, timeout=seconds))
-        spans = [(match.start(), match.end(), match.expand(template)) for match in matches]
+        matches = list(regex.compile(pattern, regex.MULTILINE).finditer(text.lf, timeout=seconds))
     except regex.error as error:
         at = int(getattr(error, "pos", 0) or 0)
         raise InvalidPattern("regex", pattern, str(getattr(error, "msg", error)), at, re.escape(pattern)) from None
     except TimeoutError:
         raise PatternTooSlow(pattern, seconds) from None
-    except IndexError:
+    try:
+        spans = [(match.start(), match.end(), match.expand(template)) for match in matches]
+    except (regex.error, IndexError):
         raise InvalidPattern("replacement", new, "unknown group", 0, "$1") from None
     return text.replace(spans), len(spans)
 

@@ -6,6 +6,7 @@ from handrail.dialects.context.declare import SEARCH, ContextParams, tool
 from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
+from handrail.kernel.relevance import RankRequest
 from handrail.params import field
 from handrail.paths import quote
 from handrail.tool import Guide
@@ -85,6 +86,41 @@ def glob(p: GlobParams, c: Call) -> dict[str, Any]:
         "truncated": result.truncated,
         "message": _message(len(result.files), result.total, "files", f"No files match '{p.pattern}'"),
         "warnings": [],
+    }
+
+
+class Search(ContextParams):
+    query: str = field("A few words, in any order.", min_length=1)
+    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
+    exclude_dirs: list[str] | None = field("Directories to leave out, beside the default exclusions.", default=None)
+    max_results: int = field("Most files to return; at most 500.", default=50, ge=1)
+
+
+@tool(
+    "search",
+    Effect.READ,
+    Guide(
+        SEARCH,
+        "terminate=false if one of the files is read next; terminate=true if the person asked where something is.",
+        {"query": "user session timeout", "file_type": "py"},
+        "Find the files that have most to do with a few words. Names count more than contents.",
+    ),
+)
+def search(p: Search, c: Call) -> dict[str, Any]:
+    """Find files by relevance to a few words, in names and contents."""
+    limit = min(p.max_results, c.limits.context_entries)
+    scope = _scope(c, _of_type(p.file_type), tuple(f"{name.rstrip('/')}/" for name in p.exclude_dirs or ()))
+    result, stem = c.finder.rank(p.path, RankRequest(p.query, scope, limit)), c.files.stem(p.path)
+    found = [
+        {"path": quote(stem + each.path), "score": round(each.score, 2), "line": each.line, "content": each.content}
+        for each in result.results
+    ]
+    return {
+        "results": found,
+        "total": result.total,
+        "truncated": result.truncated,
+        "message": _message(len(found), result.total, "files", f"Nothing matches '{p.query}'"),
     }
 
 

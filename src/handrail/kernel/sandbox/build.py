@@ -138,7 +138,7 @@ def _interpreter_for(who: Identity) -> str:
 
 
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
-    settings, root, home = place.settings, place.root, places.private_home(place.home, place.root)
+    settings, root, home = place.settings, place.root, places.private_home(place.home)
     etc = places.etc_names(network=place.network)
     shown = [
         *(n for n in etc if os.path.isdir(n)),
@@ -176,7 +176,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
 
 def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
     """What every command finds; `private` is its home where no mount can hide the real one."""
-    home = place.home if place.settings.level == "off" else places.private_home(place.home, place.root)
+    home = place.home if place.settings.level == "off" else places.private_home(place.home)
     variables = places.environment(place.person, private or home, place.settings.environment)
     if private is not None:
         variables["TMPDIR"] = private

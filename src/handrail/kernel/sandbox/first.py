@@ -36,7 +36,9 @@ class FirstProcess:
         return self._handle
 
     def status(self) -> int | None:
-        """The wait status, if the command ended and left nothing; else the supervisor will tell."""
+        """The wait status, if the command ended by itself and left nothing; else the supervisor will tell."""
+        if self._link.ready:
+            return None
         try:
             init, ended = self._fields(self._init), self._fields(self._command)
             if self._children() != [self._command] or ended[STATE] != b"Z" or int(init[START_OF_CODE]) <= 1:

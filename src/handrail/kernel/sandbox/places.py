@@ -42,10 +42,10 @@ def etc_names(*, network: bool) -> list[str]:
     return [f"/etc/{name}" for name in names if os.path.exists(f"/etc/{name}")]
 
 
-def private_home(home: str, root: str) -> str:
+def private_home(home: str) -> str:
     """Where the private home stands: at its own path, so that toolchains find themselves, if that can be."""
-    unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM) or is_inside(root, home + "/")
-    return "/home" if unfit and not is_inside(root, home) else home
+    unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM)
+    return "/home" if unfit else home
 
 
 def toolchains(path: str, home: str, root: str) -> list[str]:

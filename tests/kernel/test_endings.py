@@ -1,0 +1,284 @@
+"""Nothing outlives its time: not a command, not a sandbox, not us."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from sandboxes import PYTHON, gone, open_handles, python, running, sh, sleeping, workspace
+
+from handrail.faults import SandboxUnavailable
+from handrail.kernel.process import Command, Processes
+from handrail.kernel.sandbox import SandboxSettings, bwrap
+from handrail.limits import Limits
+
+Level = Literal["strict", "off", "reduced"]
+
+
+@pytest.fixture(params=["strict", "off", "reduced"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
+    chosen: Level = request.param
+    if chosen == "reduced":
+        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    return chosen
+
+
+def settings_for(level: Level, **limits: float) -> SandboxSettings:
+    return SandboxSettings(level="off" if level == "off" else "strict", limits=replace(Limits(), **limits))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def processes(tmp_path: Path, level: Level) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws", settings_for(level)) as opened:
+        assert opened.sandbox.start().level == level
+        yield opened
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws") as opened:
+        yield opened
+
+
+@pytest.fixture
+def marker() -> str:
+    """A number that no other sleep on this machine has."""
+    return f"9{os.getpid()}.{time.monotonic_ns()}"
+
+
+SURVIVAL = {
+    "background": "sleep {m} &",
+    "new session": "setsid sleep {m} &",
+    "double fork": "( (setsid sleep {m} &) & )",
+    "ignores TERM": "(trap '' TERM HUP INT; sleep {m}; sleep {m}) &",
+    "nohup": "nohup sleep {m} >/dev/null 2>&1 &",
+    "no environment": "env -i setsid /bin/sleep {m} &",
+    "stopped": "sleep {m} & kill -STOP $!",
+    "closed pipes": "setsid sleep {m} >&- 2>&- <&- &",
+    "disowned": "sleep {m} & disown",
+    "lowered limits": "(ulimit -t 5; setsid sleep {m}) &",
+}
+
+
+@pytest.mark.parametrize("trick", SURVIVAL)
+def test_nothing_outlives_a_finished_command(processes: Processes, marker: str, trick: str) -> None:
+    outcome = sh(processes, SURVIVAL[trick].format(m=marker) + "\n echo done", timeout_seconds=20)
+    assert (outcome.stdout.head, outcome.timed_out, outcome.background) == (b"done\n", False, ())
+    assert sleeping(marker) == []
+
+
+@pytest.mark.parametrize("trick", SURVIVAL)
+def test_nothing_outlives_a_deadline(processes: Processes, marker: str, trick: str) -> None:
+    text = SURVIVAL[trick].format(m=marker)
+    outcome = sh(processes, f"{text}\n trap '' TERM; while :; do sleep {marker}; done", timeout_seconds=0.4)
+    assert outcome.timed_out
+    assert sleeping(marker) == []
+
+
+HIDES_ITS_MARK = """
+import os, resource, sys, time
+if os.fork(): sys.exit()
+os.setsid()
+if os.fork(): os._exit(0)
+resource.setrlimit(resource.RLIMIT_RTTIME, (12345, 12345))
+os.execv("/bin/sleep", ["sleep", sys.argv[1]])
+"""
+
+MAIN_THREAD_ENDS = """
+import ctypes, os, sys, threading, time
+if os.fork(): sys.exit()
+os.setsid()
+threading.Thread(target=lambda: os.system("sleep " + sys.argv[1])).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_that_gives_up_its_mark_is_ended_at_the_next_look(strict: Processes, marker: str) -> None:
+    python(strict, HIDES_ITS_MARK, marker)
+    sh(strict, "true")
+    assert gone(marker)
+
+
+def test_a_process_whose_main_thread_ended_is_seen(processes: Processes, marker: str) -> None:
+    python(processes, MAIN_THREAD_ENDS, marker)
+    assert gone(marker, seconds=1)
+
+
+def test_background_children_live_on_where_allowed(processes: Processes, marker: str) -> None:
+    outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
+    assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)
+    assert outcome.background == tuple(sorted(outcome.background))
+    again = sh(processes, f"kill {outcome.background[0]}; sleep 0.05; kill -0 {outcome.background[1]} && echo alive")
+    assert again.stdout.head == b"alive\n"
+    assert len(sleeping(marker)) == 1
+    processes.close()
+    assert gone(marker)
+
+
+def test_background_children_may_go_on_printing(processes: Processes, tmp_path: Path) -> None:
+    text = "(for i in $(seq 200); do head -c 4096 /dev/zero; done; echo > finished) & echo started"
+    outcome = sh(processes, text, keep_background=True)
+    assert len(outcome.background) > 0
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "ws" / "finished").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_commands_run_side_by_side_and_end_only_their_own(processes: Processes, marker: str) -> None:
+    server = sh(processes, f"sleep {marker} & echo", keep_background=True)
+    results: list[bytes] = []
+
+    def one(number: int) -> None:
+        outcome = sh(processes, f"sleep 0.05 & sleep 0.1; echo {number}")
+        results.append(outcome.stdout.head)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == sorted(f"{n}\n".encode() for n in range(8))
+    assert len(sleeping(marker)) == len(server.background) == 1
+
+
+def test_a_server_left_by_one_command_answers_the_next(strict: Processes) -> None:
+    serve = (
+        "import socket\n"
+        "s = socket.create_server(('127.0.0.1', 8765))\n"
+        "open('ready', 'w').close()\n"
+        "while True:\n c, _ = s.accept(); c.sendall(b'hello'); c.close()\n"
+    )
+    outcome = sh(
+        strict,
+        f'"{PYTHON}" -I -c "$1" & until test -e ready; do sleep 0.01; done',
+        serve,
+        keep_background=True,
+    )
+    assert len(outcome.background) == 1
+    ask = "import socket; print(socket.create_connection(('127.0.0.1', 8765)).recv(9).decode())"
+    assert python(strict, ask).stdout.head == b"hello\n"
+
+
+def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, marker: str) -> None:
+    sh(strict, f"sleep {marker} & echo", keep_background=True)
+    link = strict.sandbox._link
+    assert link is not None
+    link.kill()
+    assert gone(marker)
+    outcome = sh(strict, "echo new")
+    assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
+    assert not sh(strict, "true").restarted
+
+
+def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: str) -> None:
+    sh(strict, "true")
+    link = strict.sandbox._link
+    assert link is not None
+
+    def when_it_runs() -> None:
+        while not sleeping(marker):
+            time.sleep(0.005)
+        link.kill()
+
+    watcher = threading.Thread(target=when_it_runs)
+    watcher.start()
+    outcome = sh(strict, f"echo early; sleep {marker}")
+    watcher.join()
+    assert (outcome.sandbox_died, outcome.exit_code, outcome.stdout.head) == (True, None, b"early\n")
+    assert gone(marker)
+
+
+def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(tmp_path: Path, marker: str) -> None:
+    with workspace(tmp_path / "ws", settings_for("strict", end_patience_seconds=0.3)) as processes:
+        sh(processes, "true")
+        init = [pid for pid in running("control.recvmsg") if _is_first(pid)]
+        for pid in init:
+            os.kill(pid, signal.SIGSTOP)
+        outcome = sh(processes, f"sleep {marker}", timeout_seconds=0.2)
+        assert (outcome.timed_out, outcome.sandbox_died) == (True, True)
+        assert sh(processes, "echo new").restarted
+    assert gone(marker)
+
+
+def _is_first(pid: int) -> bool:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    parent = next(line.split()[1] for line in lines if line.startswith("PPid:"))
+    numbers = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
+    ours = Path(f"/proc/{parent}/status").read_text().split("PPid:")[1].split()[0] == str(os.getpid())
+    return ours and numbers[-1] == "1"
+
+
+@pytest.mark.parametrize("kind", ["strict", "off"])
+def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path, marker: str, kind: str) -> None:
+    program = textwrap.dedent(f"""
+        import sys
+        from pathlib import Path
+        from handrail.kernel.sandbox import SandboxSettings
+        from handrail.kernel.pty import Terminals
+        from sandboxes import sh, workspace
+        with workspace(Path({str(tmp_path / "ws")!r}), SandboxSettings(level={kind!r})) as p:
+            t = Terminals(p.sandbox)
+            t.start("a", ["/bin/sh", "-c", "trap '' HUP TERM; sleep {marker}; sleep {marker}"])
+            sh(p, "setsid sleep {marker} & trap '' TERM; (sleep {marker}; true) &", keep_background=True)
+            print("ready", flush=True)
+            sh(p, "sleep {marker}")
+    """)
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=_our_environment())
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    while len(sleeping(marker)) < 4:
+        time.sleep(0.005)
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    assert gone(marker)
+
+
+def _our_environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def test_a_sandbox_outlives_the_thread_that_started_it(strict: Processes) -> None:
+    thread = threading.Thread(target=lambda: sh(strict, "touch /tmp/here"))
+    thread.start()
+    thread.join()
+    outcome = sh(strict, "test -e /tmp/here && echo same")
+    assert (outcome.stdout.head, outcome.restarted) == (b"same\n", False)
+
+
+def test_many_commands_leak_no_handle(processes: Processes) -> None:
+    sh(processes, "true")
+    before = open_handles()
+    for _ in range(int(os.environ.get("HANDRAIL_MANY", "200"))):
+        processes.run(Command(["true"]))
+    assert open_handles() == before
+    inside = python(processes, "import os; print(len(os.listdir('/proc/self/fd')))")
+    assert inside.stdout.head == b"4\n"
+
+
+def test_opening_and_closing_many_sandboxes_leaves_nothing(tmp_path: Path, marker: str) -> None:
+    with workspace(tmp_path / "ws") as processes:
+        sh(processes, "true")
+    before = open_handles(), threading.active_count()
+    for number in range(20):
+        with workspace(tmp_path / "ws") as processes:
+            sh(processes, f"sleep {marker} &", keep_background=bool(number % 2))
+    assert gone(marker)
+    assert (open_handles(), threading.active_count()) == before
+    assert list((tmp_path / "ws").iterdir()) == []
+
+
+def test_a_closed_sandbox_starts_nothing(tmp_path: Path) -> None:
+    with workspace(tmp_path / "ws") as processes:
+        sh(processes, "true")
+    with pytest.raises(SandboxUnavailable):
+        sh(processes, "true")

@@ -1,0 +1,280 @@
+"""The pure parts of the sandbox: the profile, the filter, the places, the explanations, the kept output."""
+
+import errno
+import os
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.kernel.output import Keeper, Output
+from handrail.kernel.sandbox import Confinement, places, profile, seccomp
+from handrail.kernel.sandbox.denials import Denial, explain
+from handrail.kernel.sandbox.settings import looks_secret
+from handrail.limits import Limits
+
+STRICT = Confinement("strict", "bwrap")
+
+
+def view(*, network: bool = False) -> profile.View:
+    return profile.View(
+        root="/w",
+        root_fd=3,
+        home="/home/p",
+        uid=1000,
+        gid=1000,
+        network=network,
+        environment={"A": "b c"},
+        limits=Limits(),
+        system=[("/usr", ""), ("/bin", "usr/bin")],
+        read_only=[("/opt/tool", 4)],
+        writable=[("/data", 5)],
+        guard_writable=[("/w/.git", 6)],
+        guard_read_only=[("/w/.git/hooks", 7)],
+        hidden_files=[("/w/.env", 8)],
+        hidden_directories=["/w/private"],
+        data=[("/etc/passwd", 9)],
+    )
+
+
+def pairs(words: list[str], option: str, count: int) -> list[list[str]]:
+    return [words[at + 1 : at + 1 + count] for at, word in enumerate(words) if word == option]
+
+
+def test_everything_is_unshared_and_dropped() -> None:
+    words = profile.arguments(view(), 20, None)
+    for option in (
+        "--unshare-all",
+        "--unshare-user",
+        "--disable-userns",
+        "--new-session",
+        "--die-with-parent",
+    ):
+        assert option in words
+    assert "--share-net" not in words
+    assert pairs(words, "--cap-drop", 1) == [["ALL"]]
+    assert pairs(words, "--seccomp", 1) == [["20"]]
+    assert "--info-fd" not in words
+    assert "--share-net" in profile.arguments(view(network=True), 20, 21)
+
+
+def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
+    words = profile.arguments(view(), 20, 21)
+    order = ["/usr", "/tmp", "/home/p", "/opt/tool", "/data", "/w", "/w/.git", "/w/.git/hooks", "/w/.env"]
+    places_of = [max(at for at, word in enumerate(words) if word == path) for path in order[:5]]
+    places_of += [words.index(path) for path in order[5:]]
+    assert places_of == sorted(places_of)
+    assert pairs(words, "--bind-fd", 2) == [["5", "/data"], ["3", "/w"], ["6", "/w/.git"]]
+    assert pairs(words, "--ro-bind-fd", 2) == [["4", "/opt/tool"], ["7", "/w/.git/hooks"]]
+    assert pairs(words, "--remount-ro", 1) == [["/proc"], ["/dev"], ["/w/private"], ["/"]]
+    assert pairs(words, "--setenv", 2) == [["A", "b c"]]
+
+
+def test_every_private_directory_has_a_size() -> None:
+    words = profile.arguments(view(), 20, None)
+    sized = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"]
+    assert sized == ["/dev/shm", "/tmp", "/home/p"]
+
+
+def decide(program: bytes, arch: int, number: int, *arguments: int) -> int:
+    """A tiny machine for the filter's own instructions."""
+    data = struct.pack("=iIQ6Q", number, arch, 0, *(*arguments, *[0] * (6 - len(arguments))))
+    steps = list(struct.iter_unpack("=HBBI", program))
+    at, value = 0, 0
+    while True:
+        code, if_true, if_false, constant = steps[at]
+        at += 1
+        if code == seccomp.LOAD:
+            value = struct.unpack_from("=I", data, constant)[0]
+        elif code == seccomp.RETURN:
+            return int(constant)
+        else:
+            holds = {
+                seccomp.JUMP_EQ: value == constant,
+                seccomp.JUMP_GE: value >= constant,
+                seccomp.JUMP_SET: bool(value & constant),
+            }[code]
+            at += if_true if holds else if_false
+
+
+def refused(error: int) -> int:
+    return seccomp.REFUSE | error
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_decides_alike_on_both_architectures(machine: str) -> None:
+    program, arch = seccomp.assemble(machine), seccomp.ARCHES[machine]
+    column = 0 if machine == "x86_64" else 1
+    for numbers in seccomp.REFUSED.values():
+        if (number := numbers[column]) is not None:
+            assert decide(program, arch, number) == refused(errno.EPERM)
+    for numbers in seccomp.MISSING.values():
+        assert decide(program, arch, numbers[column] or 0) == refused(errno.ENOSYS)
+    socket_call, clone, ioctl = (n[column] or 0 for n in (seccomp.SOCKET, seccomp.CLONE, seccomp.IOCTL))
+    for family in range(64):
+        allowed = family in (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK)
+        wanted = seccomp.ALLOW if allowed else refused(errno.EAFNOSUPPORT)
+        assert decide(program, arch, socket_call, family) == wanted
+    assert decide(program, arch, clone, 0x11) == seccomp.ALLOW
+    assert decide(program, arch, clone, 0x10000000 | 0x11) == refused(errno.EPERM)
+    assert decide(program, arch, ioctl, 0, 0x5412) == refused(errno.EPERM)
+    assert decide(program, arch, ioctl, 0, 0x5413) == seccomp.ALLOW
+    other = next(number for name, number in seccomp.ARCHES.items() if name != machine)
+    assert decide(program, other, 0) == seccomp.KILL
+
+
+def test_modes_are_looked_at_only_where_a_file_is_made() -> None:
+    program, arch = seccomp.assemble("x86_64"), seccomp.ARCHES["x86_64"]
+    openat = 257
+    assert decide(program, arch, openat, 0, 0, os.O_RDONLY, 0o4755) == seccomp.ALLOW
+    assert decide(program, arch, openat, 0, 0, os.O_CREAT, 0o644) == seccomp.ALLOW
+    assert decide(program, arch, openat, 0, 0, os.O_CREAT, 0o4755) == refused(errno.EPERM)
+    assert decide(program, arch, 0x40000000 + 39) == seccomp.KILL
+
+
+def test_only_parts_of_a_toolchain_in_the_home_are_shown(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name in (".cargo/bin", ".local/bin", ".local/share", ".local/lib", "bin", "env/bin", ".rustup"):
+        (home / name).mkdir(parents=True)
+    (home / "env" / "pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\nversion = 3\n")
+    (tmp_path / "base" / "bin").mkdir(parents=True)
+    names = (".cargo/bin", ".local/bin", "bin", "env/bin", "missing")
+    path = os.pathsep.join([*(str(home / name) for name in names), "relative", "/usr/bin"])
+    shown = places.toolchains(path, str(home), str(tmp_path / "ws"))
+    expected = [".cargo/bin", ".local/bin", ".local/lib", ".rustup", "bin", "env"]
+    ours = [entry for entry in shown if entry.startswith(str(tmp_path))]
+    assert ours == [str(tmp_path / "base"), *(str(home / name) for name in expected)]
+
+
+def test_neither_the_home_nor_the_workspace_is_a_toolchain(tmp_path: Path) -> None:
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "ws" / "bin").mkdir(parents=True)
+    path = f"{tmp_path}/bin:{tmp_path}/ws/bin"
+    assert str(tmp_path) not in places.toolchains(path, str(tmp_path), str(tmp_path / "ws"))
+
+
+def test_an_environment_without_bin_needs_no_base(tmp_path: Path) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "bin").mkdir()
+    assert str(tmp_path) in places.toolchains(str(tmp_path / "bin"), "/nowhere", "/w")
+
+
+@pytest.mark.parametrize(
+    ("home", "where"),
+    [
+        ("/home/p", "/home/p"),
+        ("/root", "/root"),
+        ("/", "/home"),
+        ("/usr/games", "/home"),
+        ("relative", "/home"),
+    ],
+)
+def test_the_private_home_stands_at_its_own_path_where_it_can(home: str, where: str) -> None:
+    assert places.private_home(home) == where
+
+
+@pytest.mark.parametrize(
+    "name", ["X_API_KEY", "GITHUB_TOKEN", "PGPASSWORD", "MYSQL_PWD", "aws_secret_x", "SSH_AUTH_SOCK"]
+)
+def test_names_that_look_like_secrets_are_known(name: str) -> None:
+    assert looks_secret(name)
+    assert name not in places.environment({name: "x", "PATH": "/bin"}, "/h", (name,))
+
+
+@pytest.mark.parametrize("name", ["PATH", "PWD", "HOME", "LANG", "EDITOR", "GOFLAGS"])
+def test_ordinary_names_are_not_secrets(name: str) -> None:
+    assert not looks_secret(name)
+
+
+def test_the_environment_is_clean() -> None:
+    person = {"PATH": "/bin:relative::/x", "LC_ALL": "de", "OTHER": "1", "WANTED": "2", "HOME": "/real"}
+    assert places.environment(person, "/h", ("WANTED",)) == {
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "LC_ALL": "de",
+        "WANTED": "2",
+        "PATH": "/bin:/x",
+        "HOME": "/h",
+    }
+
+
+@pytest.mark.parametrize(
+    ("stderr", "denials"),
+    [
+        (b"touch: cannot touch '/etc/x': Read-only file system\n", [Denial("write_outside", "/etc/x")]),
+        (b"bash: line 1: /usr/x: Read-only file system\n", [Denial("write_outside", "/usr/x")]),
+        (b"bash: /w/.git/hooks/x: Read-only file system\n", [Denial("guarded", "/w/.git/hooks/x")]),
+        (b"error: could not write config file .git/config: Read-only file system", [Denial("guarded")]),
+        (b"curl: (6) Could not resolve host: example.com\n", [Denial("network")]),
+        (b"OSError: [Errno 101] Network is unreachable\n", [Denial("network")]),
+        (b"Permission denied\n", []),
+    ],
+)
+def test_a_failure_is_explained_by_facts(stderr: bytes, denials: list[Denial]) -> None:
+    assert explain(stderr, failed=True, limit=None, root="/w", confinement=STRICT) == denials
+
+
+def test_a_success_or_an_open_sandbox_explains_nothing() -> None:
+    stderr = b"x: Read-only file system; Network is unreachable"
+    assert explain(stderr, failed=False, limit=None, root="/w", confinement=STRICT) == []
+    off = Confinement("off", "nothing")
+    assert explain(stderr, failed=True, limit=None, root="/w", confinement=off) == []
+
+
+def test_a_limit_is_certain() -> None:
+    found = explain(b"", failed=True, limit="memory", root="/w", confinement=STRICT)
+    assert found == [Denial("memory", certain=True)]
+
+
+@given(
+    chunks=st.lists(st.binary(max_size=40), max_size=20),
+    limit=st.integers(2, 60),
+    spool_limit=st.integers(0, 400),
+)
+def test_what_is_kept_is_the_start_and_the_end(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], limit: int, spool_limit: int
+) -> None:
+    spool = tmp_path_factory.getbasetemp() / "spool"
+
+    def new_spool() -> tuple[int, str]:
+        return os.open(spool, os.O_CREAT | os.O_TRUNC | os.O_RDWR), str(spool)
+
+    keeper = Keeper(limit, spool_limit, new_spool)
+    for chunk in chunks:
+        keeper.feed(memoryview(chunk))
+    kept, whole = keeper.finish(), b"".join(chunks)
+    if len(whole) <= limit:
+        assert kept == Output(whole)
+        return
+    assert whole.startswith(kept.head)
+    assert whole.endswith(kept.tail)
+    assert limit // 2 * 2 - 6 <= len(kept.head) + len(kept.tail) <= limit
+    assert kept.cut_bytes == len(whole) - len(kept.head) - len(kept.tail)
+    assert spool.read_bytes() == whole[:spool_limit]
+
+
+def test_the_line_for_what_was_cut_stands_alone() -> None:
+    assert Output(b"a\n", b"z", 5, "s").joined(b"[5 cut]") == b"a\n[5 cut]\nz"
+    assert Output(b"", b"z", 5, "s").joined(b"[5 cut]") == b"[5 cut]\nz"
+    assert Output(b"all").joined(b"[cut]") == b"all"
+
+
+def test_a_file_system_that_cannot_splice_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unable(*_: object, **__: object) -> int:
+        raise OSError(errno.EINVAL, "cannot")
+
+    monkeypatch.setattr(os, "splice", unable)
+    spool, buffer = tmp_path / "spool", memoryview(bytearray(100))
+    keeper = Keeper(10, 1000, lambda: (os.open(spool, os.O_CREAT | os.O_RDWR), str(spool)))
+    reader, writer = os.pipe()
+    for _ in range(3):
+        os.write(writer, b"abcdefgh")
+        assert keeper.pull(reader, buffer) == 8
+    os.close(writer)
+    assert keeper.pull(reader, buffer) == 0
+    os.close(reader)
+    assert keeper.finish() == Output(b"abcde", b"defgh", 14, str(spool))
+    assert spool.read_bytes() == b"abcdefgh" * 3

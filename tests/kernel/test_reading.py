@@ -1,0 +1,248 @@
+"""Reading: whole files, pages, heads, directories, and what happens when they change meanwhile."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import FsBoundary, Workspace
+from handrail.faults import (
+    BadPath,
+    Conflict,
+    IsDirectory,
+    NotADirectory,
+    NotFound,
+    SpecialFile,
+    TooLarge,
+    WriteFailed,
+)
+from handrail.kernel import files
+from handrail.kernel.files import Reader
+from handrail.kernel.values import Entry, Page, Put
+from handrail.limits import Limits
+
+
+class Interrupted:
+    """Stands in for the os module: before a call of this name something else happens."""
+
+    def __init__(self, name: str, action: Callable[[], object]) -> None:
+        self._name, self._action = name, action
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if name != self._name:
+            return real
+
+        def call(*args: Any, **options: Any) -> Any:
+            self._action()
+            return real(*args, **options)
+
+        return call
+
+
+@pytest.fixture
+def reader(root: Path) -> Reader:
+    limits = Limits(edit_bytes=100, page_bytes=40)
+    return Reader(FsBoundary(root, limits=limits), limits)
+
+
+def fail() -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_whole_file_is_read_up_to_the_limit(reader: Reader, root: Path) -> None:
+    (root / "fits").write_bytes(b"x" * 100)
+    (root / "large").write_bytes(b"x" * 101)
+    assert reader.read("fits").data == b"x" * 100
+    with pytest.raises(TooLarge) as caught:
+        reader.read("large")
+    assert (caught.value.size, caught.value.limit) == (101, 100)
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_to_the_limit_only(
+    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "log"
+    path.write_bytes(b"x" * 90)
+
+    def grow() -> None:
+        with path.open("ab") as log:
+            log.write(b"y" * 20)
+
+    monkeypatch.setattr(files, "os", Interrupted("read", grow))
+    with pytest.raises(TooLarge):
+        reader.read("log")
+
+
+def test_an_edit_of_a_file_that_was_caught_half_written_is_a_conflict(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "file"
+    path.write_bytes(b"first half, ")
+    more = iter([b"second half"])
+
+    def write_on() -> None:
+        with path.open("ab") as file:
+            file.write(next(more, b""))
+
+    with Workspace(str(root), approve="auto") as workspace:
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "os", Interrupted("read", write_on))
+            caught = workspace.kernel.reader.read("file")
+        with pytest.raises(Conflict):
+            workspace.kernel.writer.commit([Put("file", caught.data.upper(), caught)], ["file"])
+    assert path.read_bytes() == b"first half, second half"
+
+
+def test_a_disk_that_cannot_be_read_is_an_answer(reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "file").write_bytes(b"x")
+    for name, act in (
+        ("read", lambda: reader.read("file")),
+        ("pread", lambda: reader.page("file")),
+        ("scandir", lambda: reader.entries(".")),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "os", Interrupted(name, fail))
+            with pytest.raises(WriteFailed) as caught:
+                act()
+        assert caught.value.why == "Input/output error"
+
+
+PAGES: dict[tuple[bytes, int, int | None], Page] = {
+    (b"", 1, None): Page(b"", 1, 0, 0, 0),
+    (b"a\nb\nc\n", 1, None): Page(b"a\nb\nc\n", 1, 3, 3, 6),
+    (b"a\nb\nc", 1, None): Page(b"a\nb\nc", 1, 3, 3, 5),
+    (b"a\nb\nc\n", 2, 1): Page(b"b\n", 2, 1, 3, 6),
+    (b"a\nb\nc\n", 3, 5): Page(b"c\n", 3, 1, 3, 6),
+    (b"a\nb\nc\n", 4, 1): Page(b"", 4, 0, 3, 6),
+    (b"\n\n\n", 2, 1): Page(b"\n", 2, 1, 3, 3),
+    (b"x" * 50 + b"\ny\n", 1, None): Page(b"x" * 40, 1, 1, 2, 53, cut=True),
+    (b"x" * 50 + b"\ny\n", 2, None): Page(b"y\n", 2, 1, 2, 53),
+}
+
+
+@pytest.mark.parametrize(("data", "first", "count"), PAGES)
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
+def test_a_page_is_the_same_whatever_the_chunks(
+    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, first: int, count: int | None, chunk: int
+) -> None:
+    (root / "file").write_bytes(data)
+    monkeypatch.setattr(files, "_CHUNK", chunk)
+    assert reader.page("file", first, count) == PAGES[data, first, count]
+
+
+def test_a_page_ends_where_the_file_ended_when_it_was_opened(
+    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "log"
+    path.write_bytes(b"a\n")
+
+    def grow() -> None:
+        with path.open("ab") as log:
+            log.write(b"b\n")
+
+    monkeypatch.setattr(files, "os", Interrupted("pread", grow))
+    assert reader.page("log").data == b"a\n"
+
+
+def test_a_page_of_a_file_that_is_cut_short_meanwhile_ends_there(
+    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "file"
+    path.write_bytes(b"a\nb\n")
+    monkeypatch.setattr(files, "os", Interrupted("pread", lambda: os.truncate(path, 2)))
+    assert reader.page("file").data == b"a\n"
+
+
+def test_the_head_of_a_file_comes_with_its_size(reader: Reader, root: Path) -> None:
+    (root / "file").write_bytes(b"x" * 1000)
+    assert reader.head("file", 3) == (b"xxx", 1000)
+
+
+def test_a_name_says_what_it_is(reader: Reader, root: Path) -> None:
+    (root / "file").write_bytes(b"12")
+    (root / "directory").mkdir()
+    (root / "link").symlink_to("file")
+    (root / "broken").symlink_to("missing")
+    os.mkfifo(root / "pipe")
+    names = ("file", "directory", "link", "broken", "missing", "pipe", "file/below", ".")
+    assert {name: reader.kind(name) for name in names} == {
+        "file": "file",
+        "directory": "directory",
+        "link": "file",
+        "broken": None,
+        "missing": None,
+        "pipe": "other",
+        "file/below": None,
+        ".": "directory",
+    }
+    entry = reader.stat("link", follow=False)
+    assert (entry.name, entry.kind) == ("link", "link")
+
+
+def test_a_listing_is_sorted_and_looks_through_links(reader: Reader, root: Path) -> None:
+    for name in ("b", "A", "a"):
+        (root / name).write_bytes(b"1")
+    (root / "sub").mkdir()
+    (root / "to_sub").symlink_to("sub")
+    (root / "broken").symlink_to("nowhere")
+    found = [(entry.name, entry.kind, entry.is_link) for entry in reader.entries(".")]
+    assert found == [
+        ("A", "file", False),
+        ("a", "file", False),
+        ("b", "file", False),
+        ("broken", "link", True),
+        ("sub", "directory", False),
+        ("to_sub", "directory", True),
+    ]
+
+
+def test_a_name_that_vanishes_during_a_listing_is_left_out(reader: Reader, root: Path) -> None:
+    (root / "stays").touch()
+    for each in os.scandir(root):
+        entry = each
+    (root / "stays").unlink()
+    assert reader._entry(".", entry) is None
+    assert reader.entries(".") == []
+
+
+WRONG = {
+    "missing": NotFound,
+    "directory": IsDirectory,
+    "file/": NotADirectory,
+    "file/x": NotADirectory,
+    "pipe": SpecialFile,
+    "": BadPath,
+}
+
+
+@pytest.mark.parametrize("resolver", ["openat2", "walk"])
+@pytest.mark.parametrize("path", WRONG)
+def test_what_is_not_a_file_is_said_by_kind(root: Path, path: str, resolver: Any) -> None:
+    (root / "file").touch()
+    (root / "directory").mkdir()
+    os.mkfifo(root / "pipe")
+    boundary = FsBoundary(root, resolver=resolver)
+    with pytest.raises(WRONG[path]):
+        boundary.open_file(path)
+
+
+@pytest.mark.parametrize("resolver", ["openat2", "walk"])
+def test_a_directory_is_opened_or_refused_by_kind(root: Path, resolver: Any) -> None:
+    (root / "file").touch()
+    (root / "sub").mkdir()
+    (root / "link").symlink_to("sub")
+    boundary = FsBoundary(root, resolver=resolver)
+    for path in (".", "sub", "link", "sub/..", str(root)):
+        os.close(boundary.open_directory(path))
+    with pytest.raises(NotADirectory):
+        boundary.open_directory("file")
+    with pytest.raises(NotFound):
+        boundary.open_directory("missing")
+
+
+def test_an_entry_knows_a_directory() -> None:
+    assert Entry("a", "directory", 0, 0).is_directory

