@@ -59,12 +59,12 @@ def test_the_schema_derives_from_the_declaration() -> None:
         "properties": {
             "path": {"type": "string", "description": "A path."},
             "count": {"type": "integer", "minimum": 1, "maximum": 10, "description": "A count.", "default": 3},
-            "limit": {"type": "integer", "minimum": 0, "description": "A limit.", "default": None},
+            "limit": {"type": "integer", "minimum": 0, "description": "A limit."},
             "deep": {"type": "boolean", "description": "Whether deep.", "default": False},
             "mode": {"type": "string", "enum": ["fast", "slow"], "description": "How.", "default": "fast"},
-            "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags.", "default": None},
-            "parts": {"type": "array", "items": inner, "minItems": 1, "description": "Parts.", "default": None},
-            "inner": {**inner, "description": "One part.", "default": None},
+            "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags."},
+            "parts": {"type": "array", "items": inner, "minItems": 1, "description": "Parts."},
+            "inner": {**inner, "description": "One part."},
             "text": {"type": "string", "description": "A body.", "default": ""},
         },
         "required": ["path"],
@@ -75,7 +75,7 @@ def test_the_schema_derives_from_the_declaration() -> None:
 
 
 def test_fields_are_inherited() -> None:
-    assert list(Further.fields) == [*Outer.fields, "extra"]
+    assert list(Further.fields) == ["extra", *Outer.fields]
     assert "extra" not in Outer.fields
     assert Further.bodies == {"text"}
 

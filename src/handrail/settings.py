@@ -148,7 +148,7 @@ def _from_text(key: str, value: str) -> Any:
     """A variable's text; words that are neither yes nor no are left for the check to refuse."""
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if key in _LISTS:
-        return [each for each in value.split(":") if each]
+        return [each.strip() for each in value.split(",") if each.strip()]
     return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value
 
 

@@ -1,7 +1,7 @@
 """A tool is declared once, as a Params class and a function; all else derives from the declaration."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from handrail.params import Params
 from handrail.sentences import COMMON
 from handrail.words import ToolError, Words
 
-Output = str | dict[str, Any]
+Output = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,13 @@ class Tool:
     @property
     def requires_approval(self) -> bool:
         return needs_approval(self.effects)
+
+    @property
+    def output(self) -> dict[str, Any] | None:
+        """The schema of the output where that is an object, read off the type that the function returns."""
+        from handrail.outputs import output_schema  # noqa: PLC0415  only who exports schemas pays for them
+
+        return output_schema(self.run.__annotations__.get("return"))
 
     @property
     def permissions(self) -> list[str]:

@@ -29,6 +29,14 @@ class Workspace:
 
     def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
         boundary = FsBoundary(root)
+        try:
+            self._open(boundary, flags)
+        except BaseException:
+            boundary.close()
+            raise
+        self._default = self.session(asker=asker)
+
+    def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
         self.settings, self.notes = settings_for(boundary, flags)
         limits = self.settings.limits
         state = State(boundary.root)
@@ -38,7 +46,6 @@ class Workspace:
         self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
         self.rules = RuleBook.load(config_home(), limits)
         self.recovered = self._recover(writer)
-        self._default = self.session(asker=asker)
 
     def _recover(self, writer: Writer) -> int:
         try:

@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from handrail.kernel import boundary as boundary_module
 from handrail.kernel import resolve
 from handrail.kernel.log import SessionLog, shorten
 from handrail.kernel.resolve import rename_to_free_name
-from handrail.kernel.state import config_home, read_text, state_home, write_text
+from handrail.kernel.state import config_home, locked_beside, read_text, state_home, write_text
 from handrail.kernel.values import MakeDirectory
 
 
@@ -43,7 +42,7 @@ class Refusing:
 
 
 @pytest.fixture
-def openat2(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def openat2(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What openat2 answers, one number after another; then it is as always."""
     answers: list[int] = []
     real = resolve.Openat2.__init__
@@ -70,7 +69,7 @@ def test_without_openat2_the_walk_is_used(root: Path, openat2: list[int]) -> Non
 
 
 def test_elsewhere_than_on_linux_the_walk_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolve.sys, "platform", "darwin")
+    monkeypatch.setattr("sys.platform", "darwin")
     assert FsBoundary(root).resolver == "walk"
 
 
@@ -231,12 +230,15 @@ def test_a_state_directory_of_somebody_else_is_not_used(
 def test_a_file_of_ours_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = str(tmp_path / "config" / "rules.toml")
     assert read_text(path) == ""
-    write_text(path, "old")
-    with faults(2, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
+    with locked_beside(path):
+        write_text(path, "old")
+    for at in (1, 2):
+        with locked_beside(path), faults(at, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
+            write_text(path, "new")
+        assert read_text(path) == "old"
+        assert os.listdir(tmp_path / "config") == ["rules.toml"]
+    with locked_beside(path):
         write_text(path, "new")
-    assert read_text(path) == "old"
-    assert os.listdir(tmp_path / "config") == ["rules.toml"]
-    write_text(path, "new")
     assert read_text(path) == "new"
 
 

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.kernel.values import File, MakeDirectory, Put, Remove, Version
+from handrail.ops.preview import change_diff
 from handrail.ops.show import duration, fold, one_line, visible
 from handrail.ops.text import Text, find_all, split_lines, to_lf
 
@@ -93,7 +95,16 @@ def test_only_lf_and_crlf_end_a_line(text: str, lines: list[str]) -> None:
     assert split_lines(text) == lines
 
 
-# ── diffs ──
+# ── changes ──
+
+
+def test_odd_names_are_quoted_once() -> None:
+    base = File("f", b"x\n", Version(0, 0, 0, 0, 0), 0o644)
+    for path in ("a\nb", '"a\\nb"'):
+        assert '\n+++ "b/a\\nb"\n' in change_diff(Put(path, b"x\n"))
+        assert change_diff(Remove(path)) == 'deleted "a\\nb"\n'
+        assert '\n--- "a/a\\nb"\n' in change_diff(Remove(path, base))
+        assert change_diff(MakeDirectory(path)) == 'new directory "a\\nb"\n'
 
 
 # ── what a person sees ──

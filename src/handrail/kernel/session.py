@@ -103,7 +103,7 @@ class Session:
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
-                    guarded=(*guarded, *_own_home(kernel.boundary.root)),
+                    guarded=(*guarded, *_project_files(kernel.boundary.fd), *_own_home(kernel.boundary.root)),
                     limits=kernel.limits,
                 )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
@@ -131,6 +131,11 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+
+
+def _project_files(root_fd: int) -> list[str]:
+    """What tightens our own settings: a command must not loosen them for the next session."""
+    return [name for name in (".handrail.toml", ".handrailignore") if name in os.listdir(root_fd)]
 
 
 def _own_home(root: str) -> tuple[str, ...]:
