@@ -67,6 +67,17 @@ WORDS: Words = {
         "Path '{path}' exists as a file, cannot create directory",
         "Choose another name, or remove the file first",
     ),
+    ("create_file", NotADirectory): Say(
+        "not_a_directory",
+        "Cannot create file '{path}' - one of its parents is a file",
+        "Choose another directory, or remove the file first",
+    ),
+    ("list_dir", NotFound): Say(
+        "file_not_found", "Directory '{path}' not found", "Check the name and try again, or list its parent"
+    ),
+    ("file_search", NotFound): Say(
+        "file_not_found", "Directory '{path}' not found", "Check base_path and try again, or use list_dir to find it"
+    ),
     ("create_file", AccessDenied): Say(
         "permission_denied",
         "Cannot create file '{path}' - permission denied",
@@ -101,7 +112,7 @@ WORDS: Words = {
     CommandFailed: Say(
         "command_failed",
         lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
-        "Read what it printed and correct the command",
+        "Correct the command; terminal_last_command shows all that it printed",
     ),
     NoCommandYet: Say(
         "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
@@ -150,7 +161,8 @@ def read_file(p: ReadFile, c: Call) -> str:
     if last is not None and last < first:
         raise BadLineRange(p.path, first, last, c.files.page(p.path, 1, 1).total_lines)
     binary = looks_binary(head)
-    page = c.files.page(p.path, first, 0 if binary else None if last is None else last - first + 1)
+    count = 0 if binary else None if last is None else last - first + 1
+    page = c.files.page(p.path, first, count, room=c.limits.copilot_bytes)
     if first > max(page.total_lines, 1):
         raise BadLineRange(p.path, first, last, page.total_lines)
     c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
@@ -200,7 +212,7 @@ def list_dir(p: ListDir, c: Call) -> str:
     c.metadata.update(total_entries=len(entries), files=len(files), directories=len(directories))
     size, names = c.limits.copilot_entries, files + directories
     shown = names[(p.page - 1) * size : p.page * size]
-    if len(names) > size:
+    if len(names) > size or p.page > 1:
         c.metadata.update(page=p.page, pages=-(-len(names) // size))
     if p.page * size < len(names):
         c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
@@ -278,14 +290,15 @@ def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     ran = c.commands.run(p.command, shell=c.commands.users_shell(), seconds=p.timeout_seconds)
     outcome = ran.outcome
     lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
-    c.metadata.update(exit_code=outcome.exit_code, **lines)
+    c.metadata.update(exit_code=ran.status, **lines)
     if outcome.timed_out:
         raise CommandTimedOut(p.command, p.timeout_seconds, ran.stdout, ran.stderr)
     if outcome.exit_code == 127 and (missing := not_found_program(p.command, ran.stderr)):
         raise ProgramNotFound(missing)
     if outcome.exit_code != 0:
         raise CommandFailed(p.command, ran.returncode, ran.stdout, ran.stderr)
-    return f"Command output:\n{ran.stdout}"
+    end = "" if not ran.stdout or ran.stdout.endswith("\n") else "\n"
+    return f"Command output:\n{ran.stdout}{end}"
 
 
 class TerminalLastCommand(Params):

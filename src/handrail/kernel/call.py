@@ -100,8 +100,8 @@ class Files:
     def read_if_there(self, path: str) -> File | None:
         return self._kernel.reader.read_if_there(path)
 
-    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
-        return self._kernel.reader.page(path, first, count)
+    def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
+        return self._kernel.reader.page(path, first, count, room)
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """The first bytes of a file, and its size."""
