@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests bench fuzz-shell clean
+.PHONY: run test lint types tests conformance test-adapters bench fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -19,6 +19,15 @@ types: $(VENV)/ready
 tests: $(VENV)/ready
 	$(BIN)/python tests/run.py
 
+conformance: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[conformance]'
+	$(BIN)/python tests/conformance/conform.py --required
+
+test-adapters: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/adapters
+	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,adapters]'
+	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
+
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
 
@@ -32,4 +41,4 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis bench/out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .conformance bench/out

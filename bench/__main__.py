@@ -4,7 +4,7 @@ from importlib import import_module
 
 from bench.measure import show
 
-MODULES = ("files", "search")
+MODULES = ("files", "search", "mcp")
 
 
 def main() -> None:

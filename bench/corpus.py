@@ -25,10 +25,10 @@ def corpus() -> str:
     if not os.path.exists(ready):
         shutil.rmtree(place, ignore_errors=True)
         files = size = 0
-        for path, length in _candidates():
-            target = os.path.join(place, str(files // 5000), path.lstrip("/"))
+        for source, path, length in _candidates():
+            target = os.path.join(place, str(files // 5000), path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(path, target)
+            shutil.copyfile(os.path.join(source, path), target)
             files, size = files + 1, size + length
             if files >= FILES or size >= BYTES:
                 break
@@ -37,7 +37,8 @@ def corpus() -> str:
     return place
 
 
-def _candidates() -> Iterator[tuple[str, int]]:
+def _candidates() -> Iterator[tuple[str, str, int]]:
+    """Source, path beneath it, size."""
     binary = 0
     for source in SOURCES:
         for directory, names, files in os.walk(source):
@@ -54,4 +55,4 @@ def _candidates() -> Iterator[tuple[str, int]]:
                         binary += 1
                         if binary % 20:
                             continue
-                yield path, size
+                yield source, os.path.relpath(path, source), size

@@ -20,9 +20,7 @@ ROUNDS = 7
 SOURCE = random.Random(4)
 
 
-def best(
-    action: Callable[[], object], before: Callable[[], object] = lambda: None, rounds: int = ROUNDS
-) -> float:
+def best(action: Callable[[], object], before: Callable[[], object] = lambda: None, rounds: int = ROUNDS) -> float:
     """The shortest of a few runs, in milliseconds."""
     times = []
     for _ in range(rounds):

@@ -44,9 +44,7 @@ def much_output() -> dict[str, Any]:
     argv = ["/usr/bin/head", "-c", str(MEGABYTES * 10**6), "/dev/zero"]
     with workspace() as processes:
         processes.run(Command([TRUE]))
-        ours, bare = interleaved(
-            7, lambda: timed(lambda: processes.run(Command(argv))), lambda: _read_pipe(argv)
-        )
+        ours, bare = interleaved(7, lambda: timed(lambda: processes.run(Command(argv))), lambda: _read_pipe(argv))
     return result(f"{MEGABYTES} MB of output, of reading the pipe", ours, bare, 2.0)
 
 
@@ -190,6 +188,5 @@ def _cpu_seconds(pid: int) -> float:
 
 if __name__ == "__main__":
     for line in run():
-        print(
-            f"{line['name']:55} {line['ours_ms']:9.2f} {line['limit_ms']:9.2f} {line['ratio']:7.3f}  {line['target']}"
-        )
+        figures = f"{line['ours_ms']:9.2f} {line['limit_ms']:9.2f} {line['ratio']:7.3f}"
+        print(f"{line['name']:55} {figures}  {line['target']}")

@@ -75,7 +75,7 @@ def test_the_schema_derives_from_the_declaration() -> None:
 
 
 def test_fields_are_inherited() -> None:
-    assert list(Further.fields) == [*Outer.fields, "extra"]
+    assert list(Further.fields) == ["extra", *Outer.fields]
     assert "extra" not in Outer.fields
     assert Further.bodies == {"text"}
 

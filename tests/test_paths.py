@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from handrail.faults import BadPath, OutsideRoot
 from handrail.paths import quote, split, unquote
 
-EXAMPLES = 5000 if os.environ.get("HANDRAIL_LONG") else 300
+LONG = bool(os.environ.get("HANDRAIL_LONG"))
+EXAMPLES = settings(max_examples=5000 if LONG else 300, deadline=None, derandomize=not LONG)
 POSIX_ROOTS = ("/home/me/project", "/link")
 WINDOWS_ROOTS = ("C:\\Users\\me\\project",)
 
@@ -154,7 +155,7 @@ names = st.binary(max_size=40).map(lambda data: data.decode(errors="surrogateesc
 )
 
 
-@settings(max_examples=EXAMPLES)
+@EXAMPLES
 @given(names)
 def test_every_name_comes_back_from_its_quoted_form(name: str) -> None:
     shown = quote(name)
@@ -163,7 +164,7 @@ def test_every_name_comes_back_from_its_quoted_form(name: str) -> None:
     assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in shown)
 
 
-@settings(max_examples=EXAMPLES)
+@EXAMPLES
 @given(st.binary(min_size=1, max_size=60).filter(lambda name: not {0, 47} & set(name) and name not in (b".", b"..")))
 def test_the_shown_name_of_any_file_is_a_path_to_it(raw: bytes) -> None:
     name = os.fsdecode(raw)
@@ -171,7 +172,7 @@ def test_the_shown_name_of_any_file_is_a_path_to_it(raw: bytes) -> None:
     assert split(quote(f"dir/{name}"), POSIX_ROOTS).parts == ("dir", name)
 
 
-@settings(max_examples=EXAMPLES)
+@EXAMPLES
 @given(st.text(max_size=80), st.booleans())
 def test_any_text_is_components_or_a_fault(text: str, windows: bool) -> None:
     found = answer(text, windows=windows)

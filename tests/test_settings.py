@@ -26,7 +26,19 @@ def toml(**values: Any) -> str:
 
 def test_the_defaults_ask_and_protect() -> None:
     assert in_force() == Settings(
-        approve="ask", read_only=False, sandbox="strict", durability="full", log=None, log_level="info", limits=Limits()
+        approve="ask",
+        read_only=False,
+        sandbox="strict",
+        durability="full",
+        log=None,
+        log_level="info",
+        readable=(),
+        writable=(),
+        environment=(),
+        guarded=None,
+        allow_hosts=(),
+        builtin_search=True,
+        limits=Limits(),
     )
 
 
@@ -53,12 +65,31 @@ def test_a_user_may_set_everything() -> None:
         durability = "none"
         log = "/somewhere/log"
         log_level = "debug"
+        readable = ["/usr/share"]
+        writable = []
+        environment = ["EDITOR", "PAGER"]
+        guarded = [".env"]
+        allow_hosts = ["localhost"]
+        builtin_search = false
         [limits]
         edit_bytes = 5
         rule_seconds = 1
     """
     limits = replace(Limits(), edit_bytes=5, rule_seconds=1.0)
-    assert in_force(user=user) == Settings("auto", True, "off", "none", "/somewhere/log", "debug", limits)
+    assert in_force(user=user) == Settings(
+        approve="auto",
+        read_only=True,
+        sandbox="off",
+        durability="none",
+        log="/somewhere/log",
+        log_level="debug",
+        readable=("/usr/share",),
+        environment=("EDITOR", "PAGER"),
+        guarded=(".env",),
+        allow_hosts=("localhost",),
+        builtin_search=False,
+        limits=limits,
+    )
     assert isinstance(in_force(user=user).limits.rule_seconds, float)
 
 
@@ -70,11 +101,22 @@ def test_variables_and_flags_may_set_everything_but_limits() -> None:
         "HANDRAIL_DURABILITY": "rename",
         "HANDRAIL_LOG": "x.jsonl",
         "HANDRAIL_LOG_LEVEL": "off",
+        "HANDRAIL_READABLE": "/a:/b",
+        "HANDRAIL_BUILTIN_SEARCH": "no",
         "HANDRAIL_LIMITS": "no such thing",
         "HANDRAIL_STATE_DIR": "not a setting",
         "HOME": "/",
     }
-    assert in_force(env=env) == Settings("never", True, "network", "rename", "x.jsonl", "off")
+    assert in_force(env=env) == Settings(
+        approve="never",
+        read_only=True,
+        sandbox="network",
+        durability="rename",
+        log="x.jsonl",
+        log_level="off",
+        readable=("/a", "/b"),
+        builtin_search=False,
+    )
     assert in_force(env=dict.fromkeys(env, "")) == Settings()
     flags = {"sandbox": "off", "limits": {"edit_bytes": 7}}
     assert in_force(flags=flags) == Settings(sandbox="off", limits=replace(Limits(), edit_bytes=7))
@@ -96,8 +138,19 @@ def test_a_project_may_only_tighten(key: str) -> None:
             assert notes == ([loosened] if wanted < mine else [])
 
 
-@pytest.mark.parametrize(("key", "value"), [("log", "/tmp/elsewhere"), ("log_level", "off")])
-def test_a_project_does_not_decide_about_the_log(key: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("log", "/tmp/elsewhere"),
+        ("log_level", "off"),
+        ("readable", ["/home"]),
+        ("writable", ["/home"]),
+        ("environment", ["API_KEY"]),
+        ("guarded", []),
+        ("allow_hosts", ["localhost"]),
+    ],
+)
+def test_a_project_does_not_decide_about_the_log_or_what_commands_reach(key: str, value: Any) -> None:
     settings, notes = load(project=toml(**{key: value}))
     assert settings == Settings()
     assert notes == [f".handrail.toml cannot set {key} = {value!r}: a project may only tighten"]
@@ -125,6 +178,8 @@ def test_a_project_may_lower_limits_and_not_raise_them() -> None:
         ("read_only = 1", "read_only must be true or false, not 1"),
         ("log = 3", "log must be the name of a file, not 3"),
         ('log_level = "loud"', "log_level must be one of debug, info, off, not 'loud'"),
+        ('readable = "/home"', "readable must be a list of strings, not '/home'"),
+        ("readable = [1]", "readable must be a list of strings, not [1]"),
         ("limits = 5", "limits must be a table, not 5"),
         ("[limits]\nbananas = 5", "there is no limit 'bananas'"),
         ("[limits]\n__class__ = 5", "there is no limit '__class__'"),

@@ -36,3 +36,13 @@ def permissions(effects: Effect) -> list[str]:
 
 def needs_approval(effects: Effect) -> bool:
     return effects not in Effect.READ
+
+
+def mcp_hints(effects: Effect) -> dict[str, bool]:
+    """What an MCP client is told about a tool before it is called."""
+    return {
+        "readOnlyHint": effects in Effect.READ | Effect.FETCH,
+        "destructiveHint": bool(effects & (Effect.WRITE | Effect.DELETE | Effect.RUN)),
+        "idempotentHint": not effects & (Effect.WRITE | Effect.RUN),
+        "openWorldHint": bool(effects & (Effect.RUN | Effect.FETCH)),
+    }

@@ -49,6 +49,10 @@ class Limits:
     """How long a command may run when nothing else was asked for."""
     output_bytes: int = 256 * KIB
     """The most of one output stream that an answer keeps, half from its start and half from its end."""
+    spools: int = 16
+    """How many whole outputs are kept in files."""
+    spool_seconds: float = 86_400.0
+    """How long a whole output is kept in a file at most."""
     spool_bytes: int = 256 * MIB
     """The most of one output stream that is kept in a file."""
     end_grace_seconds: float = 0.25
@@ -91,7 +95,7 @@ class Limits:
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
-    search_stream_bytes: int = 8 * MIB
+    search_stream_bytes: int = 4 * MIB
     """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""
@@ -111,3 +115,16 @@ class Limits:
     """The longest URL that is fetched."""
     fetch_convert_bytes: int = 512 * MIB
     """The memory that turning one page into Markdown may take."""
+    message_bytes: int = 32 * MIB
+    """The longest message that an MCP client may send."""
+    client_calls: int = 32
+    """Calls of one MCP client that run at once; others wait."""
+    question_seconds: float = 600.0
+    """How long a question that was handed to an MCP client may be answered."""
+    idle_seconds: float = 600.0
+    """After how long without a request an HTTP client's session ends, terminals included."""
+    request_seconds: float = 20.0
+    """How long an HTTP client may take to send a request."""
+    http_sessions: int = 1000
+    http_silent: int = 200
+    """Connections that have not yet sent a request; more of them, and the oldest is closed."""

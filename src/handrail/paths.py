@@ -61,6 +61,11 @@ def unquote(text: str) -> str:
     return _ESCAPED.sub(plain, raw).decode(errors="surrogateescape")
 
 
+def given_form(name: str) -> str:
+    """A bare name, as a patch holds it, in the form that `split` takes. A drive letter stays one, and is refused."""
+    return name if _WINDOWS_ABSOLUTE.match(name) else quote(name)
+
+
 def is_absolute(text: str, *, windows: bool = False) -> bool:
     name = unquote(text)
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from handrail.effects import needs_approval
+from handrail.exports import Exports
 from handrail.faults import Conflict, Fault, UnknownTool
 from handrail.kernel.call import Call
 from handrail.kernel.log import SessionLog
@@ -21,7 +22,7 @@ _BUG = ToolError(
 )
 
 
-class ToolRouter:
+class ToolRouter(Exports):
     """The tools of one dialect in one session."""
 
     def __init__(self, dialect: Dialect, session: Session, log: SessionLog) -> None:
@@ -45,6 +46,15 @@ class ToolRouter:
         tool = str(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         number = self._log.request(self.dialect.name, tool, given, call_id)
+        try:
+            result = self._attempt(tool, given, started, cancel)
+        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
+            self._log.bug(number, tool)
+            result = self._answer(tool, None, started, self.dialect.error_output(_BUG), _BUG)
+        self._log.response(number, result)
+        return result
+
+    def _attempt(self, tool: str, given: Any, started: float, cancel: threading.Event | None) -> ToolResult:
         call: Call | None = None
         try:
             found = self._look_up(tool)
@@ -53,16 +63,15 @@ class ToolRouter:
             call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
-            output = self._run(found, parsed, call)
-            result = self._answer(tool, call, started, output)
+            return self._answer(tool, call, started, self._run(found, parsed, call))
         except Fault as fault:
             error = self._word(tool, fault, given)
-            result = self._answer(tool, call, started, self.dialect.error_output(error), error)
-        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
-            self._log.bug(number, tool)
-            result = self._answer(tool, call, started, self.dialect.error_output(_BUG), _BUG)
-        self._log.response(number, result)
-        return result
+            return self._answer(tool, call, started, self.dialect.error_output(error), error)
+
+    def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
+        """The answer to a call that a surface turned away before it reached its tool."""
+        error = self._word(tool, fault, given)
+        return self._answer(tool, None, time.perf_counter(), self.dialect.error_output(error), error)
 
     def _look_up(self, tool: str) -> Tool:
         found = self.tools.get(tool)

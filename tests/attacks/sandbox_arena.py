@@ -66,9 +66,7 @@ class Arena:
             found.append("the attack says that it got out")
         if self.victim.poll() is not None or os.getpriority(os.PRIO_PROCESS, self.victim.pid):
             found.append("a process outside was touched")
-        return found + [
-            f"{name} was reached" for name, listener in self.listeners.items() if _heard(listener)
-        ]
+        return found + [f"{name} was reached" for name, listener in self.listeners.items() if _heard(listener)]
 
     def state(self) -> dict[str, object]:
         """Each file outside, and each guarded one inside, with all that can be changed about it."""
@@ -76,9 +74,7 @@ class Arena:
         files = [path for place in places for path in (place, *sorted(place.rglob("*")))]
         guarded = [self.root / name for name in GUARDED]
         files += [path for place in guarded for path in (place, *sorted(place.rglob("*")))]
-        set_ids = [
-            path for path in self.root.rglob("*") if path.lstat().st_mode & 0o6000 and not path.is_symlink()
-        ]
+        set_ids = [path for path in self.root.rglob("*") if path.lstat().st_mode & 0o6000 and not path.is_symlink()]
         return {
             **{str(path): _facts(path) for path in files if os.path.lexists(path)},
             ".git itself": (self.root / ".git").stat().st_ino,
@@ -118,12 +114,8 @@ def opened(base: Path, settings: SandboxSettings) -> Iterator[Arena]:
     secret = f"TOP-{secrets.token_hex(8)}"
     _furnish(base, secret)
     victim = subprocess.Popen(["sleep", "3600"], env={"VICTIM_API_KEY": secret}, cwd="/")
-    person = {
-        **os.environ,
-        "HOME": str(base / "home"),
-        "FAKE_API_KEY": secret,
-        "AWS_SECRET_ACCESS_KEY": secret,
-    }
+    person = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
+    person |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
     person |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
     with contextlib.ExitStack() as stack:
         stack.callback(victim.wait)

@@ -22,9 +22,7 @@ from handrail.kernel.sandbox import SandboxSettings
 
 TABLES = tomllib.loads(Path(__file__).with_name("sandbox.toml").read_text())
 REAL = {name: (language, text) for language, table in TABLES["real"].items() for name, text in table.items()}
-CONFINED = {
-    name: (language, text) for language, table in TABLES["confined"].items() for name, text in table.items()
-}
+CONFINED = {name: (language, text) for language, table in TABLES["confined"].items() for name, text in table.items()}
 CALLS: dict[str, tuple[int, int, str]] = TABLES["calls"]
 MUST_WORK: dict[str, str] = TABLES["must_work"]
 
@@ -126,9 +124,7 @@ def test_an_ordinary_person_is_protected_as_well(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("this run is an ordinary person's already")
     interpreters = [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"]
-    usable = [
-        path for path in interpreters if _as_nobody([path, "-c", "import pytest, hypothesis, sandboxes"])
-    ]
+    usable = [path for path in interpreters if _as_nobody([path, "-c", "import pytest, hypothesis, sandboxes"])]
     if not usable:
         pytest.skip("no interpreter with our dependencies may be run by `nobody` here")
     base = Path(tempfile.mkdtemp(prefix="handrail-nobody-"))

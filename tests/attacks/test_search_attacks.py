@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from swapper import swapping
+from attacks.swapper import swapping
 
 from handrail.faults import Cancelled
 from handrail.kernel import confine

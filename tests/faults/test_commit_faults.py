@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQ
 
 
 @pytest.fixture(params=SCENES)
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
+def stage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the state goes when its own place fails
     return Stage.of(request.param, str(tmp_path / "workspace"))
 
 
@@ -129,7 +131,7 @@ def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(
     here = os.path.dirname(__file__)
     run = subprocess.run(
         [sys.executable, os.path.join(here, "killing.py"), scene, str(tmp_path / "workspace"), stride, *missing],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join([here, *sys.path])},
         capture_output=True,
         check=True,
     )

@@ -1,5 +1,6 @@
 """What a sandbox shows, guards, hides and bounds."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -12,7 +13,8 @@ import pytest
 from sandboxes import python, said, sh, workspace
 
 from handrail.kernel.process import Processes
-from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries
+from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
+from handrail.kernel.sandbox.first import FirstProcess
 from handrail.limits import MIB, Limits
 
 
@@ -33,9 +35,7 @@ def test_guarding_leaves_nothing_in_the_workspace(tmp_path: Path) -> None:
     before = sorted(path.relative_to(root) for path in root.rglob("*"))
     with workspace(root) as processes:
         during = sh(processes, "git status --porcelain --untracked-files=all --ignored")
-        outside = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain"], capture_output=True, check=True
-        )
+        outside = subprocess.run(["git", "-C", str(root), "status", "--porcelain"], capture_output=True, check=True)
         assert (said(during), during.exit_code, outside.stdout) == ("", 0, b"")
     assert sorted(path.relative_to(root) for path in root.rglob("*")) == before
 
@@ -175,9 +175,7 @@ def test_memory_of_many_processes_is_bounded(small: Processes) -> None:
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME"])
 def test_private_directories_are_bounded(small: Processes, place: str) -> None:
-    outcome = sh(
-        small, f'for i in 1 2 3 4; do head -c 3000000 /dev/zero > "{place}/fill$i" || echo full; done'
-    )
+    outcome = sh(small, f'for i in 1 2 3 4; do head -c 3000000 /dev/zero > "{place}/fill$i" || echo full; done')
     assert "No space left on device" in said(outcome)
 
 
@@ -224,3 +222,79 @@ def test_the_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.Mo
         results = canaries.check(processes)
     assert [canary for canary in results if not canary.passed] == []
     assert results[0].detail == "reduced"
+
+
+def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    with workspace(tmp_path / "ws") as processes:
+        (canary,) = canaries.check(processes)
+    assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: not found")
+
+
+def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent.chmod(0o755)
+    useless = tmp_path / "useless"
+    useless.write_text("not a program")
+    useless.chmod(0o755)
+    real = bwrap.candidates(str(tmp_path / "ws"))
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(useless), str(silent), *real])
+    limits = replace(Limits(), sandbox_start_seconds=0.3)
+    with workspace(tmp_path / "ws", SandboxSettings(limits=limits)) as processes:
+        confinement = processes.sandbox.start()
+    assert confinement.why == (f"{useless}: Exec format error", f"{silent}: ended at once")
+
+
+def test_without_the_package_only_the_distribution_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", ())
+    assert bwrap.candidates("/w") == []
+
+
+def test_a_linked_work_tree_cannot_be_sent_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / ".git").write_text("gitdir: /nowhere\n")
+    with workspace(root) as processes:
+        outcome = sh(processes, "echo gitdir: evil > .git; rm -f .git; mv .git x; cat .git")
+    assert outcome.stdout.head == b"gitdir: /nowhere\n"
+    assert (root / ".git").read_text() == "gitdir: /nowhere\n"
+
+
+def test_a_guarded_name_below_a_missing_directory_is_reported(tmp_path: Path) -> None:
+    with workspace(tmp_path / "ws", SandboxSettings(guarded=("a/b",))) as processes:
+        assert sh(processes, "true").confinement.unguarded == ("a/b",)
+
+
+def test_a_file_system_without_attributes_is_left_clean_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(os, "setxattr", unsupported)
+    with workspace(tmp_path / "ws") as processes:
+        sh(processes, "true")
+        assert (tmp_path / "ws" / ".vscode").is_dir()
+    assert list((tmp_path / "ws").iterdir()) == []
+
+
+class Ready:
+    """A sandbox whose first command runs."""
+
+    control, ready = -1, False
+
+    def forked(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("said", [b"", b"{", b"{}", b'{"child-pid": 999999999}', b'{"child-pid": 1}'])
+def test_a_first_command_that_cannot_be_seen_is_left_to_the_supervisor(said: bytes) -> None:
+    info, writer = os.pipe()
+    os.write(writer, said)
+    os.close(writer)
+    first = FirstProcess(info, Ready())  # type: ignore[arg-type]
+    watched = first.watch()
+    assert watched is None or said == b'{"child-pid": 1}'
+    assert first.status() is None
+    first.close()

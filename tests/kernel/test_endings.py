@@ -116,9 +116,7 @@ def test_background_children_live_on_where_allowed(processes: Processes, marker:
     outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
     assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)
     assert outcome.background == tuple(sorted(outcome.background))
-    again = sh(
-        processes, f"kill {outcome.background[0]}; sleep 0.05; kill -0 {outcome.background[1]} && echo alive"
-    )
+    again = sh(processes, f"kill {outcome.background[0]}; sleep 0.05; kill -0 {outcome.background[1]} && echo alive")
     assert again.stdout.head == b"alive\n"
     assert len(sleeping(marker)) == 1
     processes.close()
@@ -199,9 +197,7 @@ def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: s
     assert gone(marker)
 
 
-def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(
-    tmp_path: Path, marker: str
-) -> None:
+def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(tmp_path: Path, marker: str) -> None:
     with workspace(tmp_path / "ws", settings_for("strict", end_patience_seconds=0.3)) as processes:
         sh(processes, "true")
         init = [pid for pid in running("control.recvmsg") if _is_first(pid)]

@@ -157,9 +157,7 @@ def test_long_output_keeps_head_and_tail_and_the_whole_in_a_file(processes: Proc
 
 
 def test_a_cut_falls_between_characters(processes: Processes) -> None:
-    outcome = python(
-        processes, "print('€' * 5000, end='')", output_bytes=1000, environment={"PYTHONUTF8": "1"}
-    )
+    outcome = python(processes, "print('€' * 5000, end='')", output_bytes=1000, environment={"PYTHONUTF8": "1"})
     out = outcome.stdout
     assert out.head.decode() == "€" * 166
     assert out.tail.decode() == "€" * 166

@@ -74,9 +74,7 @@ def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
 
 def test_every_private_directory_has_a_size() -> None:
     words = profile.arguments(view(), 20, None)
-    sized = [
-        words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"
-    ]
+    sized = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"]
     assert sized == ["/dev/shm", "/tmp", "/home/p"]
 
 
@@ -262,3 +260,21 @@ def test_the_line_for_what_was_cut_stands_alone() -> None:
     assert Output(b"a\n", b"z", 5, "s").joined(b"[5 cut]") == b"a\n[5 cut]\nz"
     assert Output(b"", b"z", 5, "s").joined(b"[5 cut]") == b"[5 cut]\nz"
     assert Output(b"all").joined(b"[cut]") == b"all"
+
+
+def test_a_file_system_that_cannot_splice_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unable(*_: object, **__: object) -> int:
+        raise OSError(errno.EINVAL, "cannot")
+
+    monkeypatch.setattr(os, "splice", unable)
+    spool, buffer = tmp_path / "spool", memoryview(bytearray(100))
+    keeper = Keeper(10, 1000, lambda: (os.open(spool, os.O_CREAT | os.O_RDWR), str(spool)))
+    reader, writer = os.pipe()
+    for _ in range(3):
+        os.write(writer, b"abcdefgh")
+        assert keeper.pull(reader, buffer) == 8
+    os.close(writer)
+    assert keeper.pull(reader, buffer) == 0
+    os.close(reader)
+    assert keeper.finish() == Output(b"abcde", b"defgh", 14, str(spool))
+    assert spool.read_bytes() == b"abcdefgh" * 3

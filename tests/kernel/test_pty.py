@@ -30,9 +30,7 @@ RAW = [PYTHON, "-I", "-c", BACK]
 
 
 @pytest.fixture(params=["strict", "off", "reduced"])
-def processes(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Processes]:
+def processes(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     if request.param == "reduced":
         monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
     chosen = SandboxSettings(level="off" if request.param == "off" else "strict", limits=LIMITS)
@@ -61,9 +59,7 @@ def ask(terminal: Terminal, typed: bytes, until: bytes) -> bytes:
 
 
 def test_a_terminal_has_a_name_a_size_a_type_and_control(terminals: Terminals) -> None:
-    terminal = terminals.start(
-        "t", ["/bin/sh", "-c", "tty; stty size; echo $TERM; ps -o tty= -p $$"], size=(30, 100)
-    )
+    terminal = terminals.start("t", ["/bin/sh", "-c", "tty; stty size; echo $TERM; ps -o tty= -p $$"], size=(30, 100))
     reading = terminal.read(20, 0.2, b"never")
     name, size, kind, control = reading.data.decode().split("\n")[:4]
     assert name == f"/dev/{control.strip()}"
@@ -98,9 +94,7 @@ def test_an_end_by_signal_is_reported(terminals: Terminals) -> None:
 
 
 @pytest.mark.parametrize(("key", "name"), [(b"\x03", "SIGINT"), (b"\x1c", "SIGQUIT")])
-def test_control_characters_signal_the_program(
-    terminals: Terminals, marker: str, key: bytes, name: str
-) -> None:
+def test_control_characters_signal_the_program(terminals: Terminals, marker: str, key: bytes, name: str) -> None:
     terminal = terminals.start("t", ["sleep", marker])
     while not sleeping(marker):
         time.sleep(0.005)
@@ -177,9 +171,7 @@ def test_the_name_of_an_ended_session_can_be_used_again(terminals: Terminals) ->
     assert terminals.start("t", ["false"]).read(20, 0.1).exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("argv", "cwd", "why"), [(["no-such-program"], "", "ENOENT"), (["true"], "gone", "ENOENT")]
-)
+@pytest.mark.parametrize(("argv", "cwd", "why"), [(["no-such-program"], "", "ENOENT"), (["true"], "gone", "ENOENT")])
 def test_what_cannot_be_started_says_why(terminals: Terminals, argv: list[str], cwd: str, why: str) -> None:
     with pytest.raises(CommandNotStarted) as caught:
         terminals.start("t", argv, cwd=cwd)
@@ -266,9 +258,7 @@ def _typable(data: bytes) -> bytes:
 Step = tuple[str, bytes]
 STEPS = st.lists(
     st.one_of(
-        st.tuples(
-            st.just("type"), st.binary(min_size=1, max_size=3000).map(lambda b: b.replace(b"\x04", b"."))
-        ),
+        st.tuples(st.just("type"), st.binary(min_size=1, max_size=3000).map(lambda b: b.replace(b"\x04", b"."))),
         st.tuples(st.sampled_from(["read", "wait"]), st.just(b"")),
     ),
     max_size=12,

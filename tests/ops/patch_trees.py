@@ -46,9 +46,7 @@ lines = st.sampled_from([*WORDS, *ODD_WORDS]) | st.integers(0, 99).map(lambda nu
 def contents(draw: st.DrawFn, *, mixed: bool = True) -> bytes:
     ends = [b"\n", b"\r\n"]
     end = draw(st.sampled_from([*ends, b""] if mixed else ends))
-    text = b"".join(
-        line + (end or draw(st.sampled_from(ends))) for line in draw(st.lists(lines, max_size=24))
-    )
+    text = b"".join(line + (end or draw(st.sampled_from(ends))) for line in draw(st.lists(lines, max_size=24)))
     return text.rstrip(b"\r\n") if draw(st.integers(0, 3)) == 0 else text
 
 

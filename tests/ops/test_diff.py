@@ -38,9 +38,7 @@ def test_any_bytes_make_the_round_trip(pairs: list[tuple[bytes, bytes]]) -> None
 
 
 @bounded
-@given(
-    st.lists(st.sampled_from([b"a", b"b", b"c", b"d"])), st.lists(st.sampled_from([b"a", b"b", b"c", b"e"]))
-)
+@given(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"])), st.lists(st.sampled_from([b"a", b"b", b"c", b"e"])))
 def test_the_changes_are_all_that_differs(old: list[bytes], new: list[bytes]) -> None:
     built: list[bytes] = []
     done = 0
@@ -111,6 +109,4 @@ def test_a_move_is_shown_once_and_applies() -> None:
 def test_lines_without_likeness_are_replaced_when_the_effort_ends() -> None:
     old, new = [b"a", b"b"] * 4000, [b"b", b"b", b"a"] * 3000
     spans = changes(old, new)
-    assert sum(high - low + new_high - new_low for low, high, new_low, new_high in spans) <= len(old) + len(
-        new
-    )
+    assert sum(high - low + new_high - new_low for low, high, new_low, new_high in spans) <= len(old) + len(new)

@@ -25,13 +25,9 @@ def test_a_quoted_quote_in_a_name() -> None:
 
 
 def test_the_caller_says_which_names_are_one_file() -> None:
-    text = envelope(
-        "*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /top/a.txt", "@@", "-two", "+2"
-    )
+    text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /top/a.txt", "@@", "-two", "+2")
     outcomes = apply(parse(text), FILES.get, key=lambda path: path.removeprefix("/top/"))
-    assert [(o.path, o.before, o.after) for o in outcomes] == [
-        ("a.txt", FILES["a.txt"], Content(b"1\n2\n", 0o640))
-    ]
+    assert [(o.path, o.before, o.after) for o in outcomes] == [("a.txt", FILES["a.txt"], Content(b"1\n2\n", 0o640))]
 
 
 def test_each_file_is_read_once() -> None:
@@ -54,9 +50,7 @@ def test_the_executable_bit_follows_the_readable_ones() -> None:
 
 
 def test_a_new_file_has_no_mode_unless_the_patch_says() -> None:
-    assert [o.after for o in apply(parse(envelope("*** Add File: n", "+x")), FILES.get)] == [
-        Content(b"x\n", None)
-    ]
+    assert [o.after for o in apply(parse(envelope("*** Add File: n", "+x")), FILES.get)] == [Content(b"x\n", None)]
 
 
 def test_the_places_that_are_listed_are_limited() -> None:

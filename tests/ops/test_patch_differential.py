@@ -24,8 +24,7 @@ bounded = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 needs = {
-    name: pytest.mark.skipif(not shutil.which(name), reason=f"no {name} here")
-    for name in ("git", "patch", "diff")
+    name: pytest.mark.skipif(not shutil.which(name), reason=f"no {name} here") for name in ("git", "patch", "diff")
 }
 
 
@@ -58,9 +57,7 @@ def test_what_git_diffs_we_apply(repo: Path, data: st.DataObject) -> None:
     context = data.draw(st.integers(0, 5))
     # Without context a diff cannot show which line ends a mixed file has around an insertion.
     before, after = data.draw(two_trees(mixed=context > 0))
-    kind = data.draw(
-        st.sampled_from([[], ["-M"], ["-M", "-C", "--find-copies-harder"], ["--no-prefix"], ["-D"]])
-    )
+    kind = data.draw(st.sampled_from([[], ["-M"], ["-M", "-C", "--find-copies-harder"], ["--no-prefix"], ["-D"]]))
     how = data.draw(st.sampled_from(["--minimal", "--patience", "--histogram"]))
     trees = git_tree(repo, before), git_tree(repo, after)
     text = run("git", "diff", "-a", f"-U{context}", how, *kind, *trees, cwd=repo).stdout
@@ -78,14 +75,10 @@ def test_where_git_finds_a_shifted_hunk_we_do_or_say_why_not(
     changed, shifted = list(base), list(base)
     for text, many in ((changed, 3), (shifted, 5)):
         at = data.draw(st.integers(0, len(base)))
-        text[at : at + data.draw(st.integers(0, many))] = data.draw(
-            st.lists(lines, min_size=1, max_size=many)
-        )
+        text[at : at + data.draw(st.integers(0, many))] = data.draw(st.lists(lines, min_size=1, max_size=many))
     for name, text in (("a/f", base), ("b/f", changed)):
         write((tmp_path / name).parent, {"f": file_of(text, end)})
-    diff = run(
-        "git", "diff", "--no-index", "--no-prefix", "-a", f"-U{context}", "a/f", "b/f", cwd=tmp_path
-    ).stdout
+    diff = run("git", "diff", "--no-index", "--no-prefix", "-a", f"-U{context}", "a/f", "b/f", cwd=tmp_path).stdout
     start = {"f": file_of(shifted, end)}
     theirs = git_applies(tmp_path / "theirs", start, diff)
     if diff and theirs is not None:

@@ -18,9 +18,7 @@ LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
 bounded = settings(max_examples=LONG or 300, derandomize=not LONG, deadline=None, database=None)
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "patch"
-PATCHES = [
-    path.read_bytes().decode(errors="surrogateescape") for path in sorted(GOLDENS.glob("*/*/patch.txt"))
-]
+PATCHES = [path.read_bytes().decode(errors="surrogateescape") for path in sorted(GOLDENS.glob("*/*/patch.txt"))]
 LINES = sorted({line for patch in PATCHES for line in patch.split("\n")})
 FILES = {
     name: Content(data, 0o644)

@@ -132,7 +132,7 @@ def test_a_value_that_is_not_what_the_tool_wants_is_its_answer(root: Path) -> No
 
 
 def test_an_unknown_tool_is_an_answer_that_names_the_known(root: Path) -> None:
-    done = handrail("call", "file.rename", "--root", str(root), "--json")
+    done = handrail("call", "file.rename", "--dialect", "file", "--root", str(root), "--json")
     assert done.returncode == 1
     assert envelope(done.stdout)["error"] == {
         "code": "unknown_tool",
@@ -255,3 +255,9 @@ def test_help_and_version_are_there() -> None:
     for command in ("call", "run", "tools", "approvals", "doctor", "demo", "completion"):
         assert f"\n  {command} " in done.stdout
     assert usage_error(handrail("frobnicate")) == "No such command 'frobnicate'."
+
+
+def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
+    assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
+        "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+    )

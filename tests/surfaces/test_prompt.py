@@ -9,6 +9,8 @@ from terminal import Terminal
 
 HELLO = 'print("hello world")'
 SHOWN = """\
+diff --git a/hello.py b/hello.py
+new file mode 100644
 --- /dev/null
 +++ b/hello.py
 @@ -0,0 +1 @@
@@ -131,6 +133,7 @@ def test_an_edit_is_shown_as_a_diff_of_what_would_really_change(root: Path) -> N
     patches = '[{"find": "line 5\\n", "replace": "line five\\nline \\u001b[31m5½\\n"}]'
     with call(root, "file.patch", "path=link", f"patches={patches}") as terminal:
         assert terminal.until(PROMPT) == (
+            "diff --git a/link b/link\n"
             "--- a/link\n"
             "+++ b/link\n"
             "@@ -2,7 +2,8 @@\n"
@@ -156,6 +159,7 @@ def test_a_deletion_shows_what_would_be_lost(root: Path) -> None:
     (root / "old.txt").write_text("precious\n")
     with call(root, "file.delete", "path=old.txt") as terminal:
         assert terminal.until(PROMPT) == (
+            "diff --git a/old.txt b/old.txt\ndeleted file mode 100644\n"
             "--- a/old.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-precious\n\n"
             "Tool: file.delete\nParameters:\n  path: old.txt\nFiles affected: old.txt\nRisk level: dangerous\n\n"
             + PROMPT
@@ -182,8 +186,8 @@ def test_a_long_diff_is_folded_to_fit_the_screen(root: Path) -> None:
         shown = terminal.until(PROMPT).split("\n")
         terminal.send("n\n")
         terminal.finish()
-    assert shown[:4] == ["--- /dev/null", "+++ b/a", "@@ -0,0 +1,1000 @@", "+0"]
-    assert shown[20] == "… 974 lines not shown …"
+    assert shown[2:6] == ["--- /dev/null", "+++ b/a", "@@ -0,0 +1,1000 @@", "+0"]
+    assert shown[20] == "… 976 lines not shown …"
     assert shown[29:32] == ["+999", "", "Tool: file.write"]
 
 
@@ -208,6 +212,8 @@ def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> No
 def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
     with write(root, path="a\n\x1b[2J\u202etxt", content="x\x1b]0;title\x07\n") as terminal:
         assert terminal.until(PROMPT) == (
+            'diff --git "a/a\\n\\033[2J\\342\\200\\256txt" "b/a\\n\\033[2J\\342\\200\\256txt"\n'
+            "new file mode 100644\n"
             "--- /dev/null\n"
             '+++ "b/a\\n\\033[2J\\342\\200\\256txt"\n'
             "@@ -0,0 +1 @@\n"
@@ -229,6 +235,7 @@ def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("NO_COLOR")
     with write(root, content="one\n") as terminal:
         assert terminal.until("Tool:") == (
+            "diff --git a/hello.py b/hello.py\nnew file mode 100644\n"
             "\x1b[31m--- /dev/null\x1b[0m\n\x1b[32m+++ b/hello.py\x1b[0m\n"
             "\x1b[36m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+one\x1b[0m\n\nTool:"
         )

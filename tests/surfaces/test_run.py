@@ -95,6 +95,15 @@ def test_names_that_no_encoder_takes_do_not_end_it(root: Path) -> None:
     assert second["error"]["message"] == "Unknown parameter '\ud800'; expected path, pattern"
 
 
+def test_a_tool_of_several_dialects_is_a_bad_line_unless_one_is_named(root: Path) -> None:
+    (root / "a").write_text("x")
+    line = '{"tool": "read_file", "params": {"path": "a"}, "id": 1}\n'
+    message = "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+    assert run(root, line) == [bad(message, id=1, tool="read_file")]
+    (named,) = run(root, line, "--dialect", "context")
+    assert named["success"] is True
+
+
 def test_read_only_offers_only_reading(root: Path) -> None:
     lines = '{"tool": "file.write", "params": {"path": "a", "content": ""}}\n{"tool": "file.list"}\n'
     first, second = run(root, lines, "--read-only", "--approve", "auto")

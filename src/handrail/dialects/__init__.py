@@ -4,6 +4,7 @@ from importlib import import_module
 
 from handrail.tool import Dialect
 
+DEFAULT = "file"
 NAMES = ("gemini", "context", "copilot", "file", "codex")
 
 

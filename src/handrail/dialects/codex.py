@@ -1,25 +1,29 @@
 """The `codex` dialect. Its advertised schemas are the reference's, key for key; checking them is kinder."""
 
-from itertools import groupby
+from dataclasses import replace
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import BadParameters, EmptyCommand, Problem
-from handrail.kernel.call import Call
+from handrail.faults import AccessDenied, BadParameters, EmptyCommand, NotADirectory, NotFound, Problem, SpecialFile
+from handrail.kernel.call import Call, Files
 from handrail.kernel.query import Scope, SearchRequest
-from handrail.kernel.values import Change, File, Put, Remove
+from handrail.kernel.values import Change, Entry, File, Put, Remove
 from handrail.ops.listing import breadth_first
-from handrail.ops.patch import Content, Outcome, apply, parse
-from handrail.ops.text import split_lines
+from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
+from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
+from handrail.ops.show import without_escapes
 from handrail.params import Params, field
-from handrail.paths import quote
-from handrail.tool import Dialect, Tool
+from handrail.paths import given_form, quote, unquote
+from handrail.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:
     from handrail.kernel.process import Outcome as RunOutcome
     from handrail.kernel.pty import Reading
 
 dialect = Dialect("codex")
+TIMED_OUT = 124
+"""The return code of a command that met its deadline, as the program `timeout` has it."""
 
 
 class CodexParams(Params):
@@ -47,9 +51,16 @@ class ListDirInput(CodexParams):
 @dialect.tool("list_dir", Effect.READ)
 def list_dir(p: ListDirInput, c: Call) -> dict[str, Any]:
     """List directory entries breadth-first up to a depth."""
-    c.files.entries(p.path)
-    names = breadth_first(c.files.entries, p.path, p.depth)
-    return {"entries": [quote(name) for name in names[p.offset : p.offset + p.limit]]}
+    top = c.files.entries(p.path)
+
+    def entries(stem: str) -> list[Entry]:
+        try:
+            return c.files.entries(quote(f"{unquote(p.path)}/{stem}")) if stem else top
+        except (NotFound, NotADirectory, AccessDenied):
+            return []  # gone since it was listed, or not ours to open
+
+    names = islice(breadth_first(entries, p.depth), p.offset, p.offset + p.limit)
+    return {"entries": [quote(name) for name in names]}
 
 
 class ReadFileInput(CodexParams):
@@ -67,8 +78,8 @@ def read_file(p: ReadFileInput, c: Call) -> dict[str, Any]:
         raise BadParameters([Problem("mode", "choice", "slice, indentation", p.mode)])
     page = c.files.page(p.path, p.offset + 1, p.limit)
     text = page.data.decode(errors="replace")
-    if p.mode == "indentation":
-        text = "".join(f"{p.indent}{line}\n" for line in split_lines(text))
+    if p.mode == "indentation" and text:
+        text = p.indent + f"\n{p.indent}".join(text.removesuffix("\n").split("\n")) + "\n" * text.endswith("\n")
     return {"text": text, "truncated": page.more}
 
 
@@ -92,30 +103,65 @@ def grep_files(p: GrepFilesInput, c: Call) -> dict[str, Any]:
     }
 
 
+_PATCHING = Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE
+
+
 class ApplyPatchInput(CodexParams):
     patch: str = field("Unified diff text or freeform apply_patch envelope.", body=True)
 
 
 def _apply_patch(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
-    bases: dict[str, File] = {}
-
-    def read(path: str) -> Content | None:
-        file = c.files.read_if_there(path)
-        if file is None:
-            return None
-        bases[path] = file
-        return Content(file.data, file.mode)
-
-    outcomes = apply(parse(p.patch), read, key=c.files.target, limits=c.limits)
-    c.files.commit(*(_change(outcome, bases) for outcome in outcomes))
+    tree = _Tree(c.files, [_as_given(patch) for patch in parse(p.patch)])
+    outcomes = apply(tree.patches, tree.read, key=tree.key, limits=c.limits)
+    c.files.commit(*map(tree.change, outcomes))
     return {"results": [_told(outcome) for outcome in outcomes if not outcome.moved_to]}
 
 
-def _change(outcome: Outcome, bases: dict[str, File]) -> Change:
-    base = bases.get(outcome.path)
-    if outcome.after is None:
-        return Remove(outcome.path, base)
-    return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
+def _as_given(patch: FilePatch) -> FilePatch:
+    """With its names in the form that answers show and the boundary takes."""
+    return replace(
+        patch,
+        path=given_form(patch.path),
+        source=given_form(patch.source) if patch.source else "",
+        aliases=tuple(map(given_form, patch.aliases)),
+    )
+
+
+class _Tree:
+    """The files that a patch names. Where it deletes a link, the link itself is meant; to move one is refused."""
+
+    def __init__(self, files: Files, patches: list[FilePatch]) -> None:
+        self.files, self.patches = files, patches
+        self._deleted = {
+            name for each in patches if each.action is Action.DELETE for name in (each.path, *each.aliases)
+        }
+        self._moved = {each.source for each in patches if each.action is Action.UPDATE and each.source}
+        self._found: dict[str, File | None] = {}
+        self._keys: dict[str, str] = {}
+
+    def key(self, path: str) -> str:
+        if path not in self._keys:
+            self._keys[path] = self.files.target(path, follow=path not in self._deleted)
+        return self._keys[path]
+
+    def read(self, path: str) -> Content | None:
+        try:
+            file = self._found[self.key(path)] = self._file(path)
+        except NotFound:
+            return None
+        return Content(file.data, file.mode) if file else Content(b"")
+
+    def _file(self, path: str) -> File | None:
+        """None for what can be deleted but has no content to show: a link, or a file too large to read."""
+        if path in self._moved and self.files.is_link(path):
+            raise SpecialFile(path, "symbolic link")
+        return self.files.removal(path).base if path in self._deleted else self.files.read(path)
+
+    def change(self, outcome: Outcome) -> Change:
+        base = self._found.get(self.key(outcome.path))
+        if outcome.after is None:
+            return Remove(outcome.path, base)
+        return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
@@ -126,13 +172,13 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     return told | ({"moved_from": outcome.moved_from} if outcome.moved_from else {})
 
 
-@dialect.tool("apply_patch_json", Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE)
+@dialect.tool("apply_patch_json", _PATCHING)
 def apply_patch_json(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
     """Apply a unified diff."""
     return _apply_patch(p, c)
 
 
-@dialect.tool("apply_patch_freeform", Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE)
+@dialect.tool("apply_patch_freeform", _PATCHING, freeform=Freeform("patch", DESCRIPTION, GRAMMAR))
 def apply_patch_freeform(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
     """Apply a patch using the apply_patch freeform envelope (Begin/End Patch)."""
     return _apply_patch(p, c)
@@ -154,7 +200,7 @@ def shell(p: ShellInput, c: Call) -> dict[str, Any]:
     return {
         "stdout": ran.stdout,
         "stderr": ran.stderr,
-        "returncode": ran.returncode,
+        "returncode": TIMED_OUT if outcome.timed_out else ran.returncode,
         "stdout_truncated": outcome.stdout.cut_bytes > 0,
         "stderr_truncated": outcome.stderr.cut_bytes > 0,
         "timeout": outcome.timed_out,
@@ -199,7 +245,8 @@ def _terminal(c: Call, reading: "Reading") -> dict[str, Any]:
     if not reading.alive:
         c.metadata.update(exit_code=reading.exit_code, signal=reading.signal)
     c.metadata["alive"] = reading.alive
-    return {"output": reading.data.decode(errors="replace"), "truncated": reading.dropped_bytes > 0}
+    shown = without_escapes(reading.data.decode(errors="replace")).replace("\n\r", "\n")
+    return {"output": shown, "truncated": reading.dropped_bytes > 0}
 
 
 def tool_registrations() -> list[Tool]:

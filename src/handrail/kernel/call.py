@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, TooLarge
+from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, NotFound, TooLarge
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
@@ -131,11 +131,18 @@ class Files:
         parts = place.target.split("/")
         return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
 
-    def target(self, path: str) -> str:
-        """The place that a path means, there or not, with links resolved."""
-        place = self._kernel.boundary.locate(path, future=True)
+    def target(self, path: str, *, follow: bool = True) -> str:
+        """The place that a path means, there or not, with links resolved; where not `follow`, the last one is meant."""
+        place = self._kernel.boundary.locate(path, follow=follow, future=True)
         place.close()
         return place.target
+
+    def is_link(self, path: str) -> bool:
+        """Whether the name itself is a symbolic link."""
+        try:
+            return stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+        except NotFound:
+            return False
 
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""

@@ -183,7 +183,7 @@ class Writer:
             work.place = self._descend(record, work.place, part)
         if not isinstance(work.change, Put) or work.step is None:
             return
-        mode = 0o600 if work.found else 0o777 if (work.change.mode or 0) & 0o111 else 0o666
+        mode = 0o600 if work.found else 0o666 if work.change.mode is None else work.change.mode & 0o777
         fd = os.open(work.step.temp, _NEW, mode, dir_fd=work.place.dir_fd)
         try:
             _write_all(fd, work.change.data)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
+from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.values import Entry, File, Page, Version, kind_of
 from handrail.limits import Limits
 from handrail.paths import quote, unquote
@@ -66,6 +67,7 @@ class Reader:
         try:
             with os.scandir(fd) as listed:
                 entries = [entry for each in listed if (entry := self._entry(path, each))]
+            entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
         except OSError as error:
             raise_fault(error, path)
         finally:

@@ -1,8 +1,13 @@
 """What a command prints, kept within a limit: the start, the end, and the whole of it in a file."""
 
+import contextlib
 import os
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from handrail.limits import Limits
 
 CHUNK = 1 << 20
 
@@ -14,7 +19,13 @@ class Output:
     cut_bytes: int = 0
     """How much is missing between head and tail."""
     spool: str = ""
-    """A file with the whole output (as far as its own limit), only where something was cut."""
+    """A file with the whole output, only where something was cut."""
+    spooled_bytes: int = 0
+    """How much of the output that file holds: all of it, as far as its own limit and the disk allow."""
+
+    @property
+    def total_bytes(self) -> int:
+        return len(self.head) + self.cut_bytes + len(self.tail)
 
     def joined(self, line: bytes) -> bytes:
         """All that was kept, with `line` on a line of its own in place of what was cut."""
@@ -22,6 +33,32 @@ class Output:
             return self.head
         before = b"" if self.head.endswith(b"\n") or not self.head else b"\n"
         return b"".join((self.head, before, line, b"\n", self.tail))
+
+
+class Spools:
+    """Files with whole outputs, for later commands to read: the newest few, and none for long."""
+
+    def __init__(self, directory: str, limits: Limits, owner: tuple[int, int] | None = None) -> None:
+        """`owner` is who runs the commands, if not we."""
+        self.directory, self._limits, self._owner = directory, limits, owner
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if owner is not None:
+            os.chown(directory, *owner)
+
+    def new(self) -> tuple[int, str]:
+        self.prune(self._limits.spools - 1)
+        fd, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=self.directory)
+        if self._owner is not None:
+            os.fchown(fd, *self._owner)
+        return fd, name
+
+    def prune(self, most: int | None = None) -> None:
+        with os.scandir(self.directory) as listed:
+            aged = sorted((time.time() - each.stat().st_mtime, each.path) for each in listed)
+        for number, (age, path) in enumerate(aged):
+            if number >= (self._limits.spools if most is None else most) or age > self._limits.spool_seconds:
+                with contextlib.suppress(FileNotFoundError):  # another session was as fast
+                    os.unlink(path)
 
 
 class Keeper:
@@ -33,6 +70,7 @@ class Keeper:
         self._beyond = bytearray()
         """The end of what no longer fitted into the file."""
         self._total = self._spooled = 0
+        self._cutting = False
         self._spool, self._spool_name = -1, ""
         self._splices = True
 
@@ -56,15 +94,22 @@ class Keeper:
 
     def feed(self, chunk: memoryview) -> None:
         self._total += len(chunk)
-        if self._spool < 0 and self._total <= self._limit:
+        if self._total <= self._limit:
             self._start += chunk
             return
-        if self._spool < 0:
-            self._spool, self._spool_name = self._new_spool()
+        if not self._cutting:
+            self._cutting = True
+            self._open_spool()
             self._write(memoryview(bytes(self._start)))
             self._start += chunk[: max(0, self._limit // 2 - len(self._start))]
             del self._start[self._limit // 2 :]
         self._write(chunk)
+
+    def _open_spool(self) -> None:
+        try:
+            self._spool, self._spool_name = self._new_spool()
+        except OSError:  # nowhere to keep it: the answer says that there is no more
+            self._spool_limit = 0
 
     def _write(self, chunk: memoryview) -> None:
         fits = chunk[: self._spool_limit - self._spooled]
@@ -72,20 +117,27 @@ class Keeper:
         if len(self._beyond) > CHUNK + self._limit:
             del self._beyond[: -self._limit]
         while fits:
-            written = os.write(self._spool, fits)
+            try:
+                written = os.write(self._spool, fits)
+            except OSError:  # the disk is full: what is there stays, and the answer says how much that is
+                self._spool_limit = self._spooled
+                self._beyond += fits
+                return
             self._spooled += written
             fits = fits[written:]
 
     def finish(self) -> Output:
-        if self._spool < 0:
+        if not self._cutting:
             return Output(bytes(self._start))
         head = bytes(self._start)
         length = min(self._limit // 2, self._total - len(head))
         from_file = max(0, length - len(self._beyond))
-        kept = os.pread(self._spool, from_file, max(0, self._spooled - from_file)) + self._beyond
-        os.close(self._spool)
+        kept = bytes(self._beyond)
+        if self._spool >= 0:
+            kept = os.pread(self._spool, from_file, max(0, self._spooled - from_file)) + kept
+            os.close(self._spool)
         head, tail = _whole_characters_at_end(head), _whole_characters_at_start(kept[len(kept) - length :])
-        return Output(head, tail, self._total - len(head) - len(tail), self._spool_name)
+        return Output(head, tail, self._total - len(head) - len(tail), self._spool_name, self._spooled)
 
 
 def _whole_characters_at_end(text: bytes) -> bytes:

@@ -8,16 +8,14 @@ import errno
 import fcntl
 import os
 import select
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.faults import CommandNotStarted
-from handrail.kernel.output import CHUNK, Keeper, Output
+from handrail.kernel.output import CHUNK, Keeper, Output, Spools
 from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
@@ -66,7 +64,7 @@ class Processes:
 
     def __init__(self, sandbox: Sandbox, spool_directory: str, pump: Pump | None = None) -> None:
         self.sandbox = sandbox
-        self._spools = spool_directory
+        self._spools = Spools(spool_directory, sandbox.settings.limits, sandbox.owner)
         self._pump = pump or Pump()
 
     def run(self, command: Command) -> Outcome:
@@ -76,8 +74,7 @@ class Processes:
                 return outcome
 
     def new_spool(self) -> tuple[int, str]:
-        os.makedirs(self._spools, mode=0o700, exist_ok=True)
-        return tempfile.mkstemp(prefix="output-", suffix=".txt", dir=self._spools)
+        return self._spools.new()
 
     def drain(self, fd: int) -> None:
         """Go on reading for background children: a full pipe would stop them, a closed one end them."""
@@ -86,7 +83,7 @@ class Processes:
     def close(self) -> None:
         self.sandbox.close()
         self._pump.close()
-        shutil.rmtree(self._spools, ignore_errors=True)
+        self._spools.prune()
 
 
 class _Run:
@@ -171,6 +168,7 @@ class _Run:
                     return True
                 else:
                     self.sandbox_died = self.over = True
+                    started.channel.link.lost()
             elif self.first is not None:
                 self._look_at_first(self.first, fd)
         self._keep_time(started)

@@ -16,6 +16,7 @@ class Pump:
         self._takers: dict[int, Callable[[bytes], None]] = {}
         self._poller = select.poll()
         self._wake: tuple[int, int] | None = None
+        self._thread: threading.Thread | None = None
 
     def add(self, fd: int, take: Callable[[bytes], None]) -> None:
         os.set_blocking(fd, False)
@@ -23,7 +24,8 @@ class Pump:
             if self._wake is None:
                 self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                 self._poller.register(self._wake[0], select.POLLIN)
-                threading.Thread(target=self._run, args=self._wake, name="handrail-pump", daemon=True).start()
+                self._thread = threading.Thread(target=self._run, args=self._wake, name="handrail-pump", daemon=True)
+                self._thread.start()
             self._takers[fd] = take
             self._poller.register(fd, select.POLLIN)
             os.write(self._wake[1], b".")
@@ -34,6 +36,8 @@ class Pump:
             if self._wake is not None:
                 os.close(self._wake[1])
                 self._wake = None
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self, wake: int, _: int) -> None:
         while True:

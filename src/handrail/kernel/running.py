@@ -1,6 +1,7 @@
 """Commands and terminals, as one call may use them: asked for at the gate, confined, and ended in time."""
 
 import os
+import shlex
 import signal
 import time
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from handrail.kernel.session import LastCommand
 from handrail.notes import NotAllTyped, SandboxRefused, SandboxRestarted
 
 if TYPE_CHECKING:
+    from handrail.kernel.output import Output
     from handrail.kernel.process import Outcome
     from handrail.kernel.pty import Reading, Terminal
     from handrail.kernel.sandbox import Confinement
@@ -83,6 +85,7 @@ class Commands:
         written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
         if terminal.alive and written < len(chars.encode()):
             self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
+        self._note(terminal.confinement, restarted=False)
         return self._read(terminal)
 
     @staticmethod
@@ -104,10 +107,8 @@ class Commands:
 
     def _told(self, outcome: "Outcome") -> Ran:
         self._note(outcome.confinement, restarted=outcome.restarted)
-        texts = []
-        for name, output in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
-            line = f"[… {output.cut_bytes} bytes of {name} not shown; all of it is in {output.spool} …]"
-            texts.append(output.joined(line.encode()).decode(errors="replace"))
+        streams = (("stdout", outcome.stdout), ("stderr", outcome.stderr))
+        texts = [output.joined(_cut_line(name, output)).decode(errors="replace") for name, output in streams]
         failed = outcome.exit_code != 0
         stderr = outcome.stderr.head + outcome.stderr.tail
         root = self._session.kernel.boundary.root
@@ -121,3 +122,12 @@ class Commands:
             self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
         if restarted:
             self._call.warnings.append(SandboxRestarted())
+
+
+def _cut_line(name: str, output: "Output") -> bytes:
+    """What stands in place of the part that is not shown: how much it is, and how to see more."""
+    line = f"[… {output.cut_bytes} bytes of {name} not shown"
+    if output.spool:
+        kept = "all of it" if output.spooled_bytes == output.total_bytes else f"its first {output.spooled_bytes} bytes"
+        line += f"; a command can read {kept}: tail -n 50 {shlex.quote(output.spool)}"
+    return f"{line} …]".encode()

@@ -1,17 +1,20 @@
 """What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
 
+import os
 import secrets
+import sys
 import threading
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import handrail
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
-from handrail.kernel.state import State
+from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
 
 if TYPE_CHECKING:
@@ -86,31 +89,32 @@ class Session:
 
     @property
     def sandbox(self) -> "Sandbox":
-        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.process import Processes  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
+        from handrail.kernel.sandbox.settings import GUARDED  # noqa: PLC0415  the same
 
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
+                spools = f"{kernel.state.path}/output"
+                guarded = GUARDED if powers.guarded is None else powers.guarded
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
-                    readable=powers.readable,
+                    readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
+                    guarded=(*guarded, *_own_home(kernel.boundary.root)),
                     limits=kernel.limits,
-                    **({} if powers.guarded is None else {"guarded": powers.guarded}),
                 )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
+                self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
 
     @property
     def processes(self) -> "Processes":
-        from handrail.kernel.process import Processes  # noqa: PLC0415  the same
-
-        sandbox = self.sandbox
-        with self._lock:
-            if self._processes is None:
-                self._processes = Processes(sandbox, f"{self.kernel.state.path}/output/{self.id}")
-            return self._processes
+        _ = self.sandbox
+        assert self._processes is not None  # noqa: S101  the sandbox brings it along
+        return self._processes
 
     @property
     def terminals(self) -> "Terminals":
@@ -127,3 +131,13 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+
+
+def _own_home(root: str) -> tuple[str, ...]:
+    """What is ours and lies in the workspace: a command that could change it would leave the sandbox."""
+    ours = (sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+    return tuple(
+        os.path.relpath(place, root)
+        for place in {os.path.realpath(each) for each in ours}
+        if os.path.commonpath([place, root]) == root and place != root
+    )

@@ -1,7 +1,7 @@
 """Orders and forms of directory listings."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from unicodedata import normalize
 
 from handrail.kernel.values import Entry
@@ -30,20 +30,21 @@ def name_filter(patterns: list[str]) -> Callable[[str], bool]:
     return lambda name: fits.fullmatch(name) is not None
 
 
-def breadth_first(entries: Callable[[str], list[Entry]], top: str, depth: int) -> list[str]:
-    """Names beneath `top`, level by level; in each directory its directories first, with a slash. Links stay closed."""
-    found: list[str] = []
+def breadth_first(entries: Callable[[str], list[Entry]], depth: int) -> Iterator[str]:
+    """Names level by level; in each directory its directories first, with a slash. Links stay closed.
+
+    `entries` gives what a directory holds: `""` for the top, else a name from here, slash included.
+    """
     level = [""]
     for _ in range(depth):
         below: list[str] = []
         for stem in level:
-            listed = entries(f"{top}/{stem}" if stem else top)
+            listed = entries(stem)
             directories = [f"{stem}{entry.name}/" for entry in listed if entry.is_directory and not entry.is_link]
-            found += directories
-            found += [f"{stem}{entry.name}" for entry in listed if not entry.is_directory or entry.is_link]
+            yield from directories
+            yield from (f"{stem}{entry.name}" for entry in listed if not entry.is_directory or entry.is_link)
             below += directories
         level = below
-    return found
 
 
 def hex_rows(data: bytes) -> str:

@@ -2,7 +2,10 @@
 
 from handrail.kernel.values import Change, MakeDirectory, Remove
 from handrail.ops.diff import unified
+from handrail.ops.listing import looks_binary
 from handrail.paths import quote, unquote
+
+_LOOKED_AT = 8192
 
 
 def change_diff(change: Change) -> str:
@@ -11,8 +14,18 @@ def change_diff(change: Change) -> str:
         return f"new directory {quote(path)}\n"
     base = change.base
     if isinstance(change, Remove):
-        return unified(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
+        return _shown(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
     if base is None:
-        return unified(path, None, change.data, new_mode=change.mode)
+        return _shown(path, None, change.data, new_mode=change.mode)
     mode = base.mode if change.mode is None else change.mode
-    return unified(path, base.data, change.data, old_mode=base.mode, new_mode=mode)
+    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode)
+
+
+def _shown(
+    path: str, before: bytes | None, after: bytes | None, *, old_mode: int | None = None, new_mode: int | None = None
+) -> str:
+    """A diff; of binary files only that they change, as nobody could read more."""
+    if not any(looks_binary(data[:_LOOKED_AT]) for data in (before, after) if data):
+        return unified(path, before, after, old_mode=old_mode, new_mode=new_mode)
+    size = "deleted" if after is None else f"{len(after)} bytes"
+    return f"Binary file {quote(path)} ({size})\n"

@@ -34,11 +34,8 @@ class Policy:
         return verdict
 
 
-def how_to_allow(question: Question) -> str:
+def how_to_allow(question: Question, way: str = "Run it in a terminal, or with --approve auto") -> str:
     pattern = exact_pattern(question.params).replace("'", "'\\''")
     if len(pattern) > 300:
-        return "Run it in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
-    return (
-        "Run it in a terminal, or with --approve auto, or allow exactly this call: "
-        f"handrail approvals add {question.tool} '{pattern}'"
-    )
+        return f"{way}, or add a rule with `handrail approvals add`"
+    return f"{way}, or allow exactly this call: handrail approvals add {question.tool} '{pattern}'"

@@ -68,6 +68,11 @@ class Sandbox:
         return self._place.root
 
     @property
+    def owner(self) -> tuple[int, int] | None:
+        """Who runs the commands, if not we."""
+        return None if self.settings.level == "off" else build.identity(self._place.root_fd).drop_to
+
+    @property
     def confinement(self) -> Confinement | None:
         """What holds commands now; None before the first."""
         return self._ways[0] if self._stood else None
@@ -86,8 +91,15 @@ class Sandbox:
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
                 return replace(self._start_along(self._whole(request), streams), restarted=restarted)
-            link = self._living_link()
-            return Started(link.request(self._whole(request), *streams), self._ways[0], restarted)
+            while True:
+                link = self._living_link()
+                try:
+                    channel = link.request(self._whole(request), *streams)
+                except ConnectionError:
+                    link.lost()
+                    restarted = True
+                else:
+                    return Started(channel, self._ways[0], restarted)
 
     def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
         way = self._ways[0]

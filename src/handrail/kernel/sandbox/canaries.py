@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 
-from handrail.faults import CommandNotStarted, SandboxUnavailable
+from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
 
 
@@ -71,7 +71,4 @@ def check(processes: Processes) -> list[Canary]:
 
 
 def _exit_code(processes: Processes, text: str, given: list[str]) -> int | None:
-    try:
-        return processes.run(Command(["/bin/sh", "-c", text, "sh", *given], timeout_seconds=10)).exit_code
-    except CommandNotStarted:
-        return None
+    return processes.run(Command(["/bin/sh", "-c", text, "sh", *given], timeout_seconds=10)).exit_code

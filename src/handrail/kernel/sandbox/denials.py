@@ -10,8 +10,9 @@ from typing import Literal
 
 from handrail.kernel.sandbox.settings import Confinement
 
-_READ_ONLY = re.compile(rb"([^\n]{0,500}?)(?:Read-only file system|EROFS)")
-_PATH = re.compile(rb"[\"'`](/[^\"'`]+)[\"'`]|(?<![\w.])(/[^\s:\"'`]+)")
+_READ_ONLY = re.compile(rb"^(.*)(?:Read-only file system|EROFS)(.*)$", re.MULTILINE)
+_NOT_PERMITTED = re.compile(rb"^(.*)(?:Permission denied|EACCES)(.*)$", re.MULTILINE)
+_NAME = re.compile(rb"[\"'`]([^\"'`\n]+)[\"'`]|(?:^|(?<=[\s:=]))([^\s:=\"'`]*/[^\s:=\"'`]*)")
 _NO_NETWORK = re.compile(
     rb"Network is unreachable|ENETUNREACH|Could not resolve host|Temporary failure in name resolution"
     rb"|getaddrinfo E(?:AI_AGAIN|NOTFOUND)|Address family not supported"
@@ -26,9 +27,7 @@ class Denial:
     certain: bool = False
 
 
-def explain(
-    stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement
-) -> list[Denial]:
+def explain(stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement) -> list[Denial]:
     """What the sandbox probably refused, most certain first."""
     found: list[Denial] = []
     if limit in ("processes", "memory", "disk"):
@@ -37,10 +36,26 @@ def explain(
         return found
     text = stderr[-LOOKED_AT:]
     if match := _READ_ONLY.search(text):
-        paths = [quoted or bare for quoted, bare in _PATH.findall(match[1])]
-        path = paths[-1].decode(errors="surrogateescape") if paths else ""
-        inside = not path or path == root or path.startswith(root.rstrip("/") + "/")
-        found.append(Denial("guarded" if inside else "write_outside", path))
+        path = _named(match)
+        found.append(Denial("write_outside" if _leads_outside(path, root) else "guarded", path))
+    elif confinement.level == "reduced" and (match := _NOT_PERMITTED.search(text)):
+        path = _named(match)
+        if _leads_outside(path, root):
+            found.append(Denial("write_outside", path))
     if confinement.level != "network" and _NO_NETWORK.search(text):
         found.append(Denial("network"))
     return found
+
+
+def _named(match: "re.Match[bytes]") -> str:
+    """The name in an error message: programs put it right before the reason, interpreters behind it."""
+    before, behind = (_NAME.findall(part) for part in match.groups())
+    quoted, bare = behind[0] if behind else before[-1] if before else (b"", b"")
+    return (quoted or bare).decode(errors="surrogateescape")
+
+
+def _leads_outside(path: str, root: str) -> bool:
+    """By its looks: where a relative name starts from is not known."""
+    if not path.startswith("/"):
+        return path == ".." or path.startswith("../")
+    return path != root and not path.startswith(root.rstrip("/") + "/")

@@ -13,7 +13,7 @@ import os
 import stat
 from dataclasses import dataclass, field
 
-MARK = "user.handrail.placeholder"
+from handrail.kernel.placeholder import MARK
 
 GIT_READ_ONLY = ("hooks", "info", "modules")
 GIT_FILES = ("config", "config.worktree")

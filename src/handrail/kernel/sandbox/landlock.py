@@ -7,7 +7,7 @@ import platform
 from typing import Any
 
 from handrail.kernel.sandbox import places, seccomp
-from handrail.kernel.sandbox.build import Place
+from handrail.kernel.sandbox.build import Place, identity
 
 CREATE_RULESET, VERSION_FLAG = 444, 1
 LOWEST_ABI = 3  # the first that can refuse to truncate
@@ -34,11 +34,13 @@ def options(place: Place, private: str) -> dict[str, Any]:
     everything = ALL_RIGHTS[min(version, 5)]
     look = EXECUTE | READ | LIST
     use = (READ | WRITE | LIST | TRUNCATE | IOCTL) & everything
+    who = identity(place.root_fd).drop_to
+    readable = [path for path in place.settings.readable if who is None or places.reachable(path, *who)]
     shown = [
         *(name for name, target in places.system_directories() if not target),
         *places.etc_names(network=place.network),
         *places.toolchains(place.person.get("PATH", ""), place.home, place.root),
-        *place.settings.readable,
+        *readable,
         "/proc",
         *(f"/etc/{name}" for name in ("passwd", "group", "hosts")),
     ]

@@ -78,17 +78,20 @@ class Link:
     def __init__(self, options: dict[str, Any], *, confine: bool = False) -> None:
         self._control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
         self._spawned, self._ended = threading.Event(), threading.Event()
         self._trouble: OSError | None = None
         self._said: list[bytes] = []
         self._lock = threading.Lock()
+        self._lost = False
         code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
         socket.send_fds(self._control, [b"code"], [code])
         os.close(code)
 
     def spawn(self, launch: Launch) -> None:
         """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
-        threading.Thread(target=self._hold, args=(launch,), name="handrail-sandbox", daemon=True).start()
+        self._thread = threading.Thread(target=self._hold, args=(launch,), name="handrail-sandbox", daemon=True)
+        self._thread.start()
         self._spawned.wait()
         if self._trouble is not None:
             raise self._trouble
@@ -164,15 +167,22 @@ class Link:
 
     @property
     def alive(self) -> bool:
-        return not self._ended.is_set()
+        return not self._lost and not self._ended.is_set()
+
+    def lost(self) -> None:
+        """The supervisor no longer answers, though the process that holds it may take a moment to end."""
+        self._lost = True
 
     def request(self, request: dict[str, Any], *handles: int) -> Channel:
+        """Hand over a command. Raises ConnectionError if nobody is there to take it."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         payload = memory_file(marshal.dumps(request))
         try:
             self._control.settimeout(None)
-            with contextlib.suppress(ConnectionError):  # it is gone: the channel says so when it is read
-                socket.send_fds(self._control, [b"request"], [payload, theirs.fileno(), *handles])
+            socket.send_fds(self._control, [b"request"], [payload, theirs.fileno(), *handles])
+        except ConnectionError:
+            ours.close()
+            raise
         finally:
             os.close(payload)
             theirs.close()
@@ -181,12 +191,13 @@ class Link:
     def close(self, patience: float) -> None:
         self._control.close()
         self._theirs.close()
-        if self._process is not None and not self._ended.wait(patience):
-            self.kill()
-            self._ended.wait()
+        if self._thread is not None:
+            if not self._ended.wait(patience):
+                self.kill()
+            self._thread.join()
 
     def kill(self) -> None:
-        if self._process is not None and self.alive:
+        if self._process is not None and not self._ended.is_set():
             self._process.send_signal(signal.SIGKILL)
 
 

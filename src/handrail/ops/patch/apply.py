@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handrail.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotFound
+from handrail.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotADirectory, NotFound
 from handrail.limits import Limits
 from handrail.ops.patch.lines import Lines
 from handrail.ops.patch.model import ADDED, Action, Content, FilePatch, Outcome
@@ -71,6 +71,7 @@ class _Tree:
             if new != old and self.after[new] and not self.before[new] and self.before[old] and not self.after[old]
         }
         gone = {old: new for new, old in moves.items()}
+        self._refuse_files_in_files()
         return [
             Outcome(
                 path,
@@ -82,6 +83,16 @@ class _Tree:
             for name, path in self.names.items()
             if self.before[name] or self.after[name]
         ]
+
+    def _refuse_files_in_files(self) -> None:
+        """One name cannot be a file and a directory at once."""
+        files = {name for name in self.names if self.after[name]}
+        for name in files:
+            parent = name.rpartition("/")[0]
+            while parent:
+                if parent in files:
+                    raise NotADirectory(self.names[parent])
+                parent = parent.rpartition("/")[0]
 
 
 def _plain(path: str) -> str:

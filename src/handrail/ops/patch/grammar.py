@@ -3,10 +3,8 @@
 It asks for the plain form. The parser is kinder: it also takes padding, wrapping and marks that are left out.
 """
 
-NAME = "apply_patch"
 DESCRIPTION = (
-    "Edits files by one patch, all of it or none. "
-    "The input is the patch itself, as text: do not wrap it in JSON."
+    "Edits files by one patch, all of it or none. The input is the patch itself, as text: do not wrap it in JSON."
 )
 GRAMMAR = r"""
 start: "*** Begin Patch\n" section+ "*** End Patch" "\n"?

@@ -263,9 +263,7 @@ class _Placer:
 
     def _not_unique(self, chunk: Chunk, starts: list[int]) -> HunkNotUnique:
         expected = chunk.old or list(chunk.anchors)
-        return HunkNotUnique(
-            self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts]
-        )
+        return HunkNotUnique(self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts])
 
 
 def _rungs(chunk: Chunk) -> Iterator[Rung]:

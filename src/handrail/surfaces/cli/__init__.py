@@ -10,6 +10,8 @@ import handrail
 _COMMANDS = {
     "call": "Call one tool.",
     "run": "Answer JSON lines: one call a line in, one envelope a line out.",
+    "mcp": "Serve the tools over the Model Context Protocol.",
+    "config": "Print or write the configuration of an MCP client.",
     "tools": "List the tools of a dialect.",
     "prompt": "Print the system-prompt section of a dialect.",
     "approvals": "List, add, remove, switch and test approval rules.",

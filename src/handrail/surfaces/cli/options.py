@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.dialects import NAMES, find_dialect
+from handrail.dialects import DEFAULT, NAMES, find_dialect
 from handrail.faults import PathFault
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, BadSettings
@@ -64,4 +64,4 @@ def dialect_of(tool: str, named: str | None) -> str:
     having = find_dialect(tool)
     if len(having) > 1:
         raise click.UsageError(f"{tool} is in several dialects; choose one with --dialect: {', '.join(having)}")
-    return having[0] if having else NAMES[0]
+    return having[0] if having else DEFAULT

@@ -1,10 +1,12 @@
 """`handrail tools`: what a dialect offers."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from handrail import exports
 from handrail.dialects import NAMES, load
 from handrail.kernel.boundary import FsBoundary
 from handrail.surfaces.cli.options import usage_errors, workspace_options
@@ -12,13 +14,26 @@ from handrail.surfaces.cli.show import echo_json
 from handrail.tool import Tool
 from handrail.workspace import settings_for
 
+_FORMS: dict[str, Callable[..., Any]] = {
+    "openai-chat": exports.openai_chat,
+    "openai-responses": exports.openai_responses,
+    "anthropic": exports.anthropic,
+    "gemini": exports.gemini,
+    "mcp": exports.mcp,
+    "functions": exports.functions,
+}
+_STRICT = ("openai-chat", "openai-responses")
+
 
 @click.command("tools")
 @workspace_options
-@click.option("--format", "form", type=click.Choice(["text", "functions", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", *_FORMS]), default="text", show_default=True)
+@click.option("--strict", is_flag=True, help="OpenAI's strict mode; what cannot be strict is said.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def command(dialect: str | None, root: str, form: str, as_json: bool, **options: Any) -> None:
+def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bool, **options: Any) -> None:
     """List the tools of a dialect, or of all of them, that a workspace offers."""
+    if strict and form not in _STRICT:
+        raise click.UsageError(f"only {' and '.join(_STRICT)} have a strict mode")
     with usage_errors(root):
         boundary = FsBoundary(root)
         read_only = settings_for(boundary, options)[0].read_only
@@ -26,13 +41,20 @@ def command(dialect: str | None, root: str, form: str, as_json: bool, **options:
     names = [dialect] if dialect else NAMES
     tools = [tool for name in names for tool in load(name).tools.values()]
     offered = [tool for tool in tools if not (read_only and tool.requires_approval)]
-    if form == "functions":
-        echo_json([tool.function() for tool in offered], indent=2)
+    if form in _FORMS:
+        _say_what_is_not_strict(offered if strict else [])
+        echo_json(_FORMS[form](offered, strict=True) if strict else _FORMS[form](offered), indent=2)
     elif form == "json" or as_json:
         echo_json([_described(tool) for tool in offered], indent=2)
     else:
         for tool in offered:
             click.echo(_text(tool))
+
+
+def _say_what_is_not_strict(tools: list[Tool]) -> None:
+    for tool in tools:
+        if why := exports.why_not_strict(tool):
+            click.echo(f"handrail: {tool.name} cannot be strict: {why}", err=True)
 
 
 def _described(tool: Tool) -> dict[str, object]:

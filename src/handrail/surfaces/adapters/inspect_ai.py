@@ -1,0 +1,31 @@
+"""For Inspect: `react(tools=tools(workspace.tools("codex")))`."""
+
+from typing import Any
+
+from inspect_ai.tool import Tool as InspectTool
+from inspect_ai.tool import ToolDef, ToolError, ToolParams
+from inspect_ai.util import JSONSchema
+
+from handrail.exports import api_name, text_of
+from handrail.router import ToolRouter
+from handrail.surfaces.adapters import call
+from handrail.tool import Tool
+
+
+def tools(router: ToolRouter) -> list[InspectTool]:
+    return [_tool(router, tool) for tool in router.tools.values()]
+
+
+def _tool(router: ToolRouter, tool: Tool) -> InspectTool:
+    async def execute(**arguments: Any) -> str:
+        result = await call(router, tool.name, arguments)
+        if not result.success:
+            raise ToolError(text_of(result.output))
+        return text_of(result.output)
+
+    schema = tool.params.schema()
+    parameters = ToolParams(
+        properties={name: JSONSchema.model_validate(each) for name, each in schema["properties"].items()},
+        required=schema["required"],
+    )
+    return ToolDef(execute, api_name(tool.name), tool.description, parameters).as_tool()

@@ -1,0 +1,38 @@
+"""For LangChain and LangGraph: `model.bind_tools(tools(workspace.tools("copilot")))`."""
+
+from typing import Any
+
+from langchain_core.tools import StructuredTool, ToolException
+
+from handrail.exports import api_name, text_of
+from handrail.router import ToolRouter
+from handrail.surfaces.adapters import call
+from handrail.tool import Tool, ToolResult
+
+
+def tools(router: ToolRouter) -> list[StructuredTool]:
+    return [_tool(router, tool) for tool in router.tools.values()]
+
+
+def _tool(router: ToolRouter, tool: Tool) -> StructuredTool:
+    def run(**arguments: Any) -> str:
+        return _answer(router.call_named(tool.name, arguments))
+
+    async def run_beside(**arguments: Any) -> str:
+        return _answer(await call(router, tool.name, arguments))
+
+    return StructuredTool(
+        name=api_name(tool.name),
+        description=tool.description,
+        args_schema=tool.params.schema(),
+        func=run,
+        coroutine=run_beside,
+        handle_tool_error=True,
+    )
+
+
+def _answer(result: ToolResult) -> str:
+    text = text_of(result.output)
+    if not result.success:
+        raise ToolException(text)  # comes back as a message with the status "error"
+    return text

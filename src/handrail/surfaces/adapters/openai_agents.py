@@ -1,0 +1,29 @@
+"""For the OpenAI Agents SDK: `Agent(tools=tools(workspace.tools("codex")))`."""
+
+from typing import Any
+
+from agents import FunctionTool
+from agents.tool_context import ToolContext
+
+from handrail.exports import openai_responses, text_of
+from handrail.router import ToolRouter
+from handrail.surfaces.adapters import call
+
+
+def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:
+    """Strict where a tool's parameters allow it."""
+    return [_tool(router, form) for form in openai_responses(router.tools.values(), strict=strict)]
+
+
+def _tool(router: ToolRouter, form: dict[str, Any]) -> FunctionTool:
+    async def invoke(context: ToolContext[Any], arguments: str) -> str:
+        result = await call(router, form["name"], arguments, context.tool_call_id)
+        return text_of(result.output)
+
+    return FunctionTool(
+        name=form["name"],
+        description=form["description"],
+        params_json_schema=form["parameters"],
+        on_invoke_tool=invoke,
+        strict_json_schema=form["strict"],
+    )

@@ -1,0 +1,26 @@
+"""For pydantic-ai: `Agent(model, toolsets=[toolset(workspace.tools("context"))])`."""
+
+from typing import Any
+
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import Tool as AgentTool
+
+from handrail.exports import api_name, media_of, text_of
+from handrail.router import ToolRouter
+from handrail.surfaces.adapters import call
+from handrail.tool import Tool
+
+
+def toolset(router: ToolRouter) -> FunctionToolset[Any]:
+    return FunctionToolset([_tool(router, tool) for tool in router.tools.values()])
+
+
+def _tool(router: ToolRouter, tool: Tool) -> AgentTool[Any]:
+    async def run(**arguments: Any) -> Any:
+        result = await call(router, tool.name, arguments)
+        if not result.success:
+            raise ToolFailed(text_of(result.output))
+        return text_of(result.output) if media_of(result.output) else result.output
+
+    return AgentTool.from_schema(run, api_name(tool.name), tool.description, tool.params.schema())

@@ -1,0 +1,34 @@
+"""For smolagents: `ToolCallingAgent(tools(workspace.tools("copilot")), model)`."""
+
+from typing import Any
+
+from smolagents import Tool as AgentTool
+
+from handrail.exports import api_name, text_of
+from handrail.router import ToolRouter
+from handrail.tool import Tool
+
+
+def tools(router: ToolRouter) -> list[AgentTool]:
+    return [HandrailTool(router, tool) for tool in router.tools.values()]
+
+
+class HandrailTool(AgentTool):  # type: ignore[misc]  # smolagents has no types
+    output_type = "string"
+    skip_forward_signature_validation = True
+
+    def __init__(self, router: ToolRouter, tool: Tool) -> None:
+        self.name, self.description = api_name(tool.name), tool.description
+        self.inputs = {name: _input(each, name, tool) for name, each in tool.params.schema()["properties"].items()}
+        self._router = router
+        super().__init__()
+
+    def forward(self, **arguments: Any) -> str:
+        return text_of(self._router.call_named(self.name, arguments).output)
+
+
+def _input(schema: dict[str, Any], name: str, tool: Tool) -> dict[str, Any]:
+    """The framework knows the plain types only; what may be left out is nullable."""
+    kind = schema.get("type") or schema["anyOf"][0]["type"]
+    optional = {} if tool.params.fields[name].required else {"nullable": True}
+    return {"type": kind, "description": schema.get("description", name), **optional}

@@ -1,0 +1,49 @@
+"""`handrail config CLIENT`: one command between an agent and its hands."""
+
+import click
+
+from handrail.kernel.programs import absolute, replace_with_backup
+from handrail.kernel.state import read_text
+from handrail.settings import APPROVE
+from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
+from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, merged, snippet
+
+
+@click.command("config")
+@click.argument("client", type=click.Choice([*CLIENTS]))
+@root_option
+@dialect_option
+@read_only_option
+@click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches.")
+@click.option("--file", "path", metavar="FILE", help="The configuration, if not where the client looks by itself.")
+@click.option("--write", is_flag=True, help="Add it to the client's configuration, after a backup.")
+def command(
+    client: str,
+    root: str,
+    dialect: str | None,
+    read_only: bool | None,
+    approve: str | None,
+    path: str | None,
+    write: bool,
+) -> None:
+    """Print the configuration that gives CLIENT these tools, or add it to the client's own file with --write."""
+    kind = CLIENTS[client]
+    place = absolute(root)
+    extra = [*(["--read-only"] if read_only else []), *(["--approve", approve] if approve else [])]
+    made = entry(kind, place, dialect, extra)
+    target = absolute(path) if path else kind.file(place)
+    if not write:
+        click.echo(f"# {kind.title}: {target}", err=True)
+        click.echo(snippet(kind, made), nl=False)
+        return
+    old = read_text(target)
+    try:
+        new = merged(kind, old, made)
+    except Unmergeable as error:
+        raise click.ClickException(f"{target} was left as it is: {error}:\n{snippet(kind, made)}") from None
+    if new == old:
+        click.echo(f"{target} has it already")
+        return
+    backup = replace_with_backup(target, new)
+    click.echo(f"Added to {target}" + (f"; what was there is in {backup}" if backup else ""))
+    click.echo(f"Restart {kind.title} to see the tools")

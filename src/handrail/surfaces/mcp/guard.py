@@ -1,0 +1,125 @@
+"""Who may speak to the server over HTTP, and how much: every request passes here first."""
+
+import hashlib
+import hmac
+import ipaddress
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from handrail.limits import Limits
+
+Refusal = tuple[int, str]
+
+
+class Guard:
+    def __init__(self, app: "ASGIApp", tokens: Sequence[str], hosts: Sequence[str], limits: "Limits") -> None:
+        self._app, self._limits = app, limits
+        self._tokens = [hashlib.sha256(token.encode()).digest() for token in tokens]
+        self._hosts = {host.lower() for host in hosts}
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        caller, refusal = self._judge(headers)
+        body = b""
+        if refusal is None:
+            body, refusal = await self._body(receive, headers)
+        if refusal is not None:
+            await _say(send, *refusal)
+            return
+        if caller:  # the SDK lets a session be used only by the credential that opened it
+            scope["user"] = AuthenticatedUser(AccessToken(token=caller, client_id=caller, scopes=[]))
+        scope["handrail.caller"] = caller
+        await self._app(scope, _after(body, receive), send)
+
+    def _judge(self, headers: dict[str, str]) -> tuple[str, Refusal | None]:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._host_is_ours(host):
+            return "", (421, f"This server does not answer as {host!r}; allow it with --allow-host")
+        if origin is not None and not self._origin_is_ours(origin):
+            return "", (403, f"Requests from the origin {origin!r} are not accepted; allow it with --allow-host")
+        if not self._tokens:
+            return "", None
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        given = hashlib.sha256(token.strip().encode("latin-1")).digest()
+        known = [hmac.compare_digest(given, each) for each in self._tokens]  # all of them: no early end to time
+        if kind.lower() != "bearer" or not any(known):
+            return "", (401, "A valid bearer token is needed")
+        return f"token-{known.index(True) + 1}", None
+
+    def _host_is_ours(self, header: str) -> bool:
+        """A name could be rebound to this address by whoever owns it; an address could not."""
+        name = _name(f"//{header}")
+        return name is not None and (name == "localhost" or _address(name) is not None or name in self._hosts)
+
+    def _origin_is_ours(self, header: str) -> bool:
+        name = _name(header)
+        address = _address(name or "")
+        loopback = name == "localhost" or (address is not None and address.is_loopback)
+        return loopback or name in self._hosts
+
+    async def _body(self, receive: "Receive", headers: dict[str, str]) -> tuple[bytes, Refusal | None]:
+        most, seconds = self._limits.message_bytes, self._limits.request_seconds
+        too_much = (413, f"The message is longer than {most} bytes")
+        told = headers.get("content-length", "0")
+        if told.isdigit() and int(told) > most:
+            return b"", too_much
+        body = bytearray()
+        with anyio.move_on_after(seconds):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > most:
+                    return b"", too_much
+                if not message.get("more_body", False):
+                    return bytes(body), None
+        return b"", (408, f"The message did not arrive within {seconds:g} seconds")
+
+
+def _after(body: bytes, receive: "Receive") -> "Receive":
+    """The body that was read already, then whatever else comes."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> "Message":
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _address(name: str) -> Any:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+async def _say(send: "Send", status: int, why: str) -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}}
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+
+
+def is_loopback(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and bool(address.is_loopback))

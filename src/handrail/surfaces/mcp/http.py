@@ -1,0 +1,126 @@
+"""The server over Streamable HTTP: many clients, each with sessions of its own."""
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from handrail.kernel.stdio import raise_file_limit
+from handrail.surfaces.mcp.guard import Guard, is_loopback
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from mcp.server.lowlevel import Server
+
+    from handrail.limits import Limits
+
+PATH = "/mcp"
+
+
+class BadAddress(Exception):  # noqa: N818  a message for the person who started the server
+    pass
+
+
+def serve_http(
+    server: "Server[Any]", limits: "Limits", address: str, tokens: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> None:
+    """Until a signal says to stop."""
+    host, port = split_address(address)
+    if not is_loopback(host) and not tokens:
+        raise BadAddress(f"{host} can be reached from elsewhere: a bearer token is needed, see --token-file")
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=limits.message_bytes,
+        session_idle_timeout=limits.idle_seconds,
+        max_sessions=limits.http_sessions,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard looks
+    )
+    raise_file_limit()
+    _Server(
+        uvicorn.Config(
+            Guard(app, tokens, [*hosts, host], limits),
+            host=host,
+            port=port,
+            http=_patient(limits),
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+    ).run()
+
+
+def split_address(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise BadAddress(f"not HOST:PORT: {address!r}")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        host, port, *_ = self.servers[0].sockets[0].getsockname()
+        shown = f"[{host}]" if ":" in host else host
+        sys.stderr.write(f"handrail: serving http://{shown}:{port}{PATH}\n")
+        sys.stderr.flush()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn does, but without dying of the signal at the end: the workspaces are still to be closed."""
+        old = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for each, handler in old.items():
+                signal.signal(each, handler)
+
+
+class _Patient(H11Protocol):
+    """Connections may be silent for a while, and only so many of them."""
+
+    limits: "Limits"
+    silent: "dict[_Patient, asyncio.TimerHandle]"
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait()  # half a request so far
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self in self.silent or self.transport.is_closing():
+            return
+        self.silent[self] = self.loop.call_later(self.limits.request_seconds, self.give_up)
+        if len(self.silent) > self.limits.http_silent:
+            next(iter(self.silent)).give_up()
+
+    def _stop_waiting(self) -> None:
+        if timer := self.silent.pop(self, None):
+            timer.cancel()
+
+    def give_up(self) -> None:
+        self._stop_waiting()
+        if not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self.transport.close()
+
+
+def _patient(limits: "Limits") -> type[_Patient]:
+    return type("Patient", (_Patient,), {"limits": limits, "silent": {}})

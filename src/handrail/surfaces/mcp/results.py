@@ -1,0 +1,60 @@
+"""A result as MCP carries it: what the model sees as content, the rest of the envelope beside it."""
+
+import json
+from typing import Any
+
+from handrail.exports import media_of, text_of
+from handrail.tool import ToolResult
+
+ENVELOPE = "handrail/result"
+"""Where the envelope stands in `_meta`, without the output."""
+
+
+def to_mcp(result: ToolResult) -> dict[str, Any]:
+    envelope = result.to_dict()
+    try:
+        text = _checked(envelope)
+    except UnicodeEncodeError:  # what a caller made up may come back in an error; the wire is UTF-8
+        envelope = _replaced(envelope)
+        text = _checked(envelope)
+    output = envelope.pop("output")
+    content = [_content(output, text)]
+    if result.error and result.error.code == "approval_denied":  # the one error that a person must act on
+        content.append({"type": "text", "text": result.error.suggestion})
+    made = {
+        "content": content,
+        "isError": not result.success,
+        "resultType": "complete",
+        "_meta": {ENVELOPE: envelope},
+    }
+    if result.success and isinstance(output, dict) and not media_of(output):
+        made["structuredContent"] = output
+    return made
+
+
+def _checked(envelope: dict[str, Any]) -> str:
+    """The output as text, if all of the envelope can be sent."""
+    rest = {name: value for name, value in envelope.items() if name != "output"}
+    json.dumps(rest, ensure_ascii=False).encode()
+    text = text_of(envelope["output"])
+    text.encode()
+    return text
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_replaced(name): _replaced(each) for name, each in value.items()}
+    return [_replaced(each) for each in value] if isinstance(value, list) else value
+
+
+def _content(output: Any, text: str) -> dict[str, Any]:
+    media = media_of(output)
+    if media is None:
+        return {"type": "text", "text": text}
+    kind, data = media
+    family = kind.partition("/")[0]
+    if family in ("image", "audio"):
+        return {"type": family, "mimeType": kind, "data": data}
+    return {"type": "resource", "resource": {"uri": "handrail:inline", "mimeType": kind, "blob": data}}

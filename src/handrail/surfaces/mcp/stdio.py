@@ -1,0 +1,122 @@
+"""The server on standard input and output: one line, one message. What cannot be read is answered, and said."""
+
+import asyncio
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
+from mcp.types.jsonrpc import jsonrpc_message_adapter
+
+from handrail.kernel.stdio import Wire
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.server.lowlevel import Server
+
+    from handrail.limits import Limits
+
+
+def serve_stdio(server: "Server[Any]", limits: "Limits") -> None:
+    """Until the client closes its end, or a signal says to stop."""
+    anyio.run(_serve, server, limits.message_bytes)
+
+
+async def _serve(server: "Server[Any]", limit: int) -> None:
+    wire = Wire(limit)
+    inward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    answers, outward = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
+        tasks.start_soon(_write, wire, outward, tasks.cancel_scope)
+        _beside(_read, wire, limit, inward, asyncio.get_running_loop())
+        await server.run(messages, answers, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+def _beside(work: Callable[..., None], *arguments: Any) -> None:
+    """In a thread that may be left behind: a client that neither speaks nor listens must not hold up the end."""
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
+
+
+def _read(
+    wire: Wire,
+    limit: int,
+    inward: "MemoryObjectSendStream[SessionMessage | Exception]",
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    try:
+        for line in wire.lines():
+            if line is None:
+                _refuse(wire, INVALID_REQUEST, f"The message is longer than {limit} bytes", None)
+            elif line.strip():
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    _refuse(wire, *_why(line))
+                else:
+                    asyncio.run_coroutine_threadsafe(inward.send(SessionMessage(message)), loop).result()
+        loop.call_soon_threadsafe(inward.close)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, CancelledError, BrokenPipeError, RuntimeError):
+        return  # the server has stopped, and its loop with it
+
+
+def _why(line: bytes) -> tuple[int, str, Any]:
+    """Why a line is not a message, and whose it was if that can be told."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return PARSE_ERROR, f"The line is not valid JSON: {error}", None
+    known = found.get("id") if isinstance(found, dict) else None
+    return INVALID_REQUEST, "The line is not a JSON-RPC message", known if isinstance(known, int | str) else None
+
+
+def _refuse(wire: Wire, code: int, why: str, request_id: Any) -> None:
+    sys.stderr.write(f"handrail: {why}\n")
+    error = {"code": code, "message": why}
+    wire.write(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode())
+
+
+async def _write(wire: Wire, outward: "MemoryObjectReceiveStream[SessionMessage]", scope: anyio.CancelScope) -> None:
+    loop, lines = asyncio.get_running_loop(), SimpleQueue[tuple[bytes, asyncio.Future[bool]]]()
+    _beside(_drain, wire, lines, loop)
+    async for answer in outward:
+        written: asyncio.Future[bool] = loop.create_future()
+        lines.put((answer.message.model_dump_json(by_alias=True, exclude_unset=True).encode(), written))
+        if not await written:
+            scope.cancel()  # nobody reads any more
+
+
+def _drain(
+    wire: Wire, lines: "SimpleQueue[tuple[bytes, asyncio.Future[bool]]]", loop: asyncio.AbstractEventLoop
+) -> None:
+    while True:
+        line, written = lines.get()
+        try:
+            wire.write(line)
+            heard = True
+        except BrokenPipeError:
+            heard = False
+        try:
+            loop.call_soon_threadsafe(_settle, written, heard)
+        except RuntimeError:
+            return  # the loop has stopped
+
+
+def _settle(written: "asyncio.Future[bool]", heard: bool) -> None:
+    if not written.cancelled():
+        written.set_result(heard)

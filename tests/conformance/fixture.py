@@ -1,0 +1,107 @@
+"""The server that the official conformance suite talks to: the tools it asks for, on our own transport code."""
+
+import sys
+import time
+from base64 import b64encode
+from typing import Any
+
+from conformance.whole_protocol import complete
+
+from handrail import Workspace
+from handrail.effects import Effect
+from handrail.faults import NotFound
+from handrail.kernel.call import Call
+from handrail.params import Params, field
+from handrail.surfaces.mcp.http import serve_http
+from handrail.surfaces.mcp.offer import Offer
+from handrail.surfaces.mcp.server import build
+from handrail.tool import Dialect
+
+dialect = Dialect("conformance")
+DATA = b64encode(b"a few bytes").decode()
+
+
+class Nothing(Params):
+    pass
+
+
+class Message(Params):
+    message: str = field("What to ask.")
+
+
+class Address(Params):
+    name: str = field("A name.", default="")
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        place = {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "$defs": {"address": place},
+            "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+            "required": [],
+            "additionalProperties": False,
+        }
+
+
+def _media(kind: str) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": kind, "data": DATA}}
+
+
+@dialect.tool("test_simple_text", Effect.READ)
+def simple_text(_p: Nothing, _c: Call) -> str:
+    """Returns text."""
+    return "This is a simple text response for testing."
+
+
+@dialect.tool("test_image_content", Effect.READ)
+def image(_p: Nothing, _c: Call) -> str | dict[str, Any]:
+    """Returns an image."""
+    return _media("image/png")
+
+
+@dialect.tool("test_audio_content", Effect.READ)
+def audio(_p: Nothing, _c: Call) -> str | dict[str, Any]:
+    """Returns audio."""
+    return _media("audio/wav")
+
+
+@dialect.tool("test_embedded_resource", Effect.READ)
+def resource(_p: Nothing, _c: Call) -> str | dict[str, Any]:
+    """Returns an embedded resource."""
+    return _media("application/pdf")
+
+
+@dialect.tool("test_error_handling", Effect.READ)
+def error(_p: Nothing, _c: Call) -> str:
+    """Always fails."""
+    raise NotFound("nothing")
+
+
+@dialect.tool("test_tool_with_progress", Effect.READ)
+def progress(_p: Nothing, _c: Call) -> str:
+    """Takes long enough for three reports."""
+    time.sleep(3.5)
+    return "done"
+
+
+@dialect.tool("test_elicitation", Effect.WRITE)
+def elicitation(_p: Message, c: Call) -> str:
+    """Asks for approval."""
+    c.ask(Effect.WRITE)
+    return "allowed"
+
+
+@dialect.tool("json_schema_2020_12_tool", Effect.READ)
+def schema(_p: Address, _c: Call) -> str:
+    """Has a schema with all the words."""
+    return "seen"
+
+
+if __name__ == "__main__":
+    with Workspace(sys.argv[1], approve="ask") as workspace:
+        offer = Offer.of([workspace], dialect)
+        server = build(offer)
+        complete(server)
+        serve_http(server, offer.limits, "127.0.0.1:0")

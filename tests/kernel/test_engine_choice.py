@@ -1,0 +1,50 @@
+"""Which engine answers, and what happens when there is none."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail import Workspace
+from handrail.kernel import search
+
+
+@pytest.fixture
+def no_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where the package is not installed."""
+    monkeypatch.setattr(search, "program", lambda: None)
+
+
+def test_ripgrep_answers_where_it_is_installed(workspace: Workspace, root: Path) -> None:
+    (root / "a.txt").write_text("hit\n")
+    result = workspace.call("file", "file.search", {"pattern": "hit"})
+    assert result.metadata["engine"] == "ripgrep"
+
+
+@pytest.mark.usefixtures("no_ripgrep")
+def test_the_builtin_engine_answers_the_same_without_it(workspace: Workspace, root: Path) -> None:
+    (root / "a.txt").write_text("hit\n")
+    result = workspace.call("file", "file.search", {"pattern": "hit"})
+    assert result.metadata["engine"] == "builtin"
+    assert result.output == {"matches": [{"path": "a.txt", "line": 1, "content": "hit"}], "truncated": False}
+
+
+@pytest.mark.usefixtures("no_ripgrep")
+def test_a_configuration_that_forbids_the_builtin_engine_is_obeyed(root: Path) -> None:
+    with Workspace(str(root), builtin_search=False) as workspace:
+        result = workspace.call("file", "file.search", {"pattern": "hit"})
+    assert result.error is not None
+    assert result.error.code == "ripgrep_not_found"
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
+def test_the_text_files_that_were_read_are_counted(
+    workspace: Workspace, root: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "builtin":
+        monkeypatch.setattr(search, "program", lambda: None)
+    (root / "a.txt").write_text("def connect(x):\n")
+    (root / "b.txt").write_text("nothing\n")
+    (root / "c.bin").write_bytes(b"connect\0")
+    result = workspace.call("copilot", "grep_search", {"pattern": "connect"})
+    assert result.output == "Found 1 matches for 'connect':\n  a.txt:1: def connect(x):"
+    assert result.metadata == {"engine": engine, "total_matches": 1, "files_searched": 2, "pattern": "connect"}

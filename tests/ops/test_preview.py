@@ -1,0 +1,54 @@
+"""A change as a diff, before it happens."""
+
+import pytest
+
+from handrail.kernel.values import Change, File, MakeDirectory, Put, Remove, Version
+from handrail.ops.preview import change_diff
+
+VERSION = Version(0, 0, 0, 0, 0)
+
+
+def file(data: bytes, path: str = "f", mode: int = 0o644) -> File:
+    return File(path, data, VERSION, mode)
+
+
+@pytest.mark.parametrize(
+    ("change", "diff"),
+    [
+        (Put("f", b"a\n"), "new file mode 100644\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"),
+        (Put("f", b"", mode=0o777), "new file mode 100755\n"),
+        (Remove("f", file(b"a\n")), "deleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"),
+        (
+            Put("f", b"a\nB\nc\n", file(b"a\nb\nc\n")),
+            "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
+        ),
+        (Put("f", b"a\n", file(b"a\n"), 0o755), "old mode 100644\nnew mode 100755\n"),
+    ],
+)
+def test_a_change_is_shown_as_git_shows_it(change: Change, diff: str) -> None:
+    assert change_diff(change) == f"diff --git a/f b/f\n{diff}"
+
+
+def test_what_changes_nothing_shows_nothing() -> None:
+    assert change_diff(Put("f", b"a\n", file(b"a\n"))) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (Put("f", b"\0\1\2"), "Binary file f (3 bytes)\n"),
+        (Put("f", b"text\n", file(b"\0")), "Binary file f (5 bytes)\n"),
+        (Remove("f", file(b"\0")), "Binary file f (deleted)\n"),
+    ],
+)
+def test_of_a_binary_file_only_its_size_is_shown(change: Change, line: str) -> None:
+    assert change_diff(change) == line
+
+
+@pytest.mark.parametrize("path", ["a\nb", '"a\\nb"'])
+def test_odd_names_are_quoted_once(path: str) -> None:
+    assert '\n+++ "b/a\\nb"\n' in change_diff(Put(path, b"x\n"))
+    assert '\n--- "a/a\\nb"\n' in change_diff(Remove(path, file(b"x\n", path)))
+    assert change_diff(Remove(path)) == 'deleted "a\\nb"\n'
+    assert change_diff(MakeDirectory(path)) == 'new directory "a\\nb"\n'
+    assert change_diff(Put(path, b"\0")) == 'Binary file "a\\nb" (1 bytes)\n'

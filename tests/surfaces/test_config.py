@@ -1,0 +1,134 @@
+"""`handrail config`: the client's own file, with all that was in it."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from handrail.surfaces.cli import main
+from handrail.surfaces.clients import CLIENTS
+
+JSON_CLIENTS = [name for name, kind in CLIENTS.items() if not kind.toml]
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "person"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return home
+
+
+def _config(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, ["config", *map(str, arguments)])
+
+
+def _entry(client: str, text: str) -> dict[str, Any]:
+    kind = CLIENTS[client]
+    settings = tomllib.loads(text) if kind.toml else json.loads(text)
+    found: dict[str, Any] = settings[kind.key]["handrail"]
+    return found
+
+
+@pytest.mark.parametrize("client", [*CLIENTS])
+def test_it_prints_what_starts_this_installation(client: str, root: Path) -> None:
+    out = _config(client, "--root", root)
+    made = _entry(client, out.stdout)
+    assert Path(made["command"]).is_absolute()
+    assert made["args"][-4:] == ["--root", str(root), "--dialect", CLIENTS[client].dialect]
+    assert made["args"][-5] == "mcp"
+    assert made.get("type") == ("stdio" if CLIENTS[client].typed else None)
+
+
+def test_options_go_into_the_command_and_dotted_names_become_safe(root: Path) -> None:
+    out = _config("cursor", "--root", root, "--dialect", "file", "--read-only", "--approve", "host")
+    assert _entry("cursor", out.stdout)["args"][-6:] == [
+        "--dialect",
+        "file",
+        "--safe-names",
+        "--read-only",
+        "--approve",
+        "host",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("client", "place"),
+    [
+        ("claude-code", "workspace/.mcp.json"),
+        ("claude-desktop", "person/.config/Claude/claude_desktop_config.json"),
+        ("cursor", "workspace/.cursor/mcp.json"),
+        ("vscode", "workspace/.vscode/mcp.json"),
+        ("gemini-cli", "workspace/.gemini/settings.json"),
+        ("codex", "person/.codex/config.toml"),
+    ],
+)
+def test_write_makes_the_file_where_the_client_looks(tmp_path: Path, root: Path, client: str, place: str) -> None:
+    out = _config(client, "--root", root, "--write")
+    assert out.exit_code == 0, out.output
+    assert _entry(client, (tmp_path / place).read_text())["args"]
+    again = _config(client, "--root", root, "--write")
+    assert "has it already" in again.stdout
+    assert [*(tmp_path / place).parent.glob("*.bak")] == []
+
+
+@pytest.mark.parametrize("client", JSON_CLIENTS)
+def test_write_keeps_what_is_there_and_a_backup(tmp_path: Path, root: Path, client: str) -> None:
+    file, key = tmp_path / "settings.json", CLIENTS[client].key
+    old = {"theme": "dark", key: {"other": {"command": "x"}, "handrail": {"command": "old"}}, "last": [1, None]}
+    file.write_text(json.dumps(old))
+    file.chmod(0o600)
+    _config(client, "--root", root, "--write", "--file", file)
+    new = json.loads(file.read_text())
+    assert new[key].pop("handrail")["command"] != "old"
+    assert new == {"theme": "dark", key: {"other": {"command": "x"}}, "last": [1, None]}
+    assert [*new] == ["theme", key, "last"]
+    (backup,) = tmp_path.glob("settings.json.*.bak")
+    assert json.loads(backup.read_text()) == old
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_toml_keeps_comments_order_and_other_servers(tmp_path: Path, root: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '# mine\nmodel = "x"\n\n[mcp_servers.handrail]\ncommand = "old"\n\n[mcp_servers.other] # theirs\ncommand = "y"\n'
+    )
+    _config("codex", "--root", root, "--write", "--file", file)
+    text = file.read_text()
+    assert text.startswith(
+        '# mine\nmodel = "x"\n\n[mcp_servers.other] # theirs\ncommand = "y"\n\n[mcp_servers.handrail]\n'
+    )
+    assert _entry("codex", text)["command"] != "old"
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("vscode", '{\n  // a comment\n  "servers": {}\n}\n'),
+        ("cursor", "[]"),
+        ("cursor", '{"mcpServers": []}'),
+        ("codex", "not toml"),
+        ("codex", "mcp_servers = { other = { command = 'x' } }\n"),
+        ("codex", "[mcp_servers.handrail.env]\nA = 'b'\n"),
+    ],
+)
+def test_what_cannot_be_merged_is_left_alone(tmp_path: Path, root: Path, client: str, text: str) -> None:
+    file = tmp_path / "settings"
+    file.write_text(text)
+    out = _config(client, "--root", root, "--write", "--file", file)
+    assert out.exit_code == 1
+    assert "was left as it is" in out.stderr
+    assert "handrail" in out.stderr
+    assert file.read_text() == text
+
+
+def test_a_configuration_behind_a_link_stays_behind_it(tmp_path: Path, root: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to("real.json")
+    _config("cursor", "--root", root, "--write", "--file", tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert _entry("cursor", (tmp_path / "real.json").read_text())

@@ -1,0 +1,256 @@
+"""Tools in the forms of the APIs, and calls answered in their own shape."""
+
+import json
+from base64 import b64encode
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, NotRequired, TypedDict
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from handrail import Workspace, exports
+from handrail.dialects import NAMES, load
+from handrail.effects import Effect
+from handrail.outputs import output_schema
+from handrail.params import Params, field
+from handrail.surfaces.cli import main
+from handrail.tool import Tool
+
+ALL = [tool for name in NAMES for tool in load(name).tools.values()]
+READ = load("file").tools["file.read"]
+
+
+def _ids(tool: Tool) -> str:
+    return f"{tool.dialect}.{tool.name}"
+
+
+def test_each_form_is_the_apis_own() -> None:
+    schema = READ.params.schema()
+    named = {"name": "file_read", "description": READ.description}
+    assert exports.openai_chat([READ]) == [{"type": "function", "function": {**named, "parameters": schema}}]
+    assert exports.openai_responses([READ]) == [{"type": "function", **named, "parameters": schema, "strict": False}]
+    assert exports.anthropic([READ]) == [{**named, "input_schema": schema}]
+    assert exports.gemini([READ]) == {
+        "functionDeclarations": [{**named, "name": "file.read", "parametersJsonSchema": schema}]
+    }
+    assert exports.functions([READ]) == [READ.function()]
+    assert exports.mcp([READ])[0]["inputSchema"] == schema
+
+
+def test_names_are_what_the_apis_allow_and_stay_apart() -> None:
+    for name in NAMES:
+        made = [exports.api_name(tool) for tool in load(name).tools]
+        assert len({*made}) == len(made)
+        assert all(
+            set(each) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") for each in made
+        )
+
+
+def _check_strict(schema: dict[str, Any]) -> None:
+    assert not {"default", "minLength", "title"} & schema.keys()
+    if schema.get("type") == "object":
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == [*schema["properties"]]
+        for each in schema["properties"].values():
+            _check_strict(each)
+    for each in [schema.get("items"), *schema.get("anyOf", [])]:
+        if each:
+            _check_strict(each)
+
+
+@pytest.mark.parametrize("tool", ALL, ids=_ids)
+def test_every_tool_has_a_strict_form(tool: Tool) -> None:
+    form = exports.openai_chat([tool], strict=True)[0]["function"]
+    assert form["strict"] is True
+    _check_strict(form["parameters"])
+    jsonschema.Draft202012Validator.check_schema(form["parameters"])
+
+
+@pytest.mark.parametrize("tool", ALL, ids=_ids)
+def test_input_and_output_schemas_are_valid(tool: Tool) -> None:
+    jsonschema.Draft202012Validator.check_schema(tool.params.schema())
+    if tool.output is not None:
+        assert tool.output["type"] == "object"
+        jsonschema.Draft202012Validator.check_schema(tool.output)
+
+
+class _Inner(Params):
+    text: str = field("Text.")
+    size: int = field("Size.", default=3)
+
+
+class _Open(Params):
+    anything: str = field("Anything.")
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        return {"type": "object", "properties": {"anything": {"type": "object"}}, "required": ["anything"]}
+
+
+class _Nested(Params):
+    items: list[_Inner] = field("Items.")
+    mode: Literal["a", "b"] = field("Mode.", default="a")
+    name: str | None = field("Name.", default=None)
+
+
+def _tool(params: type[Params]) -> Tool:
+    return Tool("t", "d", params, Effect.READ, lambda _p, _c: "", "A tool.")
+
+
+def test_what_cannot_be_strict_is_said_and_left_as_it_is() -> None:
+    tool = _tool(_Open)
+    assert exports.why_not_strict(tool) == "anything may hold any keys"
+    form = exports.openai_responses([tool], strict=True)[0]
+    assert (form["strict"], form["parameters"]) == (False, _Open.schema())
+    assert exports.why_not_strict(_tool(_Nested)) is None
+
+
+def test_strict_makes_optional_parameters_nullable_at_every_depth() -> None:
+    schema = exports.strict_schema(_Nested.schema())
+    assert schema["properties"]["items"]["items"]["properties"]["size"] == {
+        "type": ["integer", "null"],
+        "description": "Size. Default: 3.",
+    }
+    assert schema["properties"]["mode"]["enum"] == ["a", "b", None]
+    assert schema["properties"]["mode"]["type"] == ["string", "null"]
+    assert schema["required"] == ["items", "mode", "name"]
+
+
+@pytest.fixture
+def router(workspace: Workspace, root: Path) -> Any:
+    (root / "a.txt").write_text("one\n")
+    return workspace.tools("file")
+
+
+OUTPUT = {"content": "     1\tone", "total_lines": 1, "truncated": False}
+
+
+def test_a_chat_completions_call_is_answered_in_its_shape(router: Any) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "file_read", "arguments": '{"path": "a.txt"}'}}
+    answer = router.call_openai(call)
+    assert json.loads(answer.pop("content")) == OUTPUT
+    assert answer == {"role": "tool", "tool_call_id": "c1"}
+
+
+def test_an_object_of_the_apis_sdk_is_taken_like_its_json(router: Any) -> None:
+    asked = {"name": "file_read", "arguments": '{"path": "a.txt"}'}
+    call = SimpleNamespace(model_dump=lambda: {"id": "c1", "type": "function", "function": asked})
+    assert json.loads(router.call_openai(call)["content"]) == OUTPUT
+    bare = SimpleNamespace(id="c1", name="file_read", input={"path": "a.txt"})
+    assert json.loads(router.call_anthropic(bare)["content"]) == OUTPUT
+
+
+def test_a_responses_call_is_answered_in_its_shape(router: Any) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "file_read", "arguments": '{"path":"a.txt","limit":null}'}
+    answer = router.call_openai(call)
+    assert json.loads(answer.pop("output")) == OUTPUT
+    assert answer == {"type": "function_call_output", "call_id": "c1"}
+
+
+def test_an_anthropic_tool_use_is_answered_in_its_shape(router: Any) -> None:
+    good = router.call_anthropic({"type": "tool_use", "id": "u1", "name": "file_read", "input": {"path": "a.txt"}})
+    assert (good["type"], good["tool_use_id"], json.loads(good["content"])) == ("tool_result", "u1", OUTPUT)
+    bad = router.call_anthropic({"type": "tool_use", "id": "u2", "name": "file_read", "input": {"path": "gone"}})
+    assert bad["is_error"] is True
+
+
+def test_a_gemini_function_call_is_answered_in_its_shape(router: Any) -> None:
+    good = router.call_gemini({"id": "g1", "name": "file.read", "args": {"path": "a.txt"}})
+    assert good == {"functionResponse": {"id": "g1", "name": "file.read", "response": {"output": OUTPUT}}}
+    bad = router.call_gemini({"name": "file.read", "args": {"path": "gone"}})
+    assert bad["functionResponse"]["response"]["error"]["error"] == "file_not_found"
+
+
+@pytest.mark.parametrize("arguments", ["{", "[]", "7", '"text"'])
+def test_arguments_that_are_no_object_are_an_error_answer(router: Any, arguments: str) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "file_read", "arguments": arguments}}
+    assert json.loads(router.call_openai(call)["content"])["error"] == "invalid_parameters"
+
+
+def test_images_take_the_place_that_each_api_has_for_them(workspace: Workspace, root: Path) -> None:
+    for name in ("a.png", "b.pdf", "c.mp3"):
+        (root / name).write_bytes(b"bytes")
+    data, router = b64encode(b"bytes").decode(), workspace.tools("gemini")
+
+    def anthropic(name: str) -> Any:
+        use = {"id": "1", "name": "read_file", "input": {"absolute_path": str(root / name)}}
+        return router.call_anthropic(use)["content"]
+
+    def responses(name: str) -> Any:
+        call = {"type": "function_call", "call_id": "1", "name": "read_file"}
+        return router.call_openai({**call, "arguments": json.dumps({"absolute_path": str(root / name)})})["output"]
+
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    assert anthropic("a.png") == [{"type": "image", "source": source}]
+    assert anthropic("b.pdf")[0]["type"] == "document"
+    assert anthropic("c.mp3") == "The file is audio/mpeg, which cannot be shown as text"
+    assert responses("a.png") == [{"type": "input_image", "image_url": f"data:image/png;base64,{data}"}]
+    assert responses("b.pdf")[0]["type"] == "input_file"
+
+
+def test_a_router_has_every_form(router: Any) -> None:
+    tools = [*router.tools.values()]
+    assert router.openai(strict=True) == exports.openai_chat(tools, strict=True)
+    assert router.openai_responses() == exports.openai_responses(tools)
+    assert router.anthropic() == exports.anthropic(tools)
+    assert router.gemini() == exports.gemini(tools)
+    assert router.mcp() == exports.mcp(tools)
+    assert router.functions() == exports.functions(tools)
+
+
+@pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic", "gemini", "mcp", "functions"])
+def test_the_command_line_prints_each_form(form: str, root: Path) -> None:
+    out = CliRunner().invoke(main, ["tools", "--dialect", "file", "--format", form, "--root", str(root)])
+    tools = [*load("file").tools.values()]
+    assert json.loads(out.stdout) == getattr(exports, form.replace("-", "_"))(tools)
+
+
+def test_the_command_line_prints_the_strict_form_and_refuses_it_elsewhere(root: Path) -> None:
+    arguments = ["tools", "--dialect", "file", "--strict", "--root", str(root), "--format"]
+    out = CliRunner().invoke(main, [*arguments, "openai-chat"])
+    assert json.loads(out.stdout) == exports.openai_chat(load("file").tools.values(), strict=True)
+    refused = CliRunner().invoke(main, [*arguments, "anthropic"])
+    assert (refused.exit_code, "have a strict mode" in refused.stderr) == (2, True)
+
+
+class _Entry(TypedDict):
+    name: str
+    size: int | None
+
+
+class _Listing(TypedDict):
+    entries: list[_Entry]
+    kind: Literal["a", "b"]
+    ratio: float
+    more: NotRequired[bool]
+    rest: dict[str, Any]
+    any: Any
+
+
+def test_an_output_schema_is_read_off_the_returned_type() -> None:
+    entry = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+        "required": ["name", "size"],
+    }
+    assert output_schema(_Listing) == {
+        "type": "object",
+        "properties": {
+            "entries": {"type": "array", "items": entry},
+            "kind": {"enum": ["a", "b"]},
+            "ratio": {"type": "number"},
+            "more": {"type": "boolean"},
+            "rest": {"type": "object"},
+            "any": {},
+        },
+        "required": ["entries", "kind", "ratio", "rest", "any"],
+    }
+    assert output_schema(dict[str, Any]) == {"type": "object"}
+    assert output_schema(_Listing | dict[str, Any]) == {
+        "type": "object",
+        "anyOf": [output_schema(_Listing), {"type": "object"}],
+    }
+    assert output_schema(str) is None
+    assert output_schema(str | dict[str, Any]) is None

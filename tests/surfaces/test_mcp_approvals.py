@@ -1,0 +1,287 @@
+"""Approvals over MCP: the client asks, in both eras; in the stateless one the answer is bound to its question."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.types import ElicitResult, InputRequiredResult
+from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+
+from handrail import Workspace
+from handrail.kernel.state import config_home, read_text
+
+MODERN = ERAS[1]
+WRITE = {"path": "a.txt", "content": "new\n"}
+
+
+class Person:
+    """Answers what the client asks."""
+
+    def __init__(self, *answers: dict[str, Any], action: str = "accept") -> None:
+        self.answers, self.action, self.asked = [*answers], action, list[Any]()
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.asked.append(params)
+        content = self.answers.pop(0) if self.action == "accept" else None
+        return ElicitResult(action=self.action, content=content)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def asking(root: Path) -> Any:
+    (root / "a.txt").write_text("old\n")
+    with Workspace(str(root), approve="ask") as workspace:
+        yield workspace
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_person_sees_the_change_and_allows_it_once(asking: Workspace, root: Path, era: str) -> None:
+    person = Person({"decision": "once"}, {"decision": "no"})
+    server = in_memory(asking)
+
+    async def act(client: Client) -> list[Any]:
+        return [
+            envelope(await client.call_tool("file.write", WRITE)),
+            envelope(await client.call_tool("file.write", {"path": "a.txt", "content": "newer\n"})),
+        ]
+
+    allowed, refused = talk(server, act, era, elicitation_callback=person)
+    assert (allowed["success"], allowed["files_affected"]) == (True, ["a.txt"])
+    assert refused["error"]["code"] == "approval_denied"
+    assert (root / "a.txt").read_text() == "new\n"
+    assert person.asked[0].message == (
+        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n\n"
+        "Tool: file.write\nParameters:\n  path: a.txt\n  content: <4 bytes>\n"
+        "Files affected: a.txt\nRisk level: dangerous"
+    )
+    assert person.asked[0].requested_schema["properties"]["decision"]["enum"] == ["once", "always", "no"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Path, era: str) -> None:
+    person = Person({"decision": "always"})
+
+    async def act(client: Client) -> list[bool]:
+        first = await client.call_tool("file.write", WRITE)
+        (root / "a.txt").write_text("old again\n")
+        second = await client.call_tool("file.write", WRITE)
+        return [first.is_error, second.is_error]
+
+    assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
+    assert len(person.asked) == 1
+    assert "file.write" in read_text(f"{config_home()}/approvals.toml")
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("person", "reason"),
+    [
+        (lambda: Person({"decision": "no", "reason": "use b.txt"}), "the person said no: use b.txt"),
+        (lambda: Person({"decision": "no"}), "the person said no"),
+        (lambda: Person({}), "the person said no"),
+        (lambda: Person({"decision": "yes, and everything else"}), "the person said no"),
+        (lambda: Person(action="decline"), "the person said no"),
+        (lambda: Person(action="cancel"), "the person said no"),
+    ],
+)
+def test_only_a_clear_yes_is_one(
+    asking: Workspace, root: Path, era: str, person: Callable[[], Person], reason: str
+) -> None:
+    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person())
+    assert answer["error"]["code"] == "approval_denied"
+    assert answer["error"]["message"] == f"file.write was not approved: {reason}"
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_client_that_cannot_ask_is_told_how_to_allow_the_call(root: Path, era: str) -> None:
+    async def act(client: Client) -> Any:
+        return await client.call_tool("file.write", WRITE)
+
+    result = talk(over_stdio("--root", root), act, era)
+    assert envelope(result)["error"]["code"] == "approval_denied"
+    assert result.content[1].text == (
+        "Use a client that supports elicitation, or start the server with --approve host or --approve auto, or allow "
+        """exactly this call: handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$'"""
+    )
+    assert [*root.iterdir()] == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_host_that_is_trusted_is_not_asked(root: Path, era: str) -> None:
+    person = Person()
+    answer = call(
+        over_stdio("--root", root, "--approve", "host"), "file.write", WRITE, era, elicitation_callback=person
+    )
+    assert (answer["success"], person.asked) == (True, [])
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_reading_and_edits_that_change_nothing_never_ask(asking: Workspace, era: str) -> None:
+    person = Person()
+
+    async def act(client: Client) -> list[bool]:
+        return [
+            (await client.call_tool(tool, params)).is_error
+            for tool, params in (("file.read", {"path": "a.txt"}), ("file.write", {**WRITE, "content": "old\n"}))
+        ]
+
+    assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
+    assert person.asked == []
+
+
+def test_a_request_that_is_cancelled_while_the_person_thinks_writes_nothing(asking: Workspace, root: Path) -> None:
+    async def main() -> None:
+        thinking = anyio.Event()
+
+        async def think(context: Any, params: Any) -> ElicitResult:
+            thinking.set()
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        async with Client(in_memory(asking), mode="legacy", elicitation_callback=think) as client:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "file.write", WRITE)
+                await thinking.wait()
+                tasks.cancel_scope.cancel()
+            assert not (await client.call_tool("file.read", {"path": "a.txt"})).is_error
+
+    anyio.run(main)
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+# The stateless revision: the client carries the question's state back, and may try anything with it.
+
+YES = {"approval": ElicitResult(action="accept", content={"decision": "once"})}
+
+
+async def _no_person(context: Any, params: Any) -> ElicitResult:
+    raise AssertionError("these tests answer by hand")
+
+
+def _by_hand(workspaces: list[Workspace], act: Callable[..., Any]) -> Any:
+    async def main() -> Any:
+        async with Client(in_memory(*workspaces), mode=MODERN, elicitation_callback=_no_person) as client:
+
+            async def send(tool: str, arguments: dict[str, Any], **more: Any) -> Any:
+                return await client.session.call_tool(tool, arguments, allow_input_required=True, **more)
+
+            return await act(send)
+
+    return anyio.run(main)
+
+
+async def _question(send: Any, arguments: dict[str, Any] = WRITE) -> str:
+    asked = await send("file.write", arguments)
+    assert isinstance(asked, InputRequiredResult)
+    assert [*(asked.input_requests or {})] == ["approval"]
+    assert asked.request_state
+    return asked.request_state
+
+
+def _denied(result: Any) -> str:
+    error = envelope(result)["error"]
+    assert error["code"] == "approval_denied"
+    message: str = error["message"]
+    return message.partition(": ")[2]
+
+
+def test_an_answer_counts_once(asking: Workspace, root: Path) -> None:
+    async def act(send: Any) -> list[Any]:
+        state = await _question(send)
+        first = await send("file.write", WRITE, input_responses=YES, request_state=state)
+        (root / "a.txt").write_text("old\n")
+        return [first, await send("file.write", WRITE, input_responses=YES, request_state=state)]
+
+    first, second = _by_hand([asking], act)
+    assert not first.is_error
+    assert _denied(second) == "the answer was already used"
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("file.write", {"path": "a.txt", "content": "something else\n"}),
+        ("file.write", {"path": "b.txt", "content": "new\n"}),
+        ("file_write", WRITE),
+        ("file.delete", {"path": "a.txt"}),
+    ],
+)
+def test_an_answer_counts_for_its_own_call_only(
+    asking: Workspace, root: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    async def act(send: Any) -> Any:
+        return await send(tool, arguments, input_responses=YES, request_state=await _question(send))
+
+    assert _denied(_by_hand([asking], act)) == "the state belongs to another call"
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+def _forged(state: str) -> dict[str, str]:
+    body, mac = state.split(".")
+    claims = json.loads(urlsafe_b64decode(body))
+    later = urlsafe_b64encode(json.dumps(claims | {"until": 9e12}).encode()).decode()
+    return {"changed": f"{later}.{mac}", "no seal": body, "empty": "", "noise": "é.é", "cut": state[:-1]}
+
+
+@pytest.mark.parametrize("how", ["changed", "no seal", "empty", "noise", "cut"])
+def test_a_forged_state_is_refused(asking: Workspace, root: Path, how: str) -> None:
+    async def act(send: Any) -> Any:
+        forged = _forged(await _question(send))[how]
+        return await send("file.write", WRITE, input_responses=YES, request_state=forged)
+
+    assert _denied(_by_hand([asking], act)) == "the state was not sealed by this server"
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+def test_the_state_of_another_server_is_refused(asking: Workspace) -> None:
+    state = _by_hand([asking], _question)
+
+    async def act(send: Any) -> Any:
+        return await send("file.write", WRITE, input_responses=YES, request_state=state)
+
+    assert _denied(_by_hand([asking], act)) == "the state was not sealed by this server"
+
+
+def test_a_question_expires(root: Path) -> None:
+    with Workspace(str(root), approve="ask", limits={"question_seconds": 0}) as workspace:
+
+        async def act(send: Any) -> Any:
+            return await send("file.write", WRITE, input_responses=YES, request_state=await _question(send))
+
+        assert _denied(_by_hand([workspace], act)) == "the question has expired"
+    assert [*root.iterdir()] == []
+
+
+def test_another_change_than_the_one_that_was_shown_is_asked_anew(asking: Workspace, root: Path) -> None:
+    async def act(send: Any) -> Any:
+        state = await _question(send)
+        (root / "a.txt").write_text("precious\n")
+        again = await send("file.write", WRITE, input_responses=YES, request_state=state)
+        assert "-precious" in again.input_requests["approval"].params.message
+        assert (root / "a.txt").read_text() == "precious\n"
+        return await send("file.write", WRITE, input_responses=YES, request_state=again.request_state)
+
+    assert not _by_hand([asking], act).is_error
+    assert (root / "a.txt").read_text() == "new\n"
+
+
+def test_a_state_without_an_answer_is_a_no(asking: Workspace, root: Path) -> None:
+    async def act(send: Any) -> Any:
+        return await send("file.write", WRITE, request_state=await _question(send))
+
+    assert _denied(_by_hand([asking], act)) == "the client gave no answer"
+    assert (root / "a.txt").read_text() == "old\n"
+
+
+def test_an_answer_without_a_state_is_asked_like_any_call(asking: Workspace, root: Path) -> None:
+    async def act(send: Any) -> Any:
+        return await send("file.write", WRITE, input_responses=YES)
+
+    assert isinstance(_by_hand([asking], act), InputRequiredResult)
+    assert (root / "a.txt").read_text() == "old\n"

@@ -1,0 +1,292 @@
+"""What the MCP server lists and answers, seen by a real client in both eras."""
+
+import json
+import threading
+import time
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+
+from handrail import Workspace
+from handrail.dialects import load
+from handrail.effects import Effect
+from handrail.faults import NotFound
+from handrail.kernel.call import Call
+from handrail.params import Params, field
+from handrail.surfaces.mcp.offer import Offer
+from handrail.surfaces.mcp.server import build
+from handrail.tool import Dialect
+
+pytestmark = pytest.mark.parametrize("era", ERAS)
+
+
+async def _tools(client: Client) -> list[dict[str, Any]]:
+    return [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools
+    ]
+
+
+@pytest.mark.parametrize("dialect", ["gemini", "context", "copilot", "file", "codex"])
+def test_tools_are_listed_in_the_dialects_order_with_exact_schemas(
+    workspace: Workspace, era: str, dialect: str
+) -> None:
+    listed = talk(in_memory(workspace, dialect=dialect), _tools, era)
+    declared = [*load(dialect).tools.values()]
+    assert [tool["name"] for tool in listed] == [tool.name for tool in declared]
+    assert [tool["inputSchema"] for tool in listed] == [tool.params.schema() for tool in declared]
+    assert [tool.get("outputSchema") for tool in listed] == [tool.output for tool in declared]
+
+
+def test_annotations_follow_from_the_effects(workspace: Workspace, era: str) -> None:
+    listed = talk(in_memory(workspace), _tools, era)
+    hints = {tool["name"]: [*tool["annotations"].values()] for tool in listed}
+    assert [*listed[0]["annotations"]] == ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+    assert hints["file.read"] == [True, False, True, False]
+    assert hints["file.write"] == [False, True, False, False]
+    assert hints["file.delete"] == [False, True, True, False]
+
+
+def test_objects_come_as_structured_content_beside_their_text(workspace: Workspace, root: Path, era: str) -> None:
+    (root / "a.txt").write_text("one\n")
+
+    async def act(client: Client) -> Any:
+        return await client.call_tool("file.read", {"path": "a.txt"})
+
+    result = talk(in_memory(workspace), act, era)
+    expected = {"content": "     1\tone", "total_lines": 1, "truncated": False}
+    assert result.structured_content == expected
+    assert [json.loads(block.text) for block in result.content] == [expected]
+
+
+def test_a_fault_is_a_result_and_never_a_protocol_error(workspace: Workspace, era: str) -> None:
+    async def act(client: Client) -> list[Any]:
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("file.read", {"path": "gone"}),
+            ("file.read", {"path": 7}),
+            ("nonsense", {}),
+        ]
+        return [await client.call_tool(tool, params) for tool, params in calls]
+
+    results = talk(in_memory(workspace), act, era)
+    assert [result.is_error for result in results] == [True, True, True]
+    assert [envelope(result)["error"]["code"] for result in results] == [
+        "file_not_found",
+        "invalid_parameters",
+        "unknown_tool",
+    ]
+    assert all(result.structured_content is None for result in results)
+
+
+def test_media_come_as_image_audio_or_blob(workspace: Workspace, root: Path, era: str) -> None:
+    data = b"\x89PNG\r\n\x1a\nnot really"
+    for name in ("a.png", "b.mp3", "c.pdf"):
+        (root / name).write_bytes(data)
+
+    async def act(client: Client) -> list[Any]:
+        return [
+            (await client.call_tool("read_file", {"absolute_path": str(root / name)})).content[0]
+            for name in ("a.png", "b.mp3", "c.pdf")
+        ]
+
+    image, audio, blob = talk(in_memory(workspace, dialect="gemini"), act, era)
+    text = b64encode(data).decode()
+    assert (image.type, image.mime_type, image.data) == ("image", "image/png", text)
+    assert (audio.type, audio.mime_type, audio.data) == ("audio", "audio/mpeg", text)
+    assert (blob.type, blob.resource.mime_type, blob.resource.blob) == ("resource", "application/pdf", text)
+
+
+def test_several_roots_are_told_apart_by_an_argument(tmp_path: Path, era: str) -> None:
+    roots = [tmp_path / "one" / "app", tmp_path / "two" / "app", tmp_path / "lib"]
+    for root in roots:
+        root.mkdir(parents=True)
+        (root / "who.txt").write_text(f"{root.parent.name}\n")
+
+    async def act(client: Client) -> Any:
+        schema = (await client.list_tools()).tools[0].input_schema
+        named = [
+            envelope(await client.call_tool("file.read", {"workspace": name, "path": "who.txt"}))["output"]["content"]
+            for name in ("app", "app-2", "lib")
+        ]
+        wrong = [
+            envelope(await client.call_tool("file.read", {**extra, "path": "who.txt"}))["error"]["message"]
+            for extra in ({}, {"workspace": "other"}, {"workspace": ["app"]})
+        ]
+        return schema, named, wrong
+
+    schema, named, wrong = talk(over_stdio(*(part for root in roots for part in ("--root", root))), act, era)
+    assert schema["properties"]["workspace"]["enum"] == ["app", "app-2", "lib"]
+    assert schema["required"] == ["workspace", "path"]
+    assert named == ["     1\tone", "     1\ttwo", f"     1\t{tmp_path.name}"]
+    assert wrong == [
+        "Missing required parameter 'workspace'",
+        "Parameter 'workspace' must be one of app, app-2, lib, not 'other'",
+        "Parameter 'workspace' must be one of app, app-2, lib, not '['app']'",
+    ]
+
+
+def test_read_only_offers_and_does_nothing_that_writes(root: Path, era: str) -> None:
+    async def act(client: Client) -> Any:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        return names, envelope(await client.call_tool("file.write", {"path": "a", "content": "x"}))
+
+    names, refused = talk(over_stdio("--root", root, "--read-only"), act, era)
+    assert names == [name for name, tool in load("file").tools.items() if not tool.requires_approval]
+    assert refused["error"]["code"] == "unknown_tool"
+    assert [*root.iterdir()] == []
+
+
+def test_only_the_tools_that_were_asked_for_are_offered(root: Path, era: str) -> None:
+    async def act(client: Client) -> Any:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        return names, envelope(await client.call_tool("file.read", {"path": "a"}))["error"]["code"]
+
+    server = over_stdio("--root", root, "--tools", "file_list,file.delete", "--approve", "auto")
+    assert talk(server, act, era) == (["file.delete", "file.list"], "unknown_tool")
+
+
+def test_names_with_dots_can_be_listed_and_are_always_understood_without(
+    workspace: Workspace, root: Path, era: str
+) -> None:
+    (root / "a.txt").write_text("one\n")
+    listed = talk(in_memory(workspace, safe_names=True), _tools, era)
+    assert all("." not in tool["name"] for tool in listed)
+    for server in (in_memory(workspace, safe_names=True), in_memory(workspace)):
+        assert call(server, "file_read", {"path": "a.txt"}, era)["tool"] == "file.read"
+
+
+class _Wait(Params):
+    name: str = field("What to wait for.", default="")
+
+
+def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
+    """A dialect whose tools break, wait for each other, or wait to be cancelled."""
+    probe, events = Dialect("probe"), {"go": threading.Event(), "began": threading.Event(), "ended": threading.Event()}
+
+    @probe.tool("break", Effect.READ)
+    def broken(_p: _Wait, _c: Call) -> str:
+        raise ZeroDivisionError
+
+    @probe.tool("wait", Effect.READ)
+    def wait(_p: _Wait, _c: Call) -> str:
+        events["began"].set()
+        return "went" if events["go"].wait(30) else "waited in vain"
+
+    @probe.tool("go", Effect.READ)
+    def go(_p: _Wait, _c: Call) -> str:
+        events["go"].set()
+        return "gone"
+
+    @probe.tool("endless", Effect.READ)
+    def endless(_p: _Wait, c: Call) -> str:
+        events["began"].set()
+        assert c.cancel
+        if c.cancel.wait(30):
+            events["ended"].set()
+        raise NotFound("the end")
+
+    return probe, events
+
+
+def test_a_bug_in_a_tool_is_an_answer_and_the_server_lives(workspace: Workspace, era: str) -> None:
+    probe, _ = _probe()
+
+    async def act(client: Client) -> list[str]:
+        first = envelope(await client.call_tool("break", {}))
+        second = await client.call_tool("go", {})
+        return [first["error"]["code"], envelope(second)["output"]]
+
+    assert talk(build(Offer.of([workspace], probe)), act, era) == ["internal_error", "gone"]
+
+
+def test_a_slow_call_does_not_hold_up_the_others(workspace: Workspace, era: str) -> None:
+    probe, _ = _probe()
+
+    async def act(client: Client) -> dict[str, str]:
+        said: dict[str, str] = {}
+
+        async def one(tool: str) -> None:
+            said[tool] = envelope(await client.call_tool(tool, {}))["output"]
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one, "wait")
+            tasks.start_soon(one, "go")
+        return said
+
+    assert talk(build(Offer.of([workspace], probe)), act, era) == {"wait": "went", "go": "gone"}
+
+
+def test_a_cancelled_request_ends_its_call(workspace: Workspace, era: str) -> None:
+    probe, events = _probe()
+
+    async def act(client: Client) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "endless", {})
+            await anyio.to_thread.run_sync(events["began"].wait, 30)
+            tasks.cancel_scope.cancel()
+        await anyio.to_thread.run_sync(events["ended"].wait, 30)
+
+    talk(build(Offer.of([workspace], probe)), act, era)
+    assert events["ended"].is_set()
+
+
+def test_a_long_call_reports_progress_to_who_wants_it(workspace: Workspace, era: str) -> None:
+    probe, events = _probe()
+    heard: list[tuple[float, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+        if len(heard) == 2:
+            events["go"].set()
+
+    async def act(client: Client) -> Any:
+        return envelope(await client.call_tool("wait", {}, progress_callback=hear))["output"]
+
+    started = time.monotonic()
+    assert talk(build(Offer.of([workspace], probe)), act, era) == "went"
+    assert heard[:2] == [(1.0, "Running for 1 s"), (2.0, "Running for 2 s")], time.monotonic() - started
+
+
+def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) -> None:
+    """A stray print in the process lands on standard error."""
+    import os
+    import sys
+
+    from mcp.client.stdio import StdioServerParameters
+
+    program = (
+        "import sys, handrail.dialects.file as f\n"
+        "from handrail.kernel.call import Files\n"
+        "read = Files.page\n"
+        "def noisy(*a, **k):\n"
+        "    print('stray'); sys.stdout.flush(); import os; os.system('echo stray'); return read(*a, **k)\n"
+        "Files.page = noisy\n"
+        "from handrail.surfaces.cli import main\n"
+        f"main(['mcp', '--dialect', 'file', '--root', {str(root)!r}])\n"
+    )
+    (root / "a.txt").write_text("one\n")
+    server = StdioServerParameters(command=sys.executable, args=["-c", program], env=dict(os.environ))
+    assert call(server, "file.read", {"path": "a.txt"}, era)["output"]["total_lines"] == 1
+
+
+def test_what_is_no_text_comes_back_replaced(workspace: Workspace, era: str) -> None:
+    async def act(client: Client) -> Any:
+        return await client.call_tool("file.read", {"path": "a\ud800b"})
+
+    result = talk(in_memory(workspace), act, era)
+    result.model_dump_json()
+    assert "Unicode" in envelope(result)["error"]["message"]
+
+
+def test_the_instructions_name_the_roots(workspace: Workspace, root: Path, era: str) -> None:
+    async def act(client: Client) -> str | None:
+        return client.instructions
+
+    if era == "legacy":  # without a handshake they are in server/discover, which a pinned version skips
+        assert talk(in_memory(workspace), act, era) == f"The workspace is {root}. Nothing outside of it can be reached."
+    else:
+        assert str(root) in talk(in_memory(workspace), act, "auto")

@@ -1,0 +1,191 @@
+"""The server on a pipe: whatever is written into it, it stays up and says why."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_client import command
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+class Raw:
+    """A client that may write anything."""
+
+    def __init__(self, root: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            command("--root", root, *arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self.process.stdin
+        assert self.process.stdout
+        assert self.process.stderr
+        self.input, self.output, self.errors = self.process.stdin, self.process.stdout, self.process.stderr
+
+    def write(self, data: bytes) -> None:
+        self.input.write(data)
+        self.input.flush()
+
+    def send(self, message: Any) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def answer(self) -> Any:
+        return json.loads(self.output.readline())
+
+    def shake_hands(self) -> "Raw":
+        self.send(HELLO)
+        assert self.answer()["result"]["protocolVersion"] == "2025-11-25"
+        self.send(READY)
+        return self
+
+    def is_up(self) -> bool:
+        self.send({"jsonrpc": "2.0", "id": "up?", "method": "tools/list"})
+        answer = self.answer()
+        return bool(answer["id"] == "up?" and answer["result"]["tools"])
+
+    def close(self) -> tuple[int, str]:
+        """Its exit status, and what it said on standard error."""
+        self.input.close()
+        assert self.output.read() == b""
+        said = self.errors.read().decode()
+        return self.process.wait(30), said
+
+
+@pytest.fixture
+def raw(root: Path) -> Iterator[Raw]:
+    client = Raw(root, "--approve", "auto").shake_hands()
+    yield client
+    client.process.kill()
+    for stream in (client.input, client.output, client.errors):
+        stream.close()
+    client.process.wait()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "why"),
+    [
+        (b"nonsense\n", -32700, "The line is not valid JSON"),
+        (b'{"jsonrpc": "2.0", "id": 1, "method"\n', -32700, "The line is not valid JSON"),
+        (b'\xff\xfe{"jsonrpc"}\n', -32700, "The line is not valid JSON"),
+        (b"[" * 100_000 + b"\n", -32700, "The line is not valid JSON"),
+        (b"[]\n", -32600, "The line is not a JSON-RPC message"),
+        (b'{"jsonrpc": "1.0", "id": 7}\n', -32600, "The line is not a JSON-RPC message"),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_and_said(raw: Raw, line: bytes, code: int, why: str) -> None:
+    raw.write(line)
+    answer = raw.answer()
+    assert answer["error"]["code"] == code
+    assert answer["error"]["message"].startswith(why)
+    assert answer["id"] == (7 if b"7" in line else None)
+    assert raw.is_up()
+    status, said = raw.close()
+    assert (status, why in said) == (0, True)
+
+
+def test_a_message_of_100_mb_is_refused_without_being_kept(raw: Raw) -> None:
+    raw.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "file.write", "arguments": "')
+    for _ in range(100):
+        raw.write(b"x" * 1_000_000)
+    raw.write(b'"}}\n')
+    assert raw.answer()["error"]["message"] == "The message is longer than 33554432 bytes"
+    peak = next(line for line in Path(f"/proc/{raw.process.pid}/status").read_text().split("\n") if "VmHWM" in line)
+    assert int(peak.split()[1]) < 250_000, peak
+    assert raw.is_up()
+
+
+def test_a_message_in_pieces_is_put_together(raw: Raw) -> None:
+    for byte in json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n":
+        raw.write(bytes([byte]))
+    assert raw.answer() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_unknown_methods_and_bad_parameters_are_protocol_errors(raw: Raw) -> None:
+    raw.send({"jsonrpc": "2.0", "id": 1, "method": "no/such"})
+    assert raw.answer()["error"]["code"] == -32601
+    raw.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "file.read", "arguments": "x"}})
+    assert raw.answer()["error"]["code"] == -32602
+    raw.send({"jsonrpc": "2.0", "method": "notifications/unheard-of"})
+    assert raw.is_up()
+
+
+def test_text_that_is_no_text_is_refused(raw: Raw) -> None:
+    arguments = '{"path": "\\ud800"}'
+    raw.write(
+        f'{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"file.read","arguments":{arguments}}}}}\n'.encode()
+    )
+    answer = raw.answer()
+    assert (answer["id"], answer["error"]["code"]) == (5, -32600)
+    assert raw.is_up()
+
+
+def test_half_a_message_at_the_end_is_answered(raw: Raw) -> None:
+    raw.write(b'{"jsonrpc": "2.0", "id": 1, "meth')
+    raw.input.close()
+    assert raw.answer()["error"]["code"] == -32700
+    assert raw.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_in_order(raw: Raw, how: signal.Signals) -> None:
+    raw.process.send_signal(how)
+    assert raw.process.wait(30) == 0
+
+
+def test_the_server_ends_when_its_client_is_killed(root: Path) -> None:
+    """The client is a process of its own, killed with -9 while the server waits for it."""
+    reader, writer = os.pipe()
+    program = (
+        "import subprocess, sys, time\n"
+        f"p = subprocess.Popen({command('--root', root)!r}, stdin=subprocess.PIPE, pass_fds=[{writer}])\n"
+        "print(p.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        ["python3", "-c", program], stdout=subprocess.PIPE, pass_fds=[writer], start_new_session=True
+    ) as client:
+        os.close(writer)
+        assert client.stdout
+        assert int(client.stdout.readline())
+        client.kill()
+        # The write end lives in the client and in the server: the read ends when both are gone.
+        assert os.read(reader, 1) == b""
+    os.close(reader)
+
+
+def test_a_client_that_stops_reading_does_not_stop_the_shutdown(root: Path) -> None:
+    client = Raw(root).shake_hands()
+    for number in range(3000):
+        client.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
+        if number % 500 == 0 and client.process.poll() is not None:
+            break
+    client.process.terminate()
+    assert client.process.wait(30) == 0
+    for stream in (client.input, client.output, client.errors):
+        stream.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--tools", "nope"], "the file dialect has no tool nope"),
+        (["--root", "/no/such/place"], "cannot open the workspace /no/such/place"),
+        (["--http", "nowhere"], "not HOST:PORT: 'nowhere'"),
+        (["--http", "0.0.0.0:0"], "0.0.0.0 can be reached from elsewhere: a bearer token is needed, see --token-file"),
+        (["--token-file", "/no/such/file"], "there is no token in /no/such/file"),
+    ],
+)
+def test_what_cannot_be_served_is_said_at_the_start(root: Path, arguments: list[str], why: str) -> None:
+    out = subprocess.run(command("--root", root, *arguments), capture_output=True, text=True, input="", check=False)
+    assert (out.returncode, out.stdout) == (2, "")
+    assert why in out.stderr

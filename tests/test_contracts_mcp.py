@@ -1,0 +1,95 @@
+"""Every case of every contract through a real MCP client, in both eras: in memory, and over stdio.
+
+Over stdio one server serves the workspaces of many cases, told apart by the `workspace` argument, all at once.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import contract
+import pytest
+from mcp import Client
+from mcp_client import ERAS, envelope, in_memory, over_stdio, talk
+from test_contracts import CASES, FLAGS
+
+from handrail import Workspace
+
+AT_ONCE, MOST = 4, 60
+SESSION_OPTIONS = {"one_session"}  # for the reader of the cases, not for the workspace
+
+
+def _options(case: contract.Case) -> dict[str, Any]:
+    given = {key: value for key, value in case.options.items() if key not in SESSION_OPTIONS}
+    return {"approve": "auto"} | given
+
+
+def _is_text(params: dict[str, Any]) -> bool:
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+async def _play(client: Client, case: contract.Case, root: Path, named: dict[str, str]) -> None:
+    for step in case.steps:
+        params = contract.params_of(step, root)
+        if not isinstance(params, dict) or not _is_text(params):
+            return  # MCP itself lets arguments be nothing but an object, and its wire is UTF-8
+        result = await client.call_tool(step.tool, named | params)
+        contract.check(step, envelope(result), root)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_contract_holds_over_mcp_in_memory(case: contract.Case, era: str, root: Path) -> None:
+    contract.build(case, root)
+    with Workspace(str(root), **_options(case)) as workspace:
+        talk(in_memory(workspace, dialect=case.dialect), lambda client: _play(client, case, root, {}), era)
+
+
+def _groups() -> Iterator[Any]:
+    """Cases that one server can serve: the same dialect, the same options."""
+    groups: dict[tuple[str, str], list[contract.Case]] = {}
+    for case in CASES:
+        groups.setdefault((case.dialect, json.dumps(_options(case), sort_keys=True)), []).append(case)
+    for (dialect, _), cases in groups.items():
+        if _options(cases[0]).keys() <= FLAGS.keys():
+            for start in range(0, len(cases), MOST):
+                yield pytest.param(cases[start : start + MOST], id=f"{dialect}-{cases[0].line}-{start}")
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("cases", [*_groups()])
+def test_contracts_hold_over_mcp_on_stdio(cases: list[contract.Case], era: str, tmp_path: Path) -> None:
+    roots = {f"case{number}": tmp_path / f"case{number}" for number in range(len(cases))}
+    for case, root in zip(cases, roots.values(), strict=True):
+        root.mkdir()
+        contract.build(case, root)
+    flags = [
+        part
+        for key, value in _options(cases[0]).items()
+        for part in ([FLAGS[key]] if value is True else [FLAGS[key], str(value)])
+    ]
+    wanted = [part for root in roots.values() for part in ("--root", root)]
+    failed: dict[str, str] = {}
+
+    async def play_all(client: Client) -> None:
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+
+        async def play(case: contract.Case, name: str) -> None:
+            async with limiter:
+                try:
+                    await _play(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})
+                except Exception as error:
+                    failed[str(case)] = f"{error!r:.2000}"
+
+        async with anyio.create_task_group() as tasks:
+            for case, name in zip(cases, roots, strict=True):
+                tasks.start_soon(play, case, name)
+
+    talk(over_stdio(*wanted, *flags, dialect=cases[0].dialect), play_all, era)
+    assert failed == {}

@@ -1,0 +1,86 @@
+"""Every fault has words in every dialect; the words live in tables, never in the code that raises."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from handrail.dialects import NAMES, load
+from handrail.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
+from handrail.notes import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
+from handrail.sentences import COMMON
+from handrail.words import Say, Words, word
+
+CONTEXT = {"root": "/w", "params": {}}
+# A value of every type that facts have, and of those whose facts are words from a list.
+VALUES: dict[Any, Any] = {
+    str: "some text",
+    int: 3,
+    float: 2.5,
+    int | None: None,
+    list[str]: ["a", "b"],
+    list[int]: [1, 5],
+    list[Problem]: [Problem("", "missing", "path")],
+}
+CHOSEN: dict[tuple[type[Fault], str], str] = {
+    (BadPath, "why"): "nul",
+    (BadPatch, "why"): "no_hunks",
+    (HunkNotFound, "part"): "lines",
+    (FileSkipped, "why"): "too_large",
+    (MoreFilesSkipped, "why"): "unreadable",
+    (SandboxRefused, "kind"): "network",
+}
+
+
+def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
+    """The kinds that are raised: the leaves of the tree."""
+    for kind in of.__subclasses__():
+        if kind.__module__.startswith("handrail."):
+            yield from kinds(kind) if kind.__subclasses__() else (kind,)
+
+
+def sample(kind: type[Fault]) -> Fault:
+    facts = {each.name: CHOSEN.get((kind, each.name), VALUES[each.type]) for each in fields(kind)}
+    if "difference" in facts:
+        facts["difference"] = "case"
+    return kind(**facts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
+def test_every_fault_is_worded_in_every_dialect(name: str, kind: type[Fault]) -> None:
+    dialect = load(name)
+    for tool in dialect.tools:
+        said = word(dialect.tables, tool, sample(kind), CONTEXT)
+        assert said.code
+        assert said.message
+        assert said.suggestion or issubclass(kind, Note)
+        assert "{" not in said.message + said.suggestion
+        assert dialect.error_output(said)
+
+
+def test_a_dialects_own_words_and_a_tools_own_words_go_first() -> None:
+    fault = NotFound("a.txt")
+    general: Words = {NotFound: Say("nowhere", "{path} is nowhere in {root}", "look elsewhere")}
+    special: Words = {("peek", NotFound): Say("unseen", lambda facts: f"{facts['path']} was not seen", "look closer")}
+    assert word((general, COMMON), "peek", fault, CONTEXT).message == "a.txt is nowhere in /w"
+    assert word(({**general, **special}, COMMON), "peek", fault, CONTEXT).message == "a.txt was not seen"
+    assert word((special, COMMON), "other", fault, CONTEXT).code == "file_not_found"
+
+
+def test_a_fault_without_words_is_a_bug() -> None:
+    class Unheard(Fault):
+        pass
+
+    with pytest.raises(LookupError, match="Unheard has no words"):
+        word((), "tool", Unheard(), {})
+
+
+def test_a_fault_shows_its_facts_to_programmers() -> None:
+    assert str(TooLarge("a", 5, 4)) == "TooLarge(path='a', size=5, limit=4)"
+
+
+def test_every_reason_of_a_bad_path_has_a_sentence_of_its_own() -> None:
+    reasons = ("empty", "nul", "too_long", "not_text", "reserved")
+    assert len({word((COMMON,), "t", BadPath("p", why), CONTEXT).message for why in reasons}) == len(reasons)
