@@ -133,7 +133,7 @@ dialect = Dialect("copilot", WORDS, _with_prefix)
 
 
 class CreateFile(Params):
-    path: str = field("Relative path to the file to create")
+    path: str = field("Relative path to the file to create", path=True)
     content: str = field("Content to write to the file", body=True)
 
 
@@ -148,7 +148,7 @@ def create_file(p: CreateFile, c: Call) -> str:
 
 
 class ReadFile(Params):
-    path: str = field("Relative path to the file to read")
+    path: str = field("Relative path to the file to read", path=True)
     start_line: int | None = field("Starting line number (1-indexed, optional)", default=None, ge=1)
     end_line: int | None = field("Ending line number (1-indexed, inclusive, optional)", default=None, ge=1)
 
@@ -177,7 +177,7 @@ def read_file(p: ReadFile, c: Call) -> str:
 
 
 class ReplaceString(Params):
-    path: str = field("Relative path to the file to modify")
+    path: str = field("Relative path to the file to modify", path=True)
     old_string: str = field("Exact string to find and replace", min_length=1)
     new_string: str = field("String to replace with")
 
@@ -199,7 +199,7 @@ def replace_string_in_file(p: ReplaceString, c: Call) -> str:
 
 
 class ListDir(Params):
-    path: str = field("Relative path to directory (default: current directory)", default=".")
+    path: str = field("Relative path to directory (default: current directory)", default=".", path=True)
     page: int = field("Page of the listing, 1000 entries each (default: 1)", default=1, ge=1)
 
 
@@ -222,7 +222,7 @@ def list_dir(p: ListDir, c: Call) -> str:
 
 
 class CreateDirectory(Params):
-    path: str = field("Relative path to directory to create")
+    path: str = field("Relative path to directory to create", path=True)
 
 
 @dialect.tool("create_directory", Effect.CREATE)
@@ -239,7 +239,7 @@ def create_directory(p: CreateDirectory, c: Call) -> str:
 
 class FileSearch(Params):
     pattern: str = field("Glob pattern (e.g., '**/*.py', 'src/**/*.go')", min_length=1)
-    base_path: str = field("Base directory to search from (default: current directory)", default=".")
+    base_path: str = field("Base directory to search from (default: current directory)", default=".", path=True)
 
 
 @dialect.tool("file_search", Effect.READ)
