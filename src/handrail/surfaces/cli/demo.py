@@ -10,7 +10,7 @@ import click
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.scratch import nowhere, scratch_workspace
 from handrail.ops.show import one_line
-from handrail.surfaces.cli.asking import diff_lines, display
+from handrail.surfaces.cli.asking import display, happening
 from handrail.surfaces.cli.show import human
 from handrail.workspace import Workspace
 
@@ -89,7 +89,7 @@ class Stage:
 
     def ask(self, question: Question) -> Verdict:
         answer = self.answers.pop(0)
-        for line in diff_lines(question, colour=False, most=40):
+        for line in happening(question, colour=False, most=40):
             self.write(f"  {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim"))
         self.write("\n".join(f"  {line}" for line in display(question).split("\n")))
         self.write(f"\n  Approve? (y/n/always): {answer}", "bold")
