@@ -1,8 +1,17 @@
 """The `file` dialect: sandboxed file operations with structured answers."""
 
 from datetime import UTC, datetime
-from typing import Any
 
+from handrail.dialects.answers import (
+    FileDeleted,
+    FileListing,
+    FileMatch,
+    FileMatches,
+    FilePatched,
+    FileRead,
+    FileWritten,
+    ListedFile,
+)
 from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.query import Match, Scope, SearchRequest
@@ -17,13 +26,13 @@ dialect = Dialect("file")
 
 
 class Read(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
     offset: int = field("Start line, 1-indexed.", default=1, ge=1)
     limit: int | None = field("Maximum number of lines to return; all when left out.", default=None, ge=1)
 
 
 @dialect.tool("file.read", Effect.READ)
-def read(p: Read, c: Call) -> dict[str, Any]:
+def read(p: Read, c: Call) -> FileRead:
     """Read file contents with optional pagination for large files."""
     page = c.files.page(p.path, p.offset, p.limit)
     lines = split_lines(page.data.decode(errors="replace"))
@@ -32,12 +41,12 @@ def read(p: Read, c: Call) -> dict[str, Any]:
 
 
 class Write(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
     content: str = field("Full file contents.", body=True)
 
 
 @dialect.tool("file.write", Effect.CREATE | Effect.WRITE)
-def write(p: Write, c: Call) -> dict[str, Any]:
+def write(p: Write, c: Call) -> FileWritten:
     """Create or overwrite a file. Creates parent directories if needed."""
     data = p.content.encode()
     c.files.overwrite(p.path, data)
@@ -50,12 +59,12 @@ class Edit(Params):
 
 
 class Patch(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
     patches: list[Edit] = field("Patches to apply in order, all or none.", min_length=1)
 
 
 @dialect.tool("file.patch", Effect.READ | Effect.WRITE)
-def patch(p: Patch, c: Call) -> dict[str, Any]:
+def patch(p: Patch, c: Call) -> FilePatched:
     """Apply search-and-replace edits to a file. More efficient than rewriting entire files for small changes."""
     file = c.files.read(p.path)
     data = file.data
@@ -66,23 +75,23 @@ def patch(p: Patch, c: Call) -> dict[str, Any]:
 
 
 class Delete(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
 
 
 @dialect.tool("file.delete", Effect.DELETE)
-def delete(p: Delete, c: Call) -> dict[str, Any]:
+def delete(p: Delete, c: Call) -> FileDeleted:
     """Delete a file. Does not delete directories."""
     c.files.commit(c.files.removal(p.path))
     return {"success": True}
 
 
 class List(Params):
-    path: str = field("Directory, relative to the workspace root.", default=".")
+    path: str = field("Directory, relative to the workspace root.", default=".", path=True)
     pattern: str | None = field('Glob pattern, such as "**/*.ts" or "*.py".', default=None)
 
 
 @dialect.tool("file.list", Effect.READ)
-def list_files(p: List, c: Call) -> dict[str, Any]:
+def list_files(p: List, c: Call) -> FileListing:
     """List files in a directory with optional glob pattern filtering."""
     entries, stem = c.files.entries(p.path), c.files.stem(p.path)
     if p.pattern is not None:
@@ -93,7 +102,7 @@ def list_files(p: List, c: Call) -> dict[str, Any]:
     }
 
 
-def _listed(stem: str, entry: Entry) -> dict[str, Any]:
+def _listed(stem: str, entry: Entry) -> ListedFile:
     return {"path": quote(stem + entry.name), "size": entry.size, "modified": _moment(entry.mtime_ns)}
 
 
@@ -107,7 +116,7 @@ def _moment(mtime_ns: int) -> str:
 
 class Search(Params):
     pattern: str = field("Regex pattern.")
-    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     glob: str | None = field('Filter by filename pattern, such as "*.py".', default=None)
     case_sensitive: bool = field("Whether case matters.", default=True)
     context_lines: int = field("Lines before and after each match.", default=0, ge=0, le=20)
@@ -115,12 +124,12 @@ class Search(Params):
 
 
 @dialect.tool("file.search", Effect.READ)
-def search(p: Search, c: Call) -> dict[str, Any]:
+def search(p: Search, c: Call) -> FileMatches:
     """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
     scope = Scope((p.glob,) if p.glob else ())
     request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope)
     result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
-    matches = [
+    matches: list[FileMatch] = [
         {"path": quote(stem + m.path), "line": m.line, "content": _shown(m, p.context_lines)} for m in result.matches
     ]
     return {"matches": matches, "truncated": result.truncated}

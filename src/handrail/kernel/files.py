@@ -66,11 +66,11 @@ class Reader:
         finally:
             place.close()
 
-    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
-        """Lines `first`, `first` + 1, … of a file of any size, in constant memory."""
+    def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
+        """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
         fd, found = self.boundary.open_file(path)
         try:
-            page = _page(fd, found, first, count, self._limits.page_bytes)
+            page = _page(fd, found, first, count, room or self._limits.page_bytes)
             return replace(page, version=Version.of(found), place=self.boundary.place_of(fd))
         except OSError as error:
             raise_fault(error, path)

@@ -1,17 +1,19 @@
 """Putting right what a commit left: roll back one that is not done, finish one that is. Every step can be repeated."""
 
+import errno
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
-from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, PathFault
+from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
 from handrail.kernel.resolve import Place
 from handrail.paths import quote
 
+_DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 
 
@@ -79,10 +81,12 @@ class PutRight:
         return False
 
     def remove_if_empty(self, rel: str) -> None:
-        with suppress(PathFault):
+        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop):
             place = self._boundary.locate(quote(rel), follow=False)
             try:
-                with suppress(OSError):  # not empty, or gone: then it is somebody else's matter
-                    os.rmdir(place.name, dir_fd=place.dir_fd)
+                os.rmdir(place.name, dir_fd=place.dir_fd)
+            except OSError as error:
+                if error.errno in _DISK_FAILS:
+                    raise  # to be tried again; if it is not empty, or gone, it is somebody else's matter
             finally:
                 place.close()

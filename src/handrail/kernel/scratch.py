@@ -1,5 +1,6 @@
 """Throw-away workspaces, for the demo and for replays."""
 
+import io
 import os
 import shutil
 import stat
@@ -41,3 +42,8 @@ def _special(directory: str, names: list[str]) -> list[str]:
     kinds = (stat.S_ISREG, stat.S_ISLNK, stat.S_ISDIR)
     modes = {name: os.lstat(os.path.join(directory, name)).st_mode for name in names}
     return [name for name, mode in modes.items() if not any(kind(mode) for kind in kinds)]
+
+
+def nowhere() -> io.StringIO:
+    """A file for what is recorded elsewhere."""
+    return io.StringIO()

@@ -11,7 +11,7 @@ from handrail.ops.show import visible
 from handrail.paths import quote
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.asking import terminal_asker
+from handrail.surfaces.cli.answers import terminal_asker
 from handrail.surfaces.cli.options import json_option, open_workspace, root_option
 from handrail.surfaces.cli.show import echo_json
 from handrail.undo import CannotUndo, History, Plan
