@@ -155,7 +155,7 @@ class Journal:
         for each in self.backwards():
             if isinstance(each, Entry):
                 return each.n + damaged
-            damaged += 1
+            damaged += each.at + each.size < found.st_size  # one that was cut short had not got its number for good
         return damaged
 
 
