@@ -1,6 +1,6 @@
 """The workspace against a model of it: random calls of all dialects, commands, outside edits, kills, undo and redo.
 
-python model.py EXAMPLES STEPS. It is a program of its own because it forks, which a test runner with threads should not.
+python model.py EXAMPLES STEPS. A program of its own because it forks, which a test runner with threads should not.
 Contents are one line each, so that no two changes of a file can be merged: what an undo does is then plain.
 """
 
