@@ -1,7 +1,8 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
@@ -11,7 +12,7 @@ from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session
-from handrail.kernel.state import State, config_home, environment, read_text, state_home
+from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
 from handrail.kernel.tally import Tally
 from handrail.limits import Limits
 from handrail.policy.approvals import Policy, Rules
@@ -21,6 +22,9 @@ from handrail.router import ToolRouter
 from handrail.settings import PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
+
+if TYPE_CHECKING:
+    from handrail.kernel.process import Processes
 
 
 class Workspace:
@@ -39,7 +43,8 @@ class Workspace:
         self._default = self.session(asker=asker)
 
     def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
-        self.settings, self.notes = settings_for(boundary, flags)
+        asked, self.notes = settings_for(boundary, flags)
+        self.settings = _with_directories(asked, self.notes)
         limits = self.settings.limits
         state = State(boundary.root)
         if state.warning:
@@ -70,6 +75,11 @@ class Workspace:
     @property
     def root(self) -> str:
         return self.kernel.boundary.root
+
+    @property
+    def processes(self) -> "Processes":
+        """What runs commands, in the sandbox that the settings ask for."""
+        return self._default.session.processes
 
     def session(self, *, asker: Any = None) -> "ClientSession":
         """A client's own session: its log, its terminals, its memory."""
@@ -128,6 +138,18 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     user = _readable(user_file, lambda: read_text(user_file))
     project = _readable(PROJECT_FILE, lambda: _project_text(boundary))
     return load_settings(user=user, project=project, env=environment(), flags=flags, user_file=user_file)
+
+
+def _with_directories(settings: Settings, notes: list[str]) -> Settings:
+    """The settings with the directories of the sandbox as they are on this machine."""
+
+    def found(key: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        places = {name: directory_named(name) for name in names}
+        notes.extend(f"{key}: {name} is no absolute path of a directory" for name in names if not places[name])
+        return tuple(place for place in places.values() if place)
+
+    readable, writable = found("readable", settings.readable), found("writable", settings.writable)
+    return replace(settings, readable=readable, writable=writable)
 
 
 def _project_text(boundary: FsBoundary) -> str:

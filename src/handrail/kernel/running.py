@@ -118,8 +118,9 @@ class Commands:
 
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
         self._call.metadata["sandbox"] = confinement.level
-        if confinement.level == "reduced":
-            self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
+        for name in ("cannot_stop", "why", "unguarded"):
+            if facts := getattr(confinement, name):
+                self._call.metadata[f"sandbox_{name}"] = list(facts)
         if restarted:
             self._call.warnings.append(SandboxRestarted())
 

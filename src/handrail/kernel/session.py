@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -104,6 +106,7 @@ class Session:
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
         self._terminals: Terminals | None = None
+        self._own_spools = ""
 
     @property
     def sandbox(self) -> "Sandbox":
@@ -113,7 +116,7 @@ class Session:
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
-                spools = f"{kernel.state.path}/output"
+                spools = self._spool_directory()
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
                     readable=(*powers.readable, spools),
@@ -125,6 +128,15 @@ class Session:
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
+
+    def _spool_directory(self) -> str:
+        """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
+        from handrail.kernel.sandbox.build import identity  # noqa: PLC0415  most sessions run nothing
+
+        if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
+            return f"{self.kernel.state.path}/output"
+        self._own_spools = tempfile.mkdtemp(prefix="handrail-")
+        return self._own_spools
 
     @property
     def processes(self) -> "Processes":
@@ -147,6 +159,8 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+        if self._own_spools:
+            shutil.rmtree(self._own_spools, ignore_errors=True)
 
 
 def _project_files(root_fd: int) -> list[str]:
