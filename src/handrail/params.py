@@ -24,11 +24,12 @@ class Field:
         ge: int | None = None,
         le: int | None = None,
         min_length: int | None = None,
-        title: str | None = None,
         body: bool = False,
+        path: bool = False,
     ) -> None:
-        self.description, self.default, self.title = description, default, title
+        self.description, self.default = description, default
         self.body = body  # the contents of a file: questions show its size, the diff shows the rest
+        self.path = path  # a path: rules match the place that it means
         self.ge, self.le, self.min_length = ge, le, min_length
         self.required = default is _REQUIRED
 
@@ -75,6 +76,7 @@ def field(description: str, **options: Any) -> Any:
 class Params:
     fields: ClassVar[dict[str, Field]] = {}
     bodies: ClassVar[frozenset[str]] = frozenset()
+    paths: ClassVar[frozenset[str]] = frozenset()
     unknown_allowed: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -86,6 +88,7 @@ class Params:
                 cls.fields[name] = declared
         cls.fields |= inherited
         cls.bodies = frozenset(name for name, declared in cls.fields.items() if declared.body)
+        cls.paths = frozenset(name for name, declared in cls.fields.items() if declared.path)
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)

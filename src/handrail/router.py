@@ -60,7 +60,16 @@ class ToolRouter(Exports):
             found = self._look_up(tool)
             parsed = found.params.parse(given)
             ordered = {name: given[name] for name in found.params.fields if name in given}
-            call = Call(self.session, self.dialect.name, tool, ordered, found.effects, found.params.bodies, cancel)
+            call = Call(
+                self.session,
+                self.dialect.name,
+                tool,
+                ordered,
+                found.effects,
+                found.params.bodies,
+                found.params.paths,
+                cancel,
+            )
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
             return self._answer(tool, call, started, self._run(found, parsed, call))

@@ -375,7 +375,7 @@ COMMON: Words = NOTES | {
     InvalidUrl: Say("invalid_url", "Invalid URL format", "Give a whole http:// or https:// address"),
     ForbiddenAddress: Say(
         "network_error",
-        "Failed to fetch - {host} is a {why} address",
+        lambda f: f"Failed to fetch - {f['host']} is not a public address ({f['why'].replace('_', ' ')})",
         'The person can allow it with allow_hosts = ["{host}"] in the configuration',
     ),
     FetchFailed: Say("network_error", "Failed to fetch - {why}", "Check the address, or try again later"),

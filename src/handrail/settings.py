@@ -2,12 +2,14 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from handrail.faults import InvalidPattern
 from handrail.kernel.session import Powers
 from handrail.limits import Limits
+from handrail.ops.protection import SECRETS, protection
 
 PROJECT_FILE = ".handrail.toml"
 
@@ -41,6 +43,10 @@ class Settings:
     allow_hosts: tuple[str, ...] = ()
     """Hosts that may be fetched from although their address is not a public one."""
     builtin_search: bool = True
+    protect: tuple[str, ...] = ()
+    """Globs for files that no tool may reach; `@secrets` stands for a list of the usual ones."""
+    rules: tuple[Any, ...] = ()
+    """Approval rules of the project's own file, as it has them; only those that deny count."""
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -51,7 +57,9 @@ class Settings:
 _CHOICES = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "log_level": LOG_LEVELS}
 
 
-_LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts")
+_LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
+_NOT_SETTABLE = ("limits", "rules")
+"""By a variable."""
 
 
 def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
@@ -65,6 +73,7 @@ _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
     "sandbox": _tighter_choice("sandbox"),
     "durability": _tighter_choice("durability"),
     "read_only": lambda old, new: old or new,
+    "protect": lambda old, new: (*old, *new),
 }
 
 
@@ -78,8 +87,11 @@ def load(
 ) -> tuple[Settings, list[str]]:
     """The settings in force, and what the project asked for in vain."""
     settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
-    settings, notes = _tighten(settings, _parse(project, PROJECT_FILE))
-    known = {f"HANDRAIL_{each.name.upper()}": each.name for each in fields(Settings) if each.name != "limits"}
+    wanted = _parse(project, PROJECT_FILE)
+    rules = wanted.pop("rule", [])
+    settings, notes = _tighten(settings, wanted)
+    settings = replace(settings, rules=tuple(rules) if isinstance(rules, list) else (rules,))
+    known = {f"HANDRAIL_{each.name.upper()}": each.name for each in fields(Settings) if each.name not in _NOT_SETTABLE}
     for name, value in (env or {}).items():
         if name in known and value:
             settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
@@ -117,7 +129,7 @@ def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, li
         new = _checked(key, value, where)
         old = getattr(settings, key)
         tightened = _TIGHTEN[key](old, new) if key in _TIGHTEN else old
-        if tightened != new:
+        if tightened != new and key != "protect":
             notes.append(_in_vain(key, value))
         settings = replace(settings, **{key: tightened})
     return settings, notes
@@ -130,9 +142,13 @@ def _in_vain(key: str, value: Any) -> str:
 def _checked(key: str, value: Any, where: str) -> Any:
     yes_or_no = (bool, "true or false")
     kinds = {"read_only": yes_or_no, "builtin_search": yes_or_no, "log": (str, "the name of a file")}
+    if key == "protect" and isinstance(value, str):
+        value = [f"@{value}"]
     if key in _LISTS:
         if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
             raise BadSettings(f"{where}{key} must be a list of strings, not {value!r}")
+        if key == "protect":
+            _check_globs(value, where)
         return tuple(value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
@@ -144,9 +160,21 @@ def _checked(key: str, value: Any, where: str) -> Any:
     return value
 
 
+def _check_globs(globs: Iterable[str], where: str) -> None:
+    for each in globs:
+        if each.startswith("@") and each != SECRETS:
+            raise BadSettings(f"{where}there is no list of files called {each[1:]!r}; there is {SECRETS[1:]!r}")
+        try:
+            protection((each,))
+        except InvalidPattern as fault:
+            raise BadSettings(f"{where}protect: {fault.pattern!r} is not a glob: {fault.reason}") from None
+
+
 def _from_text(key: str, value: str) -> Any:
     """A variable's text; words that are neither yes nor no are left for the check to refuse."""
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if key == "protect" and value == SECRETS[1:]:
+        return value
     if key in _LISTS:
         return [each.strip() for each in value.split(",") if each.strip()]
     return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value

@@ -12,10 +12,12 @@ from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session
-from handrail.kernel.state import State, config_home, directory_named, environment, read_text
+from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
+from handrail.kernel.tally import Tally
 from handrail.limits import Limits
-from handrail.policy.approvals import Policy
-from handrail.policy.rules import RuleBook
+from handrail.policy.approvals import Policy, Rules
+from handrail.policy.books import RuleBook
+from handrail.policy.rules import from_entry
 from handrail.router import ToolRouter
 from handrail.settings import PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
@@ -49,8 +51,19 @@ class Workspace:
             self.notes.append(state.warning)
         writer = Writer(boundary, state, self.settings.durability)
         self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
-        self.rules = RuleBook.load(config_home(), limits)
+        self.rules = self._load_rules(state)
         self.recovered = self._recover(writer)
+
+    def _load_rules(self, state: State) -> Rules:
+        limits, books = self.settings.limits, (config_home(), state.path)
+        user, project = (RuleBook.load(home, limits) for home in books)
+        own = tuple(
+            from_entry(entry, f"rule {n} in {PROJECT_FILE}", limits) for n, entry in enumerate(self.settings.rules, 1)
+        )
+        denying = tuple(rule for rule in own if rule.deny)
+        if len(denying) < len(own):
+            self.notes.append(f"{PROJECT_FILE} cannot approve anything: only its rules with deny = true count")
+        return Rules(user, project, limits, denying, Tally(f"{state_home()}/approvals.json"))
 
     def _recover(self, writer: Writer) -> int:
         try:
@@ -92,7 +105,8 @@ class Workspace:
 class ClientSession:
     def __init__(self, workspace: Workspace, asker: Any) -> None:
         settings = workspace.settings
-        approver: Approver = Policy(settings.approve, workspace.rules, _as_verdict(asker))
+        self.rules = workspace.rules.for_session()
+        approver: Approver = Policy(settings.approve, self.rules, _as_verdict(asker))
         self.session = Session(workspace.kernel, approver, read_only=settings.read_only)
         self.log = self._open_log(workspace)
         self._routers: dict[str, ToolRouter] = {}

@@ -51,7 +51,7 @@ class CodexParams(Params):
 
 
 class ListDirInput(CodexParams):
-    path: str = field("Root directory to list from.", default=".")
+    path: str = field("Root directory to list from.", default=".", path=True)
     depth: int = field("Maximum depth to traverse (BFS).", default=2, ge=0)
     offset: int = field("Number of entries to skip from the start.", default=0, ge=0)
     limit: int = field("Maximum number of entries to return.", default=200, ge=1)
@@ -73,7 +73,7 @@ def list_dir(p: ListDirInput, c: Call) -> Entries:
 
 
 class ReadFileInput(CodexParams):
-    path: str = field("File path to read.")
+    path: str = field("File path to read.", path=True)
     offset: int = field("Starting line (0-indexed).", default=0, ge=0)
     limit: int = field("Maximum number of lines to return.", default=400, ge=1)
     mode: str = field("Either 'slice' or 'indentation'.", default="slice")
@@ -94,7 +94,7 @@ def read_file(p: ReadFileInput, c: Call) -> Slice:
 
 class GrepFilesInput(CodexParams):
     pattern: str = field("Regex pattern to search for.")
-    path: str = field("Root directory to search under.", default=".")
+    path: str = field("Root directory to search under.", default=".", path=True)
     include: list[str] | None = field("Optional glob filters to include.", default=None)
     limit: int = field("Maximum matches to return.", default=200, ge=1)
 
@@ -197,7 +197,7 @@ def apply_patch_freeform(p: ApplyPatchInput, c: Call) -> PatchResults:
 
 class ShellInput(CodexParams):
     command: str = field("Shell command to run.")
-    workdir: str | None = field("Working directory (optional).", default=None)
+    workdir: str | None = field("Working directory (optional).", default=None, path=True)
     timeout_ms: int = field("Timeout in milliseconds.", default=60000, ge=1)
 
 
@@ -230,7 +230,7 @@ def _ended(outcome: "RunOutcome", timeout_ms: int) -> str | None:
 class ExecCommandInput(CodexParams):
     session_id: str = field("Opaque PTY session identifier.")
     cmd: str = field("Command to execute in PTY.")
-    workdir: str | None = field("Working directory (optional).", default=None)
+    workdir: str | None = field("Working directory (optional).", default=None, path=True)
 
 
 @dialect.tool("exec_command", Effect.RUN)

@@ -67,6 +67,17 @@ WORDS: Words = {
         "Path '{path}' exists as a file, cannot create directory",
         "Choose another name, or remove the file first",
     ),
+    ("create_file", NotADirectory): Say(
+        "not_a_directory",
+        "Cannot create file '{path}' - one of its parents is a file",
+        "Choose another directory, or remove the file first",
+    ),
+    ("list_dir", NotFound): Say(
+        "file_not_found", "Directory '{path}' not found", "Check the name and try again, or list its parent"
+    ),
+    ("file_search", NotFound): Say(
+        "file_not_found", "Directory '{path}' not found", "Check base_path and try again, or use list_dir to find it"
+    ),
     ("create_file", AccessDenied): Say(
         "permission_denied",
         "Cannot create file '{path}' - permission denied",
@@ -101,7 +112,7 @@ WORDS: Words = {
     CommandFailed: Say(
         "command_failed",
         lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
-        "Read what it printed and correct the command",
+        "Correct the command; terminal_last_command shows all that it printed",
     ),
     NoCommandYet: Say(
         "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
@@ -122,7 +133,7 @@ dialect = Dialect("copilot", WORDS, _with_prefix)
 
 
 class CreateFile(Params):
-    path: str = field("Relative path to the file to create")
+    path: str = field("Relative path to the file to create", path=True)
     content: str = field("Content to write to the file", body=True)
 
 
@@ -137,7 +148,7 @@ def create_file(p: CreateFile, c: Call) -> str:
 
 
 class ReadFile(Params):
-    path: str = field("Relative path to the file to read")
+    path: str = field("Relative path to the file to read", path=True)
     start_line: int | None = field("Starting line number (1-indexed, optional)", default=None, ge=1)
     end_line: int | None = field("Ending line number (1-indexed, inclusive, optional)", default=None, ge=1)
 
@@ -150,7 +161,8 @@ def read_file(p: ReadFile, c: Call) -> str:
     if last is not None and last < first:
         raise BadLineRange(p.path, first, last, c.files.page(p.path, 1, 1).total_lines)
     binary = looks_binary(head)
-    page = c.files.page(p.path, first, 0 if binary else None if last is None else last - first + 1)
+    count = 0 if binary else None if last is None else last - first + 1
+    page = c.files.page(p.path, first, count, room=c.limits.copilot_bytes)
     if first > max(page.total_lines, 1):
         raise BadLineRange(p.path, first, last, page.total_lines)
     c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
@@ -165,7 +177,7 @@ def read_file(p: ReadFile, c: Call) -> str:
 
 
 class ReplaceString(Params):
-    path: str = field("Relative path to the file to modify")
+    path: str = field("Relative path to the file to modify", path=True)
     old_string: str = field("Exact string to find and replace", min_length=1)
     new_string: str = field("String to replace with")
 
@@ -187,7 +199,7 @@ def replace_string_in_file(p: ReplaceString, c: Call) -> str:
 
 
 class ListDir(Params):
-    path: str = field("Relative path to directory (default: current directory)", default=".")
+    path: str = field("Relative path to directory (default: current directory)", default=".", path=True)
     page: int = field("Page of the listing, 1000 entries each (default: 1)", default=1, ge=1)
 
 
@@ -200,7 +212,7 @@ def list_dir(p: ListDir, c: Call) -> str:
     c.metadata.update(total_entries=len(entries), files=len(files), directories=len(directories))
     size, names = c.limits.copilot_entries, files + directories
     shown = names[(p.page - 1) * size : p.page * size]
-    if len(names) > size:
+    if len(names) > size or p.page > 1:
         c.metadata.update(page=p.page, pages=-(-len(names) // size))
     if p.page * size < len(names):
         c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
@@ -210,7 +222,7 @@ def list_dir(p: ListDir, c: Call) -> str:
 
 
 class CreateDirectory(Params):
-    path: str = field("Relative path to directory to create")
+    path: str = field("Relative path to directory to create", path=True)
 
 
 @dialect.tool("create_directory", Effect.CREATE)
@@ -227,7 +239,7 @@ def create_directory(p: CreateDirectory, c: Call) -> str:
 
 class FileSearch(Params):
     pattern: str = field("Glob pattern (e.g., '**/*.py', 'src/**/*.go')", min_length=1)
-    base_path: str = field("Base directory to search from (default: current directory)", default=".")
+    base_path: str = field("Base directory to search from (default: current directory)", default=".", path=True)
 
 
 @dialect.tool("file_search", Effect.READ)
@@ -278,14 +290,15 @@ def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     ran = c.commands.run(p.command, shell=c.commands.users_shell(), seconds=p.timeout_seconds)
     outcome = ran.outcome
     lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
-    c.metadata.update(exit_code=outcome.exit_code, **lines)
+    c.metadata.update(exit_code=ran.status, **lines)
     if outcome.timed_out:
         raise CommandTimedOut(p.command, p.timeout_seconds, ran.stdout, ran.stderr)
     if outcome.exit_code == 127 and (missing := not_found_program(p.command, ran.stderr)):
         raise ProgramNotFound(missing)
     if outcome.exit_code != 0:
         raise CommandFailed(p.command, ran.returncode, ran.stdout, ran.stderr)
-    return f"Command output:\n{ran.stdout}"
+    end = "" if not ran.stdout or ran.stdout.endswith("\n") else "\n"
+    return f"Command output:\n{ran.stdout}{end}"
 
 
 class TerminalLastCommand(Params):

@@ -26,7 +26,7 @@ dialect = Dialect("file")
 
 
 class Read(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
     offset: int = field("Start line, 1-indexed.", default=1, ge=1)
     limit: int | None = field("Maximum number of lines to return; all when left out.", default=None, ge=1)
 
@@ -41,7 +41,7 @@ def read(p: Read, c: Call) -> FileRead:
 
 
 class Write(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
     content: str = field("Full file contents.", body=True)
 
 
@@ -59,7 +59,7 @@ class Edit(Params):
 
 
 class Patch(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
     patches: list[Edit] = field("Patches to apply in order, all or none.", min_length=1)
 
 
@@ -75,7 +75,7 @@ def patch(p: Patch, c: Call) -> FilePatched:
 
 
 class Delete(Params):
-    path: str = field("Path of the file, relative to the workspace root.")
+    path: str = field("Path of the file, relative to the workspace root.", path=True)
 
 
 @dialect.tool("file.delete", Effect.DELETE)
@@ -86,7 +86,7 @@ def delete(p: Delete, c: Call) -> FileDeleted:
 
 
 class List(Params):
-    path: str = field("Directory, relative to the workspace root.", default=".")
+    path: str = field("Directory, relative to the workspace root.", default=".", path=True)
     pattern: str | None = field('Glob pattern, such as "**/*.ts" or "*.py".', default=None)
 
 
@@ -116,7 +116,7 @@ def _moment(mtime_ns: int) -> str:
 
 class Search(Params):
     pattern: str = field("Regex pattern.")
-    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     glob: str | None = field('Filter by filename pattern, such as "*.py".', default=None)
     case_sensitive: bool = field("Whether case matters.", default=True)
     context_lines: int = field("Lines before and after each match.", default=0, ge=0, le=20)

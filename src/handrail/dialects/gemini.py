@@ -204,7 +204,7 @@ def _absolute(path: str) -> str:
 
 
 class ListDirectory(GeminiParams):
-    path: str = field("The absolute path to the directory to list (must be absolute, not relative).")
+    path: str = field("The absolute path to the directory to list (must be absolute, not relative).", path=True)
     ignore: list[str] | None = field("List of glob patterns to ignore.", default=None)
 
 
@@ -219,7 +219,7 @@ def list_directory(p: ListDirectory, c: Call) -> str:
 
 
 class ReadFile(GeminiParams):
-    absolute_path: str = field("The absolute path to the file to read.")
+    absolute_path: str = field("The absolute path to the file to read.", path=True)
     offset: int | None = field("The 0-based line number to start reading from.", default=None, ge=0)
     limit: int | None = field("Maximum number of lines to read.", default=None, ge=1)
 
@@ -248,7 +248,7 @@ def read_file(p: ReadFile, c: Call) -> Output:
 
 
 class WriteFile(GeminiParams):
-    file_path: str = field("The absolute path to the file to write to.")
+    file_path: str = field("The absolute path to the file to write to.", path=True)
     content: str = field("The content to write to the file.", body=True)
 
 
@@ -261,7 +261,7 @@ def write_file(p: WriteFile, c: Call) -> str:
 
 
 class Replace(GeminiParams):
-    file_path: str = field("The absolute path to the file to modify.")
+    file_path: str = field("The absolute path to the file to modify.", path=True)
     old_string: str = field("The exact literal text to replace.")
     new_string: str = field("The exact literal text to replace it with.")
     expected_replacements: int = field("Number of replacements expected.", default=1, ge=1)
@@ -287,7 +287,9 @@ def replace(p: Replace, c: Call) -> str:
 class RunShellCommand(GeminiParams):
     command: str = field("Exact bash command to execute.")
     description: str | None = field("Brief description of the command for the user.", default=None)
-    directory: str | None = field("Directory to run the command in, relative to the project root.", default=None)
+    directory: str | None = field(
+        "Directory to run the command in, relative to the project root.", default=None, path=True
+    )
 
 
 @dialect.tool("run_shell_command", Effect.RUN)
@@ -321,7 +323,7 @@ def run_shell_command(p: RunShellCommand, c: Call) -> str:
 
 class SearchFileContent(GeminiParams):
     pattern: str = field("The regular expression (regex) pattern to search for within file contents.")
-    path: str | None = field("The absolute path to the directory to search within.", default=None)
+    path: str | None = field("The absolute path to the directory to search within.", default=None, path=True)
     include: str | None = field("A glob pattern to filter which files are searched.", default=None)
 
 
@@ -342,7 +344,7 @@ def search_file_content(p: SearchFileContent, c: Call) -> str:
 
 class GlobParams(GeminiParams):
     pattern: str = field("The glob pattern to match against (e.g., '**/*.py', 'docs/*.md').")
-    path: str | None = field("The absolute path to the directory to search within.", default=None)
+    path: str | None = field("The absolute path to the directory to search within.", default=None, path=True)
     case_sensitive: bool = field("Whether the search should be case-sensitive.", default=False)
 
 

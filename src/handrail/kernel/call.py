@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.effects import Effect
-from handrail.faults import AccessDenied, AlreadyExists, Cancelled, Conflict, Denied, Fault, NotFound, TooLarge
+from handrail.faults import (
+    AccessDenied,
+    AlreadyExists,
+    Cancelled,
+    Conflict,
+    Denied,
+    Fault,
+    NotFound,
+    PathFault,
+    TooLarge,
+)
 from handrail.kernel.gate import Question, Verdict, ask
 from handrail.kernel.session import Session
 from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
@@ -30,6 +40,8 @@ class Call:
     params: dict[str, Any]
     effects: Effect
     bodies: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    """The parameters that are paths."""
     cancel: threading.Event | None = None
     files_affected: list[str] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
@@ -80,12 +92,27 @@ class Call:
         if self.session.read_only:
             raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
         self.check_cancelled()
-        question = Question(self.dialect, self.tool, self.params, effects, self.bodies, **shown)
+        resolved = self._resolved(follow=Effect.DELETE not in effects)
+        reached = [*shown.get("targets", ()), *((resolved or {}).get(name) for name in self.paths)]
+        guarded = self.session.kernel.guarded(each for each in reached if isinstance(each, str))
+        named = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
+        question = Question(*named, resolved=resolved, guarded=guarded, **shown)
         verdict = ask(self.session.approver, question)
         if verdict.warning:
             self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()
         return verdict
+
+    def _resolved(self, *, follow: bool) -> dict[str, Any] | None:
+        """The parameters with every path as the place that it means; None where one leaves the workspace."""
+        resolved = dict(self.params)
+        for name in self.paths & resolved.keys():
+            if resolved[name] is not None:
+                try:
+                    resolved[name] = quote(self.files.target(resolved[name], follow=follow)) or "."
+                except PathFault:
+                    return None
+        return resolved
 
 
 class Files:
@@ -100,8 +127,8 @@ class Files:
     def read_if_there(self, path: str) -> File | None:
         return self._kernel.reader.read_if_there(path)
 
-    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
-        return self._kernel.reader.page(path, first, count)
+    def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
+        return self._kernel.reader.page(path, first, count, room)
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """The first bytes of a file, and its size."""

@@ -43,11 +43,11 @@ class Reader:
         except NotFound:
             return None
 
-    def page(self, path: str, first: int = 1, count: int | None = None) -> Page:
-        """Lines `first`, `first` + 1, … of a file of any size, in constant memory."""
+    def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
+        """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
         fd, found = self.boundary.open_file(path)
         try:
-            return _page(fd, found, first, count, self._limits.page_bytes)
+            return _page(fd, found, first, count, room or self._limits.page_bytes)
         except OSError as error:
             raise_fault(error, path)
         finally:

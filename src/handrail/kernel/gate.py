@@ -1,8 +1,9 @@
 """The gate: everything that changes the world is asked here first, with the finished change in hand."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from handrail.effects import Effect, risk_level
 from handrail.faults import Denied
@@ -20,6 +21,8 @@ class Question:
     effects: Effect
     bodies: frozenset[str] = frozenset()
     """Parameters that hold the contents of files."""
+    paths: frozenset[str] = frozenset()
+    """Parameters that are paths."""
     targets: tuple[str, ...] = ()
     """The files that would change, beneath the root with links resolved."""
     changes: tuple[Change, ...] = field(default=(), repr=False)
@@ -30,10 +33,41 @@ class Question:
     sandbox: str = ""
     host: str = ""
     """Whom a fetch would reach."""
+    resolved: dict[str, Any] | None = None
+    """The parameters with every path as the place that it means beneath the root; None where one leaves it."""
+    guarded: str = ""
+    """The guarded name, such as .git, that the call reaches into: no rule approves that."""
 
     @property
     def risk(self) -> str:
         return risk_level(self.effects)
+
+    @property
+    def given(self) -> str:
+        """The call as it was made, in compact JSON."""
+        return compact(self.params)
+
+    @property
+    def meant(self) -> str | None:
+        """The call as rules see it, in compact JSON; None where a path leaves the workspace."""
+        return None if self.resolved is None else compact(self.resolved)
+
+
+def compact(params: dict[str, Any]) -> str:
+    return json.dumps(params, separators=(",", ":"), ensure_ascii=False)
+
+
+Scope = Literal["session", "project", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What to remember of a yes: this very call, or all that a rule covers."""
+
+    scope: Scope = "project"
+    rule: str = ""
+    """A regular expression over the call, or, for a command, its words as a JSON list; empty: exactly this call."""
+    hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +76,8 @@ class Verdict:
     by: str
     """Who decided: a policy, a rule, a person."""
     always: bool = False
-    """The same call need not be asked again."""
+    """What `keep` says need not be asked again."""
+    keep: Keep = field(default_factory=Keep)
     reason: str = ""
     remedy: str = ""
     warning: str = ""

@@ -36,6 +36,11 @@ class Ran:
             return self.outcome.exit_code
         return 128 + signal.Signals[self.outcome.signal] if self.outcome.signal else -1
 
+    @property
+    def status(self) -> int | None:
+        """The same, but None where it was not the command that ended."""
+        return None if self.outcome.timed_out or self.outcome.cancelled else self.returncode
+
 
 class Commands:
     def __init__(self, call: Call) -> None:
@@ -64,7 +69,7 @@ class Commands:
         started = time.time()
         outcome = self._session.processes.run(command)
         ran = self._told(outcome)
-        self._session.last_command = LastCommand(text, outcome.exit_code, ran.stdout + ran.stderr, started)
+        self._session.last_command = LastCommand(text, ran.status, ran.stdout + ran.stderr, started)
         return ran
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":

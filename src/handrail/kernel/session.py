@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
 from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
+from handrail.ops.places import GUARDED, guarded_place
+from handrail.paths import unquote
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
+
+
+PROJECT_FILES = (".handrail.toml", ".handrailignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class Powers:
     environment: tuple[str, ...] = ()
     guarded: tuple[str, ...] | None = None
     allow_hosts: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()
     builtin_search: bool = True
     """Whether the built-in engine may answer where there is no ripgrep."""
 
@@ -51,6 +58,17 @@ class Kernel:
     writer: Writer
     reader: Reader
     powers: Powers
+
+    @cached_property
+    def guarded_names(self) -> tuple[str, ...]:
+        """What commands cannot change and no rule approves: the usual names or the person's, and what is ours."""
+        names = GUARDED if self.powers.guarded is None else self.powers.guarded
+        return (*names, *_own_home(self.boundary.root))
+
+    def guarded(self, paths: Iterable[str]) -> str:
+        """The guarded name that one of these places beneath the root is or lies in; empty where there is none."""
+        names = (*self.guarded_names, *PROJECT_FILES)
+        return next((found for path in paths if (found := guarded_place(unquote(path), names))), "")
 
     @cached_property
     def searcher(self) -> "Searcher":
@@ -94,19 +112,17 @@ class Session:
     def sandbox(self) -> "Sandbox":
         from handrail.kernel.process import Processes  # noqa: PLC0415  most sessions run nothing
         from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
-        from handrail.kernel.sandbox.settings import GUARDED  # noqa: PLC0415  the same
 
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
                 spools = self._spool_directory()
-                guarded = GUARDED if powers.guarded is None else powers.guarded
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
-                    guarded=(*guarded, *_project_files(kernel.boundary.fd), *_own_home(kernel.boundary.root)),
+                    guarded=(*kernel.guarded_names, *_project_files(kernel.boundary.fd)),
                     limits=kernel.limits,
                 )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
@@ -149,7 +165,7 @@ class Session:
 
 def _project_files(root_fd: int) -> list[str]:
     """What tightens our own settings: a command must not loosen them for the next session."""
-    return [name for name in (".handrail.toml", ".handrailignore") if name in os.listdir(root_fd)]
+    return [name for name in PROJECT_FILES if name in os.listdir(root_fd)]
 
 
 def _own_home(root: str) -> tuple[str, ...]:

@@ -42,6 +42,11 @@ class State:
         self.pending = os.path.join(self.path, "pending")
         self._lock = os.path.join(self.path, "lock")
 
+    @classmethod
+    def of(cls, root: str) -> "State":
+        """The state of the workspace that a directory is the root of."""
+        return cls(os.path.realpath(root))
+
     def _make(self) -> None:
         os.makedirs(os.path.join(self.path, "pending"), mode=0o700, exist_ok=True)
         os.makedirs(os.path.join(self.path, "sessions"), mode=0o700, exist_ok=True)

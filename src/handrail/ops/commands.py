@@ -28,6 +28,8 @@ _PIECE = re.compile(
 )
 _DOUBLE_QUOTED_ESCAPE = re.compile(r'\\([$`"\\])')
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+# The grammar reads two words where the shell joins two lines within one.
+_JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")
 _COMMENT = re.compile(r"#[^\n]*")
 _EXPANDS = re.compile(r"^[~=]|[=:]~|\{.*(?:,|\.\.)", re.DOTALL)
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -138,7 +140,7 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
             findings.assigns.append(_text(node.named_children[0]).partition("[")[0])
         elif kind in _REDIRECTS:
             findings.redirects = True
-    findings.unknown |= root.has_error or not _second_opinion(script, findings)
+    findings.unknown |= root.has_error or bool(_JOINED.search(script)) or not _second_opinion(script, findings)
 
 
 def _second_opinion(script: str, findings: _Findings) -> bool:

@@ -1,41 +1,130 @@
 """Who decides: the policy, a rule, or somebody who is asked. Nobody there to ask means no."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 
 from handrail.kernel.gate import Approver, Question, Verdict
-from handrail.policy.rules import BadRule, Rule, RuleBook, exact_pattern
+from handrail.kernel.tally import Tally
+from handrail.limits import Limits
+from handrail.policy.books import RuleBook
+from handrail.policy.matching import Decision, Standing, decide, why_always_asked
+from handrail.policy.rules import BadRule, Rule, exact_pattern, from_text
+
+FILE = "file"
+"""The scope of rules that stand in the project's own file; these can only deny."""
+
+
+@dataclass(slots=True)
+class Rules:
+    """All rules that hold in a workspace. Those of a session are its own: see `for_session`."""
+
+    user: RuleBook
+    project: RuleBook
+    limits: Limits
+    own: tuple[Rule, ...] = ()
+    tally: Tally | None = None
+    session: RuleBook = field(default_factory=lambda: RuleBook("", Limits()))
+
+    def for_session(self) -> "Rules":
+        return replace(self, session=RuleBook("", self.limits))
+
+    def book(self, scope: str) -> RuleBook:
+        books: dict[str, RuleBook] = {"session": self.session, "project": self.project, "user": self.user}
+        return books[scope]
+
+    def add(self, rule: Rule, scope: str = "user") -> int:
+        return self.book(scope).add(rule)
+
+    def standing(self) -> list[Standing]:
+        found = [Standing(rule, FILE, number) for number, rule in enumerate(self.own, 1)]
+        for scope in ("session", "project", "user"):
+            found += [Standing(rule, scope, number) for number, rule in self.book(scope).now()]
+        return found
+
+    def decide(self, question: Question) -> Decision:
+        return decide(self.standing(), question, self.limits)
+
+    def count(self, decision: Decision) -> None:
+        """Note that these rules were used."""
+        if self.tally is not None:
+            self.tally.count([self.key(each) for each in decision.by if each.scope in ("project", "user")])
+
+    def key(self, standing: Standing) -> str:
+        """What a rule is counted under: itself, wherever it stands in its book."""
+        rule, path = standing.rule, self.book(standing.scope).path
+        return Tally.key(path, rule.tool, rule.covers, "deny" if rule.deny else "allow")
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     approve: str
-    rules: RuleBook
+    rules: Rules
     asker: Approver | None = None
 
     def __call__(self, question: Question) -> Verdict:
+        decision = self.rules.decide(question)
+        if decision.allowed is False:
+            self.rules.count(decision)
+            return _forbidden(decision)
         if self.approve == "never":
             remedy = "Run with --approve ask or --approve auto"
             return Verdict(False, "policy never", reason="the policy is never", remedy=remedy)
         if self.approve in ("auto", "host"):
             return Verdict(True, f"policy {self.approve}")
-        number = self.rules.match(question.tool, question.params)
-        if number is not None:
-            return Verdict(True, f"rule {number}")
+        if decision.allowed:
+            self.rules.count(decision)
+            return Verdict(True, _names(decision))
         if self.asker is None:
             return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question))
-        verdict = self.asker(question)
-        return self._store(question, verdict) if verdict.allowed and verdict.always else verdict
+        return self._ask(self.asker, question)
+
+    def _ask(self, asker: Approver, question: Question) -> Verdict:
+        verdict = asker(question)
+        if not verdict.allowed:
+            return verdict
+        meanwhile = self.rules.decide(question)
+        if meanwhile.allowed is False:
+            return _forbidden(meanwhile)
+        return self._store(question, verdict) if verdict.always else verdict
 
     def _store(self, question: Question, verdict: Verdict) -> Verdict:
         try:
-            self.rules.add(Rule(question.tool, exact_pattern(question.params)))
+            self.rules.add(rule_to_keep(question, verdict, self.rules.limits), verdict.keep.scope)
         except (BadRule, OSError) as error:
             return replace(verdict, warning=f"approved, but this time only: the rule could not be stored: {error}")
         return verdict
 
 
+def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
+    keep = verdict.keep
+    if question.meant is None or question.guarded:
+        raise BadRule(f"it is always asked: {why_always_asked(question)}")
+    text = keep.rule or exact_pattern(question.meant)
+    rule = from_text(question.tool, text, "the rule", limits)
+    if keep.hours is None:
+        return rule
+    try:
+        end = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=keep.hours)
+    except (OverflowError, ValueError):
+        raise BadRule(f"{keep.hours} hours from now is beyond any calendar") from None
+    return replace(rule, expires_at=end)
+
+
+def _names(decision: Decision) -> str:
+    return ", ".join(each.name for each in decision.by)
+
+
+def _forbidden(decision: Decision) -> Verdict:
+    standing = decision.by[0]
+    where = "the project's .handrail.toml" if standing.scope == FILE else f"the {standing.scope}'s rules"
+    reason = f"rule {standing.number} of {where} forbids it: {standing.rule.covers}"
+    return Verdict(False, standing.name, reason=reason, remedy="Do it another way; only the person can change the rule")
+
+
 def how_to_allow(question: Question, way: str = "Run it in a terminal, or with --approve auto") -> str:
-    pattern = exact_pattern(question.params).replace("'", "'\\''")
+    if question.meant is None or question.guarded:
+        return way
+    pattern = exact_pattern(question.meant).replace("'", "'\\''")
     if len(pattern) > 300:
         return f"{way}, or add a rule with `handrail approvals add`"
     return f"{way}, or allow exactly this call: handrail approvals add {question.tool} '{pattern}'"

@@ -1,18 +1,21 @@
-"""Approval rules: a tool, and a pattern that the whole call must match. A rule carries its own examples."""
+"""One approval rule: a tool, and what it covers of its calls. A rule carries its own examples.
+
+What a rule covers is either a pattern, which the whole call must match as compact JSON, or, for a command, its words:
+`*` stands for one argument that is no option, a final `...` for any further arguments.
+"""
 
 import json
 import math
 import re
-import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from handrail.kernel.state import locked_beside, read_text, write_text
 from handrail.limits import Limits
+from handrail.ops.commands import parse_command
 
+ANY_TOOL = "*"
+ONE, REST = "*", "..."
 _REPEAT = re.compile(r"\{\s*0*(\d*)\s*,?\s*0*(\d*)\s*\}")
 
 
@@ -23,128 +26,98 @@ class BadRule(Exception):  # noqa: N818  a message for the person who wrote the 
 @dataclass(frozen=True, slots=True)
 class Rule:
     tool: str
-    pattern: str
+    """Its exact name; `*` in a rule that denies is every tool."""
+    pattern: str = ""
     enabled: bool = True
     expires_at: datetime | None = None
-    matches: tuple[str, ...] = field(default=())
-    """Calls, as compact JSON, that the rule must cover; checked when it loads."""
-    rejects: tuple[str, ...] = field(default=())
+    matches: tuple[str, ...] = ()
+    """Calls as compact JSON (where the rule has words: commands) that it must cover; checked when it loads."""
+    rejects: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+    deny: bool = False
+    """It forbids what it covers, whatever other rules, the policy and the person say."""
 
     @property
     def expired(self) -> bool:
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
 
-
-def call_text(params: dict[str, Any]) -> str:
-    """A call's parameters as rules see them."""
-    return json.dumps(params, separators=(",", ":"), ensure_ascii=False)
-
-
-def exact_pattern(params: dict[str, Any]) -> str:
-    return f"^{re.escape(call_text(params))}$"
+    @property
+    def covers(self) -> str:
+        """What it is about, as one may also type it."""
+        return json.dumps(self.argv, ensure_ascii=False) if self.argv else self.pattern
 
 
-@dataclass(slots=True)
-class RuleBook:
-    path: str
-    limits: Limits
-    rules: list[Rule] = field(default_factory=list)
-    _text: str = ""
+def exact_pattern(call: str) -> str:
+    """A pattern for one call, given as compact JSON, and no other."""
+    return f"^{re.escape(call)}$"
 
-    @classmethod
-    def load(cls, home: str, limits: Limits) -> "RuleBook":
-        book = cls(f"{home}/approvals.toml", limits)
-        book.read()
-        return book
 
-    def read(self) -> None:
-        """Take over what the file says now: another session, or the person, may have changed it."""
-        try:
-            text = read_text(self.path)
-            if text == self._text:
-                return
-            found = tomllib.loads(text)
-        except (OSError, ValueError) as error:
-            raise BadRule(f"{self.path} cannot be read: {error}") from None
-        if unknown := found.keys() - {"rule"}:
-            raise BadRule(f"{self.path}: unknown key {min(unknown)!r}; rules are [[rule]] tables")
-        entries = found.get("rule", [])
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise BadRule(f"{self.path}: rules are [[rule]] tables")
-        self.rules = [self._entry(entry, f"rule {n} in {self.path}") for n, entry in enumerate(entries, 1)]
-        self._text = text
+def fits(pattern: str, text: str, limits: Limits) -> bool | None:
+    """Whether the pattern matches the whole text; None where it cannot decide in time."""
+    import regex  # noqa: PLC0415  the stdlib's cannot be stopped
 
-    def add(self, rule: Rule) -> int:
-        """Store a rule and return its number."""
-        with self._changing():
-            if rule not in self.rules:
-                self.rules.append(self.checked(rule, "the rule"))
-            return self.rules.index(rule) + 1
-
-    def remove(self, number: int) -> Rule:
-        with self._changing():
-            self.get(number)
-            return self.rules.pop(number - 1)
-
-    def enable(self, number: int, *, enabled: bool) -> Rule:
-        with self._changing():
-            self.rules[number - 1] = replace(self.get(number), enabled=enabled)
-            return self.rules[number - 1]
-
-    def get(self, number: int) -> Rule:
-        if not 1 <= number <= len(self.rules):
-            raise BadRule(f"there is no rule {number}")
-        return self.rules[number - 1]
-
-    def match(self, tool: str, params: dict[str, Any]) -> int | None:
-        """The number of the first rule in force that covers this call. A file that makes no sense approves nothing."""
-        try:
-            self.read()
-        except BadRule:
-            return None
-        text = call_text(params)
-        for number, rule in enumerate(self.rules, 1):
-            if rule.tool == tool and rule.enabled and not rule.expired and self._fits(rule.pattern, text):
-                return number
+    try:
+        return regex.fullmatch(pattern, text, timeout=limits.rule_seconds) is not None
+    except TimeoutError:
         return None
 
-    def checked(self, rule: Rule, name: str) -> Rule:
-        """The rule, if its pattern compiles and its examples hold."""
-        import regex  # noqa: PLC0415  most sessions have no rules
 
-        if _work(rule.pattern) > self.limits.rule_chars:
-            raise BadRule(f"{name}: the pattern is too long, or repeats too much")
-        try:
-            rule.pattern.encode()
-            regex.compile(rule.pattern)
-        except (regex.error, UnicodeEncodeError, RecursionError) as error:
-            raise BadRule(f"{name}: the pattern is not a valid regular expression: {error}") from None
-        for example in rule.matches:
-            if not self._fits(rule.pattern, example):
-                raise BadRule(f"{name}: must match {example}, but does not")
-        for example in rule.rejects:
-            if self._fits(rule.pattern, example):
-                raise BadRule(f"{name}: must not match {example}, but does")
-        return rule
+def words_fit(wanted: tuple[str, ...], found: tuple[str | None, ...], *, unsure: bool = False) -> bool:
+    """Whether the words of a simple command are those of a rule. What only running it would tell is `unsure`."""
+    open_ended = wanted[-1] == REST
+    fixed = wanted[:-1] if open_ended else wanted
+    if len(found) < len(fixed) or (len(found) > len(fixed) and not open_ended):
+        return False
+    return all(
+        (unsure if word is None else not word.startswith("-") if want == ONE else word == want)
+        for want, word in zip(fixed, found[: len(fixed)], strict=True)
+    ) and (unsure or None not in found)
 
-    def _entry(self, entry: dict[str, Any], name: str) -> Rule:
-        return self.checked(_rule(entry, name), name)
 
-    def _fits(self, pattern: str, text: str) -> bool:
-        import regex  # noqa: PLC0415  the stdlib's cannot be stopped
+def checked(rule: Rule, name: str, limits: Limits) -> Rule:
+    """The rule, if it makes sense and its examples hold."""
+    if bool(rule.pattern) == bool(rule.argv):
+        raise BadRule(f"{name}: needs either pattern or argv")
+    if rule.tool == ANY_TOOL and not rule.deny:
+        raise BadRule(f"{name}: only a rule that denies can be for every tool")
+    if rule.argv:
+        _check_words(rule.argv, name)
+    else:
+        _check_pattern(rule.pattern, name, limits)
+    for example in rule.matches:
+        if not _holds(rule, example, limits):
+            raise BadRule(f"{name}: must match {example}, but does not")
+    for example in rule.rejects:
+        if _holds(rule, example, limits):
+            raise BadRule(f"{name}: must not match {example}, but does")
+    return rule
 
-        try:
-            return regex.fullmatch(pattern, text, timeout=self.limits.rule_seconds) is not None
-        except TimeoutError:
-            return False  # a rule that cannot decide in time approves nothing
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        with locked_beside(self.path):
-            self.read()
-            yield
-            self._text = "\n".join(map(_toml, self.rules))
-            write_text(self.path, self._text)
+def _holds(rule: Rule, example: str, limits: Limits) -> bool:
+    if not rule.argv:
+        return bool(fits(rule.pattern, example, limits))
+    line = parse_command(example, limits.command_chars)
+    sure = not (line.unknown or line.assigns or line.redirects)
+    return sure and bool(line.commands) and all(words_fit(rule.argv, command) for command in line.commands)
+
+
+def _check_words(argv: tuple[str, ...], name: str) -> None:
+    if argv[0] in (ONE, REST) or not argv[0]:
+        raise BadRule(f"{name}: argv must begin with a program")
+    if REST in argv[:-1]:
+        raise BadRule(f"{name}: only the last word of argv can be {REST}")
+
+
+def _check_pattern(pattern: str, name: str, limits: Limits) -> None:
+    import regex  # noqa: PLC0415  most sessions have no rules
+
+    if _work(pattern) > limits.rule_chars:
+        raise BadRule(f"{name}: the pattern is too long, or repeats too much")
+    try:
+        pattern.encode()
+        regex.compile(pattern)
+    except (regex.error, UnicodeEncodeError, RecursionError) as error:
+        raise BadRule(f"{name}: the pattern is not a valid regular expression: {error}") from None
 
 
 def _work(pattern: str) -> int:
@@ -155,6 +128,8 @@ def _work(pattern: str) -> int:
 _KINDS: dict[str, Any] = {
     "tool": str,
     "pattern": str,
+    "argv": list,
+    "deny": bool,
     "enabled": bool,
     "expires_at": (str, datetime),
     "matches": list,
@@ -162,11 +137,14 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def _rule(entry: dict[str, Any], name: str) -> Rule:
+def from_entry(entry: Any, name: str, limits: Limits) -> Rule:
+    """A rule as a file has it."""
+    if not isinstance(entry, dict):
+        raise BadRule(f"{name}: rules are [[rule]] tables")
     if unknown := entry.keys() - _KINDS.keys():
         raise BadRule(f"{name}: unknown key {min(unknown)!r}")
-    if missing := {"tool", "pattern"} - entry.keys():
-        raise BadRule(f"{name}: needs {max(missing)}")
+    if "tool" not in entry:
+        raise BadRule(f"{name}: needs tool")
     for key, value in entry.items():
         items = value if isinstance(value, list) else []
         if not isinstance(value, _KINDS[key]) or not all(isinstance(item, str) for item in items):
@@ -175,8 +153,19 @@ def _rule(entry: dict[str, Any], name: str) -> Rule:
         expires = parse_time(str(entry["expires_at"])) if "expires_at" in entry else None
     except BadRule as error:
         raise BadRule(f"{name}: {error}") from None
-    examples = {key: tuple(entry.get(key, ())) for key in ("matches", "rejects")}
-    return Rule(entry["tool"], entry["pattern"], entry.get("enabled", True), expires, **examples)
+    made = {**entry, "expires_at": expires} | {key: tuple(entry.get(key, ())) for key in ("matches", "rejects", "argv")}
+    return checked(Rule(**made), name, limits)
+
+
+def from_text(tool: str, text: str, name: str, limits: Limits) -> Rule:
+    """A rule as a person types it: a regular expression, or the words of a command as a JSON list."""
+    if not text.lstrip().startswith("["):
+        return checked(Rule(tool, text), name, limits)
+    try:
+        words = json.loads(text)
+    except ValueError as error:
+        raise BadRule(f"{name}: not a JSON list: {error}") from None
+    return from_entry({"tool": tool, "argv": words}, name, limits)
 
 
 def parse_time(text: str) -> datetime:
@@ -188,15 +177,22 @@ def parse_time(text: str) -> datetime:
         raise BadRule(f"not an ISO 8601 time: {text!r}") from None
 
 
-def _toml(rule: Rule) -> str:
-    lines = ["[[rule]]", f"tool = {_quoted(rule.tool)}", f"pattern = {_quoted(rule.pattern)}"]
+def to_toml(rule: Rule) -> str:
+    about = f"argv = {_list(rule.argv)}" if rule.argv else f"pattern = {_quoted(rule.pattern)}"
+    lines = ["[[rule]]", f"tool = {_quoted(rule.tool)}", about]
+    if rule.deny:
+        lines.append("deny = true")
     lines.append(f"enabled = {'true' if rule.enabled else 'false'}")
     if rule.expires_at:
         lines.append(f"expires_at = {rule.expires_at.isoformat()}")
     for key, examples in (("matches", rule.matches), ("rejects", rule.rejects)):
         if examples:
-            lines.append(f"{key} = [{', '.join(map(_quoted, examples))}]")
+            lines.append(f"{key} = {_list(examples)}")
     return "\n".join(lines) + "\n"
+
+
+def _list(texts: tuple[str, ...]) -> str:
+    return f"[{', '.join(map(_quoted, texts))}]"
 
 
 def _quoted(text: str) -> str:

@@ -17,7 +17,7 @@ from handrail.tool import Guide
 
 
 class ReadFile(ContextParams):
-    path: str = field("File, relative to the workspace root.")
+    path: str = field("File, relative to the workspace root.", path=True)
     start_line: int | None = field("First line, counted from 1.", default=None, ge=1)
     end_line: int | None = field("Last line, inclusive.", default=None, ge=1)
 
@@ -42,7 +42,7 @@ def read_file(p: ReadFile, c: Call) -> Content:
 
 
 class CreateFile(ContextParams):
-    path: str = field("File to create, relative to the workspace root.")
+    path: str = field("File to create, relative to the workspace root.", path=True)
     content: str = field("What it holds.", body=True)
 
 
@@ -64,7 +64,7 @@ def create_file(p: CreateFile, c: Call) -> Written:
 
 
 class UpdateFile(ContextParams):
-    path: str = field("Existing file, relative to the workspace root.")
+    path: str = field("Existing file, relative to the workspace root.", path=True)
     content: str = field("The whole new content.", body=True)
 
 
@@ -86,7 +86,7 @@ def update_file(p: UpdateFile, c: Call) -> Written:
 
 
 class AppendFile(ContextParams):
-    path: str = field("Existing file, relative to the workspace root.")
+    path: str = field("Existing file, relative to the workspace root.", path=True)
     content: str = field("Text to add at the end.", body=True)
 
 
@@ -110,7 +110,7 @@ def append_file(p: AppendFile, c: Call) -> Written:
 
 
 class ReplaceInFile(ContextParams):
-    path: str = field("File to edit, relative to the workspace root.")
+    path: str = field("File to edit, relative to the workspace root.", path=True)
     find: str = field("Text, or with is_regex a regular expression, to find.", min_length=1)
     replace: str = field("What to put in its place; groups as $1, ${name} or \\1 where it is a regular expression.")
     is_regex: bool = field("Whether find is a regular expression.", default=False)
@@ -139,7 +139,7 @@ def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
 
 
 class EditLines(ContextParams):
-    path: str = field("File to edit, relative to the workspace root.")
+    path: str = field("File to edit, relative to the workspace root.", path=True)
     operation: Literal["insert", "delete", "replace"] = field("What to do with the lines.")
     start_line: int = field("First line; an insert goes after it, and 0 is the top.", ge=0)
     end_line: int | None = field("Last line, inclusive; the first line if left out.", default=None, ge=1)
@@ -180,7 +180,7 @@ def _mood(p: Any) -> str:
 
 
 class DeleteFile(ContextParams):
-    path: str = field("File to delete, relative to the workspace root.")
+    path: str = field("File to delete, relative to the workspace root.", path=True)
 
 
 @tool(

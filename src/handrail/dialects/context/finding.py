@@ -23,7 +23,7 @@ _NARROW = "narrow it with path, file_type or a more specific pattern"
 
 class Grep(ContextParams):
     pattern: str = field("Regular expression to search for in file contents.", min_length=1)
-    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     case_sensitive: bool = field("Whether case matters.", default=True)
     file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
     context_lines: int = field("Lines shown before and after each match.", default=2, ge=0, le=20)
@@ -67,7 +67,7 @@ def grep(p: Grep, c: Call) -> GrepMatches:
 
 class GlobParams(ContextParams):
     pattern: str = field('Glob, such as "**/*.tsx" or "src/**/*.test.ts".', min_length=1)
-    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     exclude: list[str] | None = field("Names or globs to leave out, beside the default exclusions.", default=None)
     max_results: int = field("Most files to return; at most 500.", default=100, ge=1)
 
@@ -98,7 +98,7 @@ def glob(p: GlobParams, c: Call) -> GlobFiles:
 
 class Search(ContextParams):
     query: str = field("A few words, in any order.", min_length=1)
-    path: str = field("Directory to search, relative to the workspace root.", default=".")
+    path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
     exclude_dirs: list[str] | None = field("Directories to leave out, beside the default exclusions.", default=None)
     max_results: int = field("Most files to return; at most 500.", default=50, ge=1)
@@ -151,7 +151,7 @@ def _message(shown: int, total: int, things: str, none: str) -> str:
 
 
 class ListDirectory(ContextParams):
-    path: str = field("Directory, relative to the workspace root.", default=".")
+    path: str = field("Directory, relative to the workspace root.", default=".", path=True)
 
 
 @tool(

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.limits import Limits
+from handrail.ops.places import GUARDED
 
 Level = Literal["strict", "network", "off", "reduced"]
-
-# Files that the person's own tools execute: an agent that could plant one would run later, as the person.
-GUARDED = (".vscode", ".idea", ".mcp.json", ".claude", ".codex", ".cursor", ".gemini")
 
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASS|PWD$|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNING|_PAT$|DSN|DATABASE_URL|WEBHOOK",

@@ -1,25 +1,45 @@
 """`handrail approvals`: the rules that answer instead of a person."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
-from handrail.dialects import find_dialect, load
-from handrail.kernel.state import config_home
+from handrail.dialects import load
+from handrail.kernel.gate import Question, Verdict
+from handrail.kernel.log import SessionLog
+from handrail.kernel.session import Session
+from handrail.kernel.state import State, config_home
+from handrail.kernel.tally import Count
 from handrail.limits import Limits
 from handrail.ops.show import visible
-from handrail.policy.rules import BadRule, Rule, RuleBook, parse_time
-from handrail.surfaces.cli.options import json_option
+from handrail.policy.approvals import FILE
+from handrail.policy.books import RuleBook
+from handrail.policy.matching import Decision, Standing
+from handrail.policy.rules import BadRule, Rule, from_text, parse_time
+from handrail.router import ToolRouter
+from handrail.surfaces.cli.options import (
+    dialect_of,
+    dialect_option,
+    json_option,
+    open_workspace,
+    root_option,
+    usage_errors,
+)
 from handrail.surfaces.cli.show import echo_json
+from handrail.tool import ToolResult
+from handrail.workspace import Workspace
+
+_SCOPES = click.Choice(["user", "project"])
+_scope_option = click.option("--scope", type=_SCOPES, default="user", show_default=True, help="Whose rules.")
 
 
-def _book() -> RuleBook:
-    try:
-        return RuleBook.load(config_home(), Limits())
-    except BadRule as error:
-        raise click.UsageError(str(error)) from None
+def _book(scope: str, root: str) -> RuleBook:
+    with usage_errors(root):
+        return RuleBook.load(config_home() if scope == "user" else State.of(root).path, Limits())
 
 
 @click.group("approvals")
@@ -28,110 +48,173 @@ def command() -> None:
 
 
 @command.command("list")
+@root_option
 @json_option
-def list_rules(as_json: bool) -> None:
-    """List the rules, numbered."""
-    book = _book()
+def list_rules(root: str, as_json: bool) -> None:
+    """List the rules that hold in a workspace: the user's, the project's, and those of its own file."""
+    with open_workspace(root) as workspace:
+        rules = workspace.rules
+        counts = rules.tally.read() if rules.tally else {}
+        listed = [(each, None if each.scope == FILE else counts.get(rules.key(each))) for each in rules.standing()]
+        homes = {"user": rules.user.path, "project": rules.project.path, FILE: ".handrail.toml"}
     if as_json:
-        echo_json([_facts(number, rule) for number, rule in enumerate(book.rules, 1)], indent=2)
-        return
-    if not book.rules:
-        click.echo(f"No rules. They live in {book.path}")
-    for number, rule in enumerate(book.rules, 1):
-        state = "expired" if rule.expired else "on" if rule.enabled else "off"
-        until = f", until {rule.expires_at.isoformat()}" if rule.expires_at else ""
-        click.echo(visible(f"{number}. {rule.tool}  {rule.pattern}  ({state}{until})"))
+        echo_json([_facts(standing, count) for standing, count in listed], indent=2)
+    elif not listed:
+        click.echo(f"No rules. They live in {homes['user']} and, for this project, in {homes['project']}")
+    for scope, home in {} if as_json else homes.items():
+        lines = [_line(standing, count) for standing, count in listed if standing.scope == scope]
+        if lines:
+            click.echo(visible("\n".join([f"{home}:", *lines])))
 
 
-def _facts(number: int, rule: Rule) -> dict[str, Any]:
+def _line(standing: Standing, count: Count | None) -> str:
+    rule = standing.rule
+    state = ["expired" if rule.expired else "on" if rule.enabled else "off"]
+    if rule.deny:
+        state.insert(0, "deny")
+    if rule.expires_at:
+        state.append(f"until {rule.expires_at.isoformat()}")
+    if standing.scope != FILE:
+        times = "once" if count and count.times == 1 else f"{count.times} times" if count else ""
+        state.append(f"used {times}, last {count.last.isoformat()}" if count else "never used")
+    return f"  {standing.number}. {rule.tool}  {rule.covers}  ({', '.join(state)})"
+
+
+def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
+    rule = standing.rule
     return {
-        "number": number,
+        "scope": standing.scope,
+        "number": standing.number,
         "tool": rule.tool,
-        "pattern": rule.pattern,
+        **({"argv": list(rule.argv)} if rule.argv else {"pattern": rule.pattern}),
+        "deny": rule.deny,
         "enabled": rule.enabled,
         "expires_at": rule.expires_at.isoformat() if rule.expires_at else None,
         "matches": list(rule.matches),
         "rejects": list(rule.rejects),
+        "used": count.times if count else 0,
+        "last_used": count.last.isoformat() if count else None,
     }
 
 
 @command.command("add")
 @click.argument("tool")
 @click.argument("pattern")
+@_scope_option
+@root_option
+@click.option("--deny", is_flag=True, help="Forbid what it covers instead of allowing it.")
 @click.option("--expires-at", metavar="TIME", help="ISO 8601; UTC unless it says otherwise.")
 @click.option("--for", "lifetime", metavar="HOURS", type=click.FloatRange(min=0), help="Expire after so many hours.")
 @click.option("--match", "matches", multiple=True, metavar="JSON", help="A call that the rule must cover.")
 @click.option("--reject", "rejects", multiple=True, metavar="JSON", help="A call that it must not cover.")
 def add(
-    tool: str,
-    pattern: str,
-    expires_at: str | None,
-    lifetime: float | None,
-    matches: tuple[str, ...],
-    rejects: tuple[str, ...],
+    tool: str, pattern: str, scope: str, root: str, expires_at: str | None, lifetime: float | None, **options: Any
 ) -> None:
-    """Allow the calls of TOOL whose parameters, as compact JSON, match PATTERN from end to end."""
-    try:
+    """Allow the calls of TOOL whose parameters, as compact JSON, match PATTERN from end to end.
+
+    For a command, PATTERN may be its words as a JSON list: ["git", "status", "..."], where * stands for one argument
+    that is no option and a final ... for any further ones.
+    """
+    with usage_errors(root):
         expires = parse_time(expires_at) if expires_at else None
         if lifetime is not None:
-            expires = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=lifetime)
-        rule = Rule(tool, pattern, expires_at=expires, matches=matches, rejects=rejects)
-        click.echo(visible(f"Added rule {_book().add(rule)}: {tool} {pattern}"))
-    except (OverflowError, ValueError):
-        raise click.UsageError(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
-    except BadRule as error:
-        raise click.UsageError(str(error)) from None
+            try:
+                expires = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=lifetime)
+            except (OverflowError, ValueError):
+                raise BadRule(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
+        plain = from_text("any", pattern, "the rule", Limits())
+        rule = replace(plain, tool=tool, expires_at=expires, **options)
+        number = _book(scope, root).add(rule)
+    click.echo(visible(f"Added rule {number}: {tool} {rule.covers}"))
 
 
 @command.command("remove")
 @click.argument("number", type=int)
-def remove(number: int) -> None:
+@_scope_option
+@root_option
+def remove(number: int, scope: str, root: str) -> None:
     """Remove a rule."""
-    _change(number, "Removed", lambda book: book.remove(number))
+    _change(number, "Removed", _book(scope, root), lambda book: book.remove(number))
 
 
 @command.command("enable")
 @click.argument("number", type=int)
-def enable(number: int) -> None:
+@_scope_option
+@root_option
+def enable(number: int, scope: str, root: str) -> None:
     """Switch a rule on."""
-    _change(number, "Enabled", lambda book: book.enable(number, enabled=True))
+    _change(number, "Enabled", _book(scope, root), lambda book: book.enable(number, enabled=True))
 
 
 @command.command("disable")
 @click.argument("number", type=int)
-def disable(number: int) -> None:
+@_scope_option
+@root_option
+def disable(number: int, scope: str, root: str) -> None:
     """Switch a rule off without forgetting it."""
-    _change(number, "Disabled", lambda book: book.enable(number, enabled=False))
+    _change(number, "Disabled", _book(scope, root), lambda book: book.enable(number, enabled=False))
 
 
-def _change(number: int, done: str, act: Any) -> None:
+def _change(number: int, done: str, book: RuleBook, act: Callable[[RuleBook], Rule]) -> None:
     try:
-        rule = act(_book())
+        rule = act(book)
     except BadRule as error:
         raise click.UsageError(str(error)) from None
-    click.echo(visible(f"{done} rule {number}: {rule.tool} {rule.pattern}"))
+    click.echo(visible(f"{done} rule {number}: {rule.tool} {rule.covers}"))
 
 
 @command.command("test")
 @click.argument("tool")
 @click.argument("params", metavar="JSON")
-def test(tool: str, params: str) -> None:
-    """Say whether a rule would approve a call, and which."""
+@dialect_option
+@root_option
+@json_option
+def test(tool: str, params: str, dialect: str | None, root: str, as_json: bool) -> None:
+    """Say which rule would decide about a call, and why others would not. Nothing is done."""
     try:
         given = json.loads(params)
     except ValueError as error:
         raise click.UsageError(f"the parameters are not valid JSON: {error}") from None
     if not isinstance(given, dict):
         raise click.UsageError("the parameters must be a JSON object")
-    number = _book().match(tool, _ordered(tool, given))
-    click.echo(f"Approved by rule {number}" if number else "No rule approves this call: it would be asked")
-    raise SystemExit(0 if number else 3)
+    with open_workspace(root) as workspace:
+        question, result = stopped_at_the_gate(workspace, dialect_of(tool, dialect), tool, given)
+        decision = workspace.rules.decide(question) if question else None
+    said = _said(decision, result)
+    if as_json:
+        others = decision.others if decision else ()
+        why_not = [{"rule": standing.name, "why_not": why} for standing, why in others]
+        by = [each.name for each in decision.by] if decision else []
+        echo_json({"decision": said, "by": by, "others": why_not}, indent=2)
+    else:
+        click.echo(visible("\n".join([said, *_why_not_others(decision)])))
+    raise SystemExit(0 if decision and decision.allowed else 3)
 
 
-def _ordered(tool: str, given: dict[str, Any]) -> dict[str, Any]:
-    """As the call would be matched: in the order of the schema."""
-    for dialect in find_dialect(tool):
-        fields = load(dialect).tools[tool].params.fields
-        if given.keys() <= fields.keys():
-            return {name: given[name] for name in fields if name in given}
-    return given
+def stopped_at_the_gate(
+    workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]
+) -> tuple[Question | None, ToolResult]:
+    """Make the call as far as the question, which is always answered with no."""
+    asked: list[Question] = []
+
+    def stop(question: Question) -> Verdict:
+        asked.append(question)
+        return Verdict(False, "test", reason="this is only a test")
+
+    log = SessionLog(None, level="off", chars=0, session="test")
+    result = ToolRouter(load(dialect), Session(workspace.kernel, stop), log).call(tool, params)
+    return (asked[0] if asked else None), result
+
+
+def _said(decision: Decision | None, result: ToolResult) -> str:
+    if decision is None:
+        failed = result.error.message if result.error else ""
+        return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
+    if decision.allowed is None:
+        return "No rule decides about this call: it would be asked"
+    verb = "Approved" if decision.allowed else "Forbidden"
+    return f"{verb} by {', '.join(f'{each.name}: {each.rule.covers}' for each in decision.by)}"
+
+
+def _why_not_others(decision: Decision | None) -> list[str]:
+    return [f"  not {standing.name}: {why}" for standing, why in (decision.others if decision else ())]

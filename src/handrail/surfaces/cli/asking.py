@@ -1,14 +1,18 @@
-"""The question in a terminal: what would really happen, then the display of the contract, then an answer."""
+"""What a person is shown before an answer: what would really happen, then the display of the contract."""
 
 import json
 
-from handrail.kernel.gate import Approver, Question, Verdict
-from handrail.kernel.terminal import open_terminal, size, wants_colour
+from handrail.kernel.gate import Question
+from handrail.ops.commands import parse_command
 from handrail.ops.preview import change_diff
 from handrail.ops.show import fold, one_line, visible
-from handrail.policy.rules import exact_pattern
 
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
+_SANDBOX = {
+    "strict": "strict, without network",
+    "network": "strict, but with network",
+    "off": "off: nothing confines it, and it has network",
+}
 
 
 def display(question: Question) -> str:
@@ -27,6 +31,20 @@ def display(question: Question) -> str:
     return "\n".join(lines)
 
 
+def happening(question: Question, *, colour: bool, most: int) -> list[str]:
+    """What would happen, in at most so many lines of a change or a command."""
+    lines = diff_lines(question, colour=colour, most=most)
+    if question.terminal:
+        lines += _block(f"Typed into terminal {one_line(question.terminal)}", question.command, most)
+    elif question.command:
+        lines += [*_block("Command", question.command, most), *_about_command(question)]
+    if question.host:
+        lines.append(f"Host: {one_line(question.host)}")
+    if question.guarded:
+        lines.append(f"Careful: {one_line(question.guarded)} is guarded, since your own tools may run what it holds")
+    return lines
+
+
 def diff_lines(question: Question, *, colour: bool, most: int) -> list[str]:
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
@@ -38,28 +56,20 @@ def diff_lines(question: Question, *, colour: bool, most: int) -> list[str]:
     return [f"\x1b[{_COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLOURS else line for line in shown]
 
 
-def terminal_asker() -> Approver | None:
-    """Somebody to ask, where there is a terminal."""
-    terminal = open_terminal()
-    if terminal is None:
-        return None
-    reader, writer = terminal
+def _block(title: str, text: str, most: int) -> list[str]:
+    """One line beside its title, several beneath it."""
+    lines = [visible(line).replace("\t", "\\t") for line in text.split("\n")]
+    return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in fold(lines, most))]
 
-    def ask(question: Question) -> Verdict:
-        lines = diff_lines(question, colour=wants_colour(writer), most=max(10, size()[1] * 2))
-        writer.write("\n".join([*lines, "", display(question), "", ""]))
-        while True:
-            writer.write("Approve? (y/n/always): ")
-            writer.flush()
-            answer = reader.readline()
-            word = answer.strip().lower()
-            if word in ("y", "yes"):
-                return Verdict(True, "person")
-            if word == "always":
-                writer.write(f"New rule: {question.tool} {one_line(exact_pattern(question.params), 2000)}\n")
-                writer.flush()
-                return Verdict(True, "person", always=True)
-            if not answer or word in ("n", "no"):
-                return Verdict(False, "person", reason="the person said no", remedy="Ask what to do instead")
 
-    return ask
+def _about_command(question: Question) -> list[str]:
+    line = parse_command(question.command)
+    programs = [one_line(program) for program in line.programs]
+    if line.unknown:
+        programs.append("others that cannot be told from its text")
+    lines = [f"Programs: {', '.join(programs) or '(none)'}"]
+    if line.assigns:
+        lines.append(f"Sets: {', '.join(map(one_line, line.assigns))}")
+    lines.append(f"Directory: {one_line(question.directory) or '.'}")
+    lines.append(f"Sandbox: {_SANDBOX.get(question.sandbox, question.sandbox)}")
+    return lines

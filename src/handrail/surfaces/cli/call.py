@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from handrail.dialects import NAMES, load
-from handrail.surfaces.cli.asking import terminal_asker
+from handrail.surfaces.cli.answers import terminal_asker
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.show import echo_json, human
 from handrail.tool import ToolResult

@@ -14,7 +14,7 @@ from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.values import Change, MakeDirectory, Put
 from handrail.policy.approvals import how_to_allow
-from handrail.surfaces.cli.asking import diff_lines, display
+from handrail.surfaces.cli.asking import display, happening
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"
@@ -122,13 +122,18 @@ def verdict(action: str, content: dict[str, Any] | None) -> Verdict:
 
 
 def message(question: Question, most: int = 200) -> str:
-    return "\n".join([*diff_lines(question, colour=False, most=most), "", display(question)]).strip()
+    return "\n".join([*happening(question, colour=False, most=most), "", display(question)]).strip()
 
 
 def fingerprint(question: Question) -> str:
     """The question with all that would happen: another change is another question."""
     facts = {each.name: getattr(question, each.name) for each in fields(question) if each.name != "changes"}
-    shown = {**facts, "effects": question.effects.value, "bodies": sorted(question.bodies)}
+    shown = {
+        **facts,
+        "effects": question.effects.value,
+        "bodies": sorted(question.bodies),
+        "paths": sorted(question.paths),
+    }
     return digest(shown, [_facts(change) for change in question.changes])
 
 

@@ -1,0 +1,98 @@
+"""One line in the person's terminal with text already in it, to be changed before it is taken."""
+
+import codecs
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from handrail.kernel.terminal import size
+from handrail.ops.show import one_line
+
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[@-~]|O[A-Z])")
+_LEFT, _RIGHT = ("\x1b[D", "\x1bOD", "\x02"), ("\x1b[C", "\x1bOC", "\x06")
+_HOME, _END = ("\x1b[H", "\x1bOH", "\x1b[1~", "\x01"), ("\x1b[F", "\x1bOF", "\x1b[4~", "\x05")
+_BACKSPACE, _DELETE, _CLEAR, _DONE, _END_OF_FILE = ("\x7f", "\b"), "\x1b[3~", "\x15", ("\r", "\n"), "\x04"
+
+
+def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | None:
+    """The line as the person leaves it; None where the terminal ends, or Ctrl-D is pressed on an empty line."""
+    line = _Line(text)
+    with _by_the_key(reader):
+        line.draw(writer, prompt)
+        for key in _keys(reader.fileno()):
+            if key in _DONE or (key == _END_OF_FILE and not line.text):
+                writer.write("\r\n")
+                writer.flush()
+                return line.text if key in _DONE else None
+            line.take(key)
+            line.draw(writer, prompt)
+    return None
+
+
+class _Line:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, len(text)
+
+    def take(self, key: str) -> None:
+        before, after = self.text[: self.at], self.text[self.at :]
+        if key in _LEFT:
+            self.at = max(0, self.at - 1)
+        elif key in _RIGHT:
+            self.at = min(len(self.text), self.at + 1)
+        elif key in _HOME:
+            self.at = 0
+        elif key in _END:
+            self.at = len(self.text)
+        elif key in _BACKSPACE:
+            self.text, self.at = before[:-1] + after, max(0, self.at - 1)
+        elif key == _DELETE:
+            self.text = before + after[1:]
+        elif key == _CLEAR:
+            self.text, self.at = "", 0
+        elif key.isprintable():
+            self.text, self.at = before + key + after, self.at + len(key)
+
+    def draw(self, writer: TextIO, prompt: str) -> None:
+        """The part around the cursor that fits the terminal as it is now, however it was resized."""
+        room = max(10, size()[0] - len(prompt) - 1)
+        before = "".join(one_line(char) for char in self.text[: self.at])
+        after = "".join(one_line(char) for char in self.text[self.at :])
+        head = before[-(room - 1) :] if len(before) >= room else before
+        tail = after[: room - len(head)]
+        back = f"\x1b[{len(tail)}D" if tail else ""
+        writer.write(f"\r{prompt}{head}{tail}\x1b[K{back}")
+        writer.flush()
+
+
+@contextmanager
+def _by_the_key(reader: TextIO) -> Iterator[None]:
+    """Keys as they are pressed, unechoed; Ctrl-C still interrupts."""
+    import termios  # noqa: PLC0415  not everywhere
+
+    fd = reader.fileno()
+    before = termios.tcgetattr(fd)
+    now = termios.tcgetattr(fd)
+    now[3] &= ~(termios.ICANON | termios.ECHO)
+    now[0] &= ~termios.ICRNL
+    termios.tcsetattr(fd, termios.TCSADRAIN, now)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+def _keys(fd: int) -> Iterator[str]:
+    """Characters, and the sequences that keys without a character send."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    rest = ""
+    while data := os.read(fd, 4096):
+        rest += decoder.decode(data)
+        while rest:
+            sequence = _SEQUENCE.match(rest)
+            if sequence is None and rest.startswith("\x1b") and len(rest) < 3:
+                break  # the rest of it is still to come
+            key = sequence[0] if sequence else rest[0]
+            rest = rest[len(key) :]
+            yield key

@@ -1,0 +1,141 @@
+"""Which rules cover a call, and why the others do not.
+
+A pattern alone would approve nearly everything that is hostile: `../../x`, `.GIT/hooks`, `git status; rm -rf ~`. So
+paths are matched as the places that they mean, nothing beneath a guarded name is ever approved by a rule, and of
+commands only what a parser is sure about.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from handrail.kernel.gate import Question
+from handrail.limits import Limits
+from handrail.ops.commands import CommandLine, parse_command
+from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, fits, words_fit
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A rule, and where it stands."""
+
+    rule: Rule
+    scope: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.scope} rule {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    allowed: bool | None
+    """None: no rule decides."""
+    by: tuple[Standing, ...] = ()
+    others: tuple[tuple[Standing, str], ...] = ()
+    """The rules that did not decide, and why not."""
+
+
+def decide(standings: Iterable[Standing], question: Question, limits: Limits) -> Decision:
+    """Denying rules before allowing ones; the words of several rules may together cover a compound command."""
+    matcher, others, words = Matcher(question, limits), list[tuple[Standing, str]](), list[Standing]()
+    allowing: Standing | None = None
+    for each in sorted(standings, key=lambda standing: not standing.rule.deny):
+        why = matcher.why_not(each.rule)
+        if not why and each.rule.deny:
+            return Decision(False, (each,), tuple(others))
+        if allowing is not None:
+            why = why or f"{allowing.name} came first"
+        elif not why:
+            allowing = each
+            continue
+        elif each.rule.argv and not each.rule.deny and not matcher.why_not_in_force(each.rule):
+            words.append(each)
+        others.append((each, why))
+    if allowing is not None:
+        return Decision(True, (allowing,), tuple(others))
+    together = tuple(words) if matcher.covered_together([each.rule for each in words]) else ()
+    if together:
+        return Decision(True, together, tuple(pair for pair in others if pair[0] not in together))
+    return Decision(None, (), tuple(others))
+
+
+def why_always_asked(question: Question) -> str:
+    """Why no rule can approve this call; empty where one could."""
+    if question.meant is None:
+        return "a path leaves the workspace"
+    return f"it reaches into {question.guarded}, which is guarded" if question.guarded else ""
+
+
+class Matcher:
+    """One call, held against rules."""
+
+    def __init__(self, question: Question, limits: Limits) -> None:
+        self._question, self._limits = question, limits
+
+    def why_not(self, rule: Rule) -> str:
+        """Why a rule says nothing about this call; empty: it covers it."""
+        idle = self.why_not_in_force(rule)
+        if idle:
+            return idle
+        return self._why_not_denied(rule) if rule.deny else self._why_not_allowed(rule)
+
+    def why_not_in_force(self, rule: Rule) -> str:
+        if rule.tool != self._question.tool and not (rule.deny and rule.tool == ANY_TOOL):
+            return "it is for another tool"
+        if not rule.enabled:
+            return "it is switched off"
+        return "it has expired" if rule.expired else ""
+
+    def _why_not_denied(self, rule: Rule) -> str:
+        """Here doubt covers: both forms of the call, a pattern that takes too long, an argument that is not known."""
+        if rule.argv:
+            wanted = (rule.argv[0].rpartition("/")[2], *rule.argv[1:])
+            found = [(command[0].rpartition("/")[2], *command[1:]) for command in self._line.commands if command[0]]
+            return "" if any(words_fit(wanted, each, unsure=True) for each in found) else "no command is of its words"
+        forms = {self._question.given, self._question.meant or ""}
+        denied = any(fits(rule.pattern, form, self._limits) is not False for form in forms if form)
+        return "" if denied else "its pattern does not match"
+
+    def _why_not_allowed(self, rule: Rule) -> str:
+        question = self._question
+        if question.meant is None or question.guarded:
+            return why_always_asked(question)
+        if rule.pattern == exact_pattern(question.meant):
+            return ""
+        if question.terminal:
+            return "only a rule for exactly this call covers what is typed into a terminal"
+        if rule.argv:
+            return self._why_words_do_not_cover((rule,))
+        if question.command and self._line.simple is None:
+            return "the command is not one simple command: it has operators, redirections, expansions or assignments"
+        fitting = fits(rule.pattern, question.meant, self._limits)
+        return "" if fitting else "its pattern takes too long" if fitting is None else "its pattern does not match"
+
+    def covered_together(self, rules: list[Rule]) -> bool:
+        blocked = why_always_asked(self._question) or self._question.terminal
+        return len(rules) > 1 and not blocked and not self._why_words_do_not_cover(rules)
+
+    def _why_words_do_not_cover(self, rules: Iterable[Rule]) -> str:
+        line = self._line
+        if not line.commands:
+            return "it runs no command" if not self._question.command else "no command can be read from it"
+        if line.unknown:
+            return "it may run programs that cannot be told from its text"
+        if line.redirects:
+            return "it redirects"
+        if line.assigns:
+            return f"it sets {', '.join(line.assigns)}"
+        for command in line.commands:
+            if not any(words_fit(rule.argv, command) for rule in rules):
+                shown = " ".join("…" if word is None else word for word in command)
+                return f"its words do not cover `{shown}`"
+        return ""
+
+    @cached_property
+    def _line(self) -> CommandLine:
+        question = self._question
+        if not question.command or question.terminal:
+            return CommandLine()
+        return parse_command(question.command, self._limits.command_chars)

@@ -1,0 +1,69 @@
+"""A rule that a person may want beside "exactly this call": a little wider, and shown before it is stored."""
+
+import json
+import re
+
+from handrail.kernel.gate import Question
+from handrail.limits import Limits
+from handrail.ops.commands import parse_command
+from handrail.policy.rules import REST, exact_pattern
+
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9:-]*")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+
+
+def suggestion(question: Question, limits: Limits) -> str:
+    """As it can be typed: the words of a command as JSON, or a regular expression."""
+    if question.command and not question.terminal:
+        return _command(question, limits)
+    if question.host:
+        return _page(question)
+    return _files(question)
+
+
+def _exact(question: Question) -> str:
+    return exact_pattern(question.meant or question.given)
+
+
+def _command(question: Question, limits: Limits) -> str:
+    """The program and its subcommand with any arguments; what starts other programs stays as it is."""
+    line = parse_command(question.command, limits.command_chars)
+    if line.simple is None or line.unknown or line.assigns or len(line.commands) != 1:
+        return _exact(question)
+    program, *rest = line.simple
+    sub = [rest[0]] if rest and _SUBCOMMAND.fullmatch(rest[0]) else []
+    return json.dumps([program, *sub, REST], ensure_ascii=False)
+
+
+def _page(question: Question) -> str:
+    """The same site."""
+    url = str(question.params.get("url", ""))
+    start = re.match(r"https?://[^/?#]+", url)
+    if start is None:
+        return _exact(question)
+    others = [f'"{name}":{_value(value)}' for name, value in (question.resolved or {}).items() if name != "url"]
+    site = f'"url":"{re.escape(json.dumps(start[0], ensure_ascii=False)[1:-1])}(?:[/?#](?:[^"\\\\]|\\\\.)*)?"'
+    return rf"^\{{{','.join([site, *others])}\}}$"
+
+
+def _files(question: Question) -> str:
+    """The same kind of file in the same directory, whatever is written into it."""
+    parts = []
+    for name, value in (question.resolved or question.params).items():
+        if name in question.paths and isinstance(value, str):
+            parts.append(f'"{name}":"{_beside(value)}"')
+        else:
+            parts.append(f'"{name}":{_STRING if isinstance(value, str) else _value(value)}')
+    return rf"^\{{{','.join(parts)}\}}$"
+
+
+def _beside(path: str) -> str:
+    directory, slash, name = path.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    end = re.escape(json.dumps(f".{suffix}", ensure_ascii=False)[1:-1]) if dot and stem else ""
+    start = re.escape(json.dumps(directory + slash, ensure_ascii=False)[1:-1])
+    return f'{start}[^"/\\\\]+{end}'
+
+
+def _value(value: object) -> str:
+    return re.escape(json.dumps(value, separators=(",", ":"), ensure_ascii=False))

@@ -1,0 +1,133 @@
+"""The question in a terminal, and the answers that a person may give."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import TextIO, get_args
+
+from handrail.kernel.gate import Approver, Keep, Question, Scope, Verdict
+from handrail.kernel.lineedit import edit_line
+from handrail.kernel.terminal import open_terminal, size, wants_colour
+from handrail.limits import Limits
+from handrail.ops.show import one_line
+from handrail.policy.matching import Matcher, why_always_asked
+from handrail.policy.rules import BadRule, exact_pattern, from_text
+from handrail.policy.suggest import suggestion
+from handrail.surfaces.cli.asking import display, happening
+
+SCOPES = get_args(Scope)
+HELP = """\
+  y                 this once
+  n [REASON]        no; the reason is told to the model
+  always            exactly this call from now on, in this project
+  always SCOPE 8h   for this session, this project or this user; if you like, only for some hours (8h) or days (7d)
+  pattern           calls like this one: the pattern is shown and can be changed first
+  all               show everything again, nothing left out
+"""
+_ALWAYS = re.compile(rf"always(?:\s+({'|'.join(SCOPES)}))?(?:\s+(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
+_NO = re.compile(r"(?:n|no)(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
+
+
+def terminal_asker(limits: Limits | None = None) -> Approver | None:
+    """Somebody to ask, where there is a terminal."""
+    terminal = open_terminal()
+    return None if terminal is None else Asker(*terminal, limits or Limits())
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    reader: TextIO
+    writer: TextIO
+    limits: Limits
+
+    def __call__(self, question: Question) -> Verdict:
+        self._show(question, most=max(10, size()[1] * 2))
+        while True:
+            self.writer.write("Approve? (y/n/always): ")
+            self.writer.flush()
+            said = self.reader.readline()
+            verdict = self._understand(question, said)
+            if verdict is not None:
+                return verdict
+
+    def _show(self, question: Question, most: int) -> None:
+        lines = happening(question, colour=wants_colour(self.writer), most=most)
+        self.writer.write("\n".join([*lines, "", display(question), "", ""]))
+
+    def _understand(self, question: Question, said: str) -> Verdict | None:
+        """What an answer means; None: ask again."""
+        words = said.strip()
+        if not said or (no := _NO.fullmatch(words)):
+            reason = f": {no[1]}" if said and no and no[1] else ""
+            return Verdict(False, "person", reason=f"the person said no{reason}", remedy="Ask what to do instead")
+        if words.lower() in ("y", "yes"):
+            return Verdict(True, "person")
+        if always := _ALWAYS.fullmatch(words):
+            return self._always(question, _keep(always))
+        if words.lower() == "pattern":
+            return self._pattern(question)
+        if words.lower() == "all":
+            self._show(question, most=10**9)
+        else:
+            self.writer.write(HELP)
+        return None
+
+    def _always(self, question: Question, keep: Keep) -> Verdict | None:
+        if not self._can_be_kept(question):
+            return None
+        text = keep.rule or exact_pattern(question.meant or "")
+        self.writer.write(f"New rule ({_where(keep)}): {question.tool} {one_line(text, 2000)}\n")
+        self.writer.flush()
+        return Verdict(True, "person", always=True, keep=keep)
+
+    def _can_be_kept(self, question: Question) -> bool:
+        why = why_always_asked(question)
+        if why:
+            self.writer.write(f"This is asked every time: {why}.\n")
+        return not why
+
+    def _pattern(self, question: Question) -> Verdict | None:
+        """Shown, changed, tested against this call, and only then stored."""
+        if not self._can_be_kept(question):
+            return None
+        self.writer.write("Change it if you like; Enter takes it, an empty line goes back.\n")
+        text = suggestion(question, self.limits)
+        while True:
+            edited = edit_line(self.reader, self.writer, "Pattern: ", text)
+            if not edited:
+                return None
+            text = edited
+            why = self._why_not(question, text)
+            if not why:
+                break
+            self.writer.write(f"It does not cover this call: {one_line(why, 2000)}\n")
+        scope = self._scope()
+        return None if scope is None else self._always(question, replace(scope, rule=text))
+
+    def _why_not(self, question: Question, text: str) -> str:
+        try:
+            rule = from_text(question.tool, text, "the pattern", self.limits)
+        except BadRule as error:
+            return str(error)
+        return Matcher(question, self.limits).why_not(rule)
+
+    def _scope(self) -> Keep | None:
+        while True:
+            self.writer.write("For (session/project/user): ")
+            self.writer.flush()
+            said = self.reader.readline()
+            if not said:
+                return None
+            found = _ALWAYS.fullmatch(f"always {said.strip()}".strip())
+            if found:
+                return _keep(found)
+
+
+def _keep(said: "re.Match[str]") -> Keep:
+    scope: Scope = said[1].lower() if said[1] else "project"  # type: ignore[assignment]  # the pattern names them all
+    hours = float(said[2]) * (24 if said[3].lower() == "d" else 1) if said[2] else None
+    return Keep(scope, hours=hours)
+
+
+def _where(keep: Keep) -> str:
+    until = "" if keep.hours is None else f", for {keep.hours:g} hours"
+    return f"this {keep.scope}{until}"

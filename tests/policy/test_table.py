@@ -1,0 +1,318 @@
+"""Rules and calls, both ways: what a rule must cover, and every trick that it must not fall for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Workspace
+from handrail.kernel.gate import Question
+from handrail.policy.rules import exact_pattern, from_text
+from handrail.surfaces.cli.approvals import stopped_at_the_gate
+
+STATUS = '["git", "status", "..."]'
+STATUS_PATTERN = r'\{"command":"git status.*"\}'
+ANY_COMMAND = r'\{"command":".*"\}'
+TESTS = '["pytest", "*", "-q"]'
+
+COVERED = [
+    # one simple command, by words
+    (STATUS, "git status"),
+    (STATUS, "git status --short"),
+    (STATUS, "git 'status' -s"),
+    (STATUS, 'git "status" --porcelain'),
+    (STATUS, "git status # look"),
+    (STATUS, "  git   status  \n"),
+    (TESTS, "pytest tests/test_a.py -q"),
+    ('["make"]', "make"),
+    ('["echo", "..."]', "echo '$(rm -rf ~)' '`id`' ';' '&&' '>'"),
+    ('["echo", "*"]', "echo 'a b; rm -rf ~'"),
+    # several commands, every one of these words
+    (STATUS, "git status && git status -s"),
+    (STATUS, "git status; git status"),
+    (STATUS, "git status || git status --long"),
+    (STATUS, "(git status)"),
+    # one simple command, by pattern
+    (STATUS_PATTERN, "git status"),
+    (STATUS_PATTERN, "git status --short"),
+    (ANY_COMMAND, "ls -l 'a b'"),
+    (r'\{"command":"npm (test|run [a-z:]+)"\}', "npm run build:prod"),
+    (r'\{"command":"echo [^"]*"(,"timeout_seconds":[0-9]+)?\}', "echo hi"),
+]  # fmt: skip
+
+NOT_COVERED = [
+    # operators
+    (STATUS, "git status; rm -rf ~"),
+    (STATUS, "git status && rm -rf ~"),
+    (STATUS, "git status || rm -rf ~"),
+    (STATUS, "git status | sh"),
+    (STATUS, "git status & rm -rf ~"),
+    (STATUS, "git status\nrm -rf ~"),
+    (STATUS, "git status\r\nrm -rf ~"),
+    (STATUS, "git status |& sh"),
+    (STATUS, "{ git status; rm -rf ~; }"),
+    (STATUS, "if git status; then rm -rf ~; fi"),
+    (STATUS, "! git status && rm x"),
+    (STATUS, "rm -rf ~ ; git status"),
+    # redirections
+    (STATUS, "git status > ~/.bashrc"),
+    (STATUS, "git status >> x"),
+    (STATUS, "git status < /etc/passwd"),
+    (STATUS, "git status 2>&1"),
+    (STATUS, "git status <<< x"),
+    (STATUS, "git status <<EOF\nx\nEOF"),
+    # substitutions and expansions
+    (STATUS, "git status $(rm -rf ~)"),
+    (STATUS, "git status `rm -rf ~`"),
+    (STATUS, 'git status "$(rm -rf ~)"'),
+    (STATUS, "git status <(rm -rf ~)"),
+    (STATUS, "git status ${x:-$(rm)}"),
+    (STATUS, "git status $HOME"),
+    (STATUS, "git status ~"),
+    (STATUS, "git status *"),
+    (STATUS, "git status {a,b}"),
+    (STATUS, "git status $'\\x24(id)'"),
+    (STATUS, "git status $((1+1))"),
+    (STATUS, "$x status"),
+    # what changes what a word means
+    (STATUS, "PATH=. git status"),
+    (STATUS, "GIT_PAGER=x git status"),
+    (STATUS, "export PATH=.; git status"),
+    (STATUS, "env PATH=. git status"),
+    (STATUS, "alias git=rm; git status"),
+    (STATUS, "git() { rm -rf ~; }; git status"),
+    (STATUS, "hash -p ./evil git; git status"),
+    (STATUS, "for i in 1; do git status; done"),
+    # other programs and other words
+    (STATUS, "git -c core.pager=x status"),
+    (STATUS, "git --exec-path=. status"),
+    (STATUS, "git stash"),
+    (STATUS, "git"),
+    (STATUS, "GIT status"),
+    (STATUS, "./git status"),
+    (STATUS, "/tmp/git status"),
+    (STATUS, "gitstatus"),
+    (STATUS, "sudo git status"),
+    (STATUS, "xargs git status"),
+    (STATUS, "sh -c 'git status; rm -rf ~'"),
+    (STATUS, "bash -c 'git status'"),
+    (STATUS, "eval git status"),
+    (STATUS, "find . -exec git status {} +"),
+    (STATUS, "timeout 5 git status"),
+    (STATUS, "git 'status; rm -rf ~'"),
+    (STATUS, "git status '"),
+    ('["git", "st", "..."]', "git st\\\natus"),
+    (STATUS, "#git status\nrm -rf ~"),
+    (TESTS, "pytest --pdbcls=evil:Evil -q"),
+    (TESTS, "pytest a b -q"),
+    (TESTS, "pytest -q"),
+    ('["make"]', "make install"),
+    # the same by pattern: it matches, but a pattern speaks for one simple command only
+    (STATUS_PATTERN, "git status; rm -rf ~"),
+    (STATUS_PATTERN, "git status && rm -rf ~"),
+    (STATUS_PATTERN, "git status | sh"),
+    (STATUS_PATTERN, "git status > ~/.bashrc"),
+    (STATUS_PATTERN, "git status $(rm -rf ~)"),
+    (STATUS_PATTERN, "git status `id`"),
+    (STATUS_PATTERN, "git status\nrm -rf ~"),
+    (STATUS_PATTERN, "git status $HOME"),
+    (ANY_COMMAND, "A=1 ls"),
+    (ANY_COMMAND, "ls *"),
+    (ANY_COMMAND, "ls &"),
+    (ANY_COMMAND, 'ls "$(id)"'),
+    (r'\{"command":"git status', "git status"),
+    (r'"command":"git status"', "git status"),
+    # a quotation mark in the command does not end it in the JSON
+    (r'\{"command":"git status [a-z]*"\}', 'git status","x":"'),
+    (r'\{"command":"git status [^"]*"\}', 'git status "; rm'),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    root = tmp_path_factory.mktemp("table")
+    patch = pytest.MonkeyPatch()
+    for name in ("STATE", "CONFIG"):
+        patch.setenv(f"HANDRAIL_{name}_DIR", str(tmp_path_factory.mktemp(name.lower())))
+    for directory in ("src/sub", ".git/hooks", ".vscode", "vendored/.git"):
+        (root / directory).mkdir(parents=True)
+    (root / "src/a.txt").write_text("one\n")
+    (root / "way").symlink_to("src")
+    (root / "hooks").symlink_to(".git/hooks")
+    (root / "a.txt").write_text("one\n")
+    with Workspace(str(root)) as opened:
+        yield opened
+    patch.undo()
+
+
+def asked(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]) -> Question:
+    question, result = stopped_at_the_gate(workspace, dialect, tool, params)
+    assert question is not None, result
+    return question
+
+
+def covers(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any], rule: str) -> bool:
+    workspace.rules.session.rules = [from_text(tool, rule, "it", workspace.settings.limits)]
+    return workspace.rules.decide(asked(workspace, dialect, tool, params)).allowed is True
+
+
+@pytest.mark.parametrize(("rule", "command"), COVERED)
+def test_a_rule_covers_what_it_says(workspace: Workspace, rule: str, command: str) -> None:
+    assert covers(workspace, "copilot", "run_in_terminal", {"command": command}, rule)
+
+
+@pytest.mark.parametrize(("rule", "command"), NOT_COVERED)
+def test_a_rule_covers_nothing_else(workspace: Workspace, rule: str, command: str) -> None:
+    assert not covers(workspace, "copilot", "run_in_terminal", {"command": command}, rule)
+
+
+@pytest.mark.parametrize("command", [command for _, command in NOT_COVERED])
+def test_always_covers_exactly_this_command_whatever_it_is(workspace: Workspace, command: str) -> None:
+    params = {"command": command}
+    exact = exact_pattern(json.dumps(params, separators=(",", ":"), ensure_ascii=False))
+    assert covers(workspace, "copilot", "run_in_terminal", params, exact)
+    assert not covers(workspace, "copilot", "run_in_terminal", {"command": command + " "}, exact)
+
+
+def test_the_words_of_several_rules_cover_a_compound_command_together(workspace: Workspace) -> None:
+    rules = [from_text("run_in_terminal", text, "it", workspace.settings.limits) for text in (STATUS, '["make", "*"]')]
+    workspace.rules.session.rules = rules
+    both = asked(workspace, "copilot", "run_in_terminal", {"command": "make all && git status"})
+    decision = workspace.rules.decide(both)
+    assert (decision.allowed, [each.name for each in decision.by]) == (True, ["session rule 1", "session rule 2"])
+    for command in ("make all && git status > x", "make all && git status && rm x", "make $x && git status"):
+        question = asked(workspace, "copilot", "run_in_terminal", {"command": command})
+        assert workspace.rules.decide(question).allowed is None
+
+
+TXT = r'\{"path":"[^"]*\.txt","content":"[^"]*"\}'
+IN_SRC = r'\{"path":"src/[^"/]+","content":"[^"]*"\}'
+ANYTHING = r"(?s:.*)"
+PATHS = [
+    (TXT, "new.txt", True),
+    (TXT, "./src/../new.txt", True),
+    (TXT, "src/sub/new.txt", True),
+    (TXT, "new.md", False),
+    (TXT, ".git/new.txt", False),
+    (TXT, ".GIT/hooks/new.txt", False),
+    (TXT, ".Git/new.txt", False),
+    (TXT, ".git /new.txt", False),
+    (TXT, ".git./new.txt", False),
+    (TXT, ".g\u200cit/new.txt", False),
+    (TXT, "git~1/new.txt", False),
+    (TXT, ".ｇｉｔ/new.txt", False),
+    (TXT, "vendored/.git/new.txt", False),
+    (TXT, "hooks/new.txt", False),
+    (TXT, "src/../.git/hooks/new.txt", False),
+    (TXT, ".vscode/new.txt", False),
+    (TXT, ".VSCode/new.txt", False),
+    (ANYTHING, ".handrail.toml", False),
+    (ANYTHING, ".handrailignore", False),
+    (ANYTHING, "src/.mcp.json", False),
+    (IN_SRC, "src/new.py", True),
+    (IN_SRC, "way/new.py", True),
+    (IN_SRC, "src/../new.py", False),
+    (IN_SRC, "src/sub/new.py", False),
+    (IN_SRC, "src\\..\\new.py", False),
+    (IN_SRC, 'src/new.py","content":"', False),
+    (IN_SRC, "src/new.py\n", False),
+    (r'\{"path":"way/.*', "way/new.py", False),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "expected"), PATHS)
+def test_paths_are_matched_as_the_places_that_they_mean(
+    workspace: Workspace, rule: str, path: str, expected: bool
+) -> None:
+    assert covers(workspace, "copilot", "create_file", {"path": path, "content": "x"}, rule) is expected
+
+
+def test_an_absolute_path_is_matched_as_its_place_too(workspace: Workspace) -> None:
+    params = {"path": f"{workspace.root}/src/new.py", "content": "x"}
+    assert covers(workspace, "copilot", "create_file", params, IN_SRC)
+    written = {"file_path": f"{workspace.root}/a.txt", "content": "x"}
+    assert covers(workspace, "gemini", "write_file", written, r'\{"file_path":"a\.txt","content":"x"\}')
+
+
+@pytest.mark.parametrize("path", ["../../x.txt", "/etc/x.txt", "src/../../x.txt"])
+def test_a_path_that_leaves_is_never_even_asked_about(workspace: Workspace, path: str) -> None:
+    question, result = stopped_at_the_gate(workspace, "copilot", "create_file", {"path": path, "content": "x"})
+    assert question is None
+    assert result.error
+    assert result.error.code in ("path_outside_working_dir", "file_not_found")
+
+
+def test_not_even_an_exact_rule_reaches_into_a_guarded_place(workspace: Workspace) -> None:
+    params = {"path": ".git/hooks/pre-commit", "content": "x"}
+    question = asked(workspace, "copilot", "create_file", params)
+    assert question.meant is not None
+    assert not covers(workspace, "copilot", "create_file", params, exact_pattern(question.meant))
+    assert question.guarded == ".git"
+
+
+def test_a_patch_that_reaches_into_a_guarded_place_is_never_covered(workspace: Workspace) -> None:
+    def patch(name: str) -> dict[str, str]:
+        return {"patch": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
+
+    assert covers(workspace, "codex", "apply_patch_freeform", patch("src/new"), ANYTHING)
+    for name in (".git/hooks/x", "hooks/x", "SRC/../.git/x", ".claude/settings.json"):
+        question, _ = stopped_at_the_gate(workspace, "codex", "apply_patch_freeform", patch(name))
+        workspace.rules.session.rules = [from_text("apply_patch_freeform", ANYTHING, "it", workspace.settings.limits)]
+        assert question is None or workspace.rules.decide(question).allowed is None
+
+
+def test_a_command_in_a_guarded_directory_is_never_covered(workspace: Workspace) -> None:
+    command = {"command": "ls", "workdir": "src"}
+    assert covers(workspace, "codex", "shell", command, '["ls"]')
+    assert covers(workspace, "codex", "shell", {**command, "workdir": "way"}, r'\{"command":"ls","workdir":"src"\}')
+    assert not covers(workspace, "codex", "shell", {**command, "workdir": ".git/hooks"}, '["ls"]')
+
+
+def test_typing_into_a_terminal_is_covered_only_by_the_very_same_keys(root: Path) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "cat"})
+        assert started.success
+        limits, asking = workspace.settings.limits, list[Question]()
+        from handrail.kernel.gate import Verdict
+        from handrail.policy.approvals import Policy
+
+        def note(question: Question) -> Verdict:
+            asking.append(question)
+            return Verdict(False, "test")
+
+        rules = workspace.rules.for_session()
+        rules.session.rules = [
+            from_text("write_stdin", text, "it", limits)
+            for text in ('["ls", "..."]', r"(?s:.*)", r'^\{"session_id":"s","chars":"ls\\\\n"\}$')
+        ]
+        session = workspace._default.session
+        session.approver = Policy("ask", rules, note)
+        call = workspace.tools("codex").call
+        assert not call("write_stdin", {"session_id": "s", "chars": "ls\n"}).success
+        assert [question.command for question in asking] == ["ls\n"]
+        meant = asking[0].meant
+        assert meant is not None
+        rules.session.rules.append(from_text("write_stdin", exact_pattern(meant), "it", limits))
+        assert call("write_stdin", {"session_id": "s", "chars": "ls\n"}).success
+        assert not call("write_stdin", {"session_id": "s", "chars": "ls\nrm x\n"}).success
+
+
+FETCHED = [
+    (r'\{"url":"https://example\.com/.*"\}', "https://example.com/a?b=c", True),
+    (r'\{"url":"https://example\.com/.*"\}', "https://example.com.evil.example/a", False),
+    (r'\{"url":"https://example\.com.*"\}', "http://example.com/", False),
+    (r'\{"url":"https://[^/"]+/"\}', "https://example.com/\u2028x", False),
+]
+
+
+@pytest.mark.parametrize(("rule", "url", "expected"), FETCHED)
+def test_pages(workspace: Workspace, rule: str, url: str, expected: bool) -> None:
+    workspace.rules.session.rules = [from_text("fetch_webpage", rule, "it", workspace.settings.limits)]
+    question, _ = stopped_at_the_gate(workspace, "copilot", "fetch_webpage", {"url": url})
+    assert (question is not None and workspace.rules.decide(question).allowed is True) is expected
+
+
+def test_the_table_is_as_long_as_it_must_be() -> None:
+    assert len(COVERED) + len(NOT_COVERED) >= 60
+    assert len(COVERED) >= 15
