@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests conformance test-adapters bench fuzz-shell clean
+.PHONY: run test lint types tests conformance test-adapters bundle bench fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -27,6 +27,12 @@ test-adapters: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/adapters
 	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,adapters]'
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
+
+bundle: $(VENV)/ready
+	rm -rf build/mcpb && mkdir -p build/mcpb dist
+	cp packaging/mcpb/manifest.json build/mcpb/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --target build/mcpb/lib .
+	cd build/mcpb && $(CURDIR)/$(BIN)/python -m zipfile -c $(CURDIR)/dist/handrail.mcpb manifest.json lib
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench

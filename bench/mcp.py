@@ -1,4 +1,4 @@
-"""The MCP server against the SDK's own: an empty tool, a bare start. Beside it npm's filesystem server, if there is one."""
+"""The MCP server against the SDK's own (an empty tool, a bare start), and beside npm's filesystem server."""
 
 import json
 import math

@@ -44,8 +44,16 @@ def much_output() -> dict[str, Any]:
     argv = ["/usr/bin/head", "-c", str(MEGABYTES * 10**6), "/dev/zero"]
     with workspace() as processes:
         processes.run(Command([TRUE]))
-        ours, bare = interleaved(7, lambda: timed(lambda: processes.run(Command(argv))), lambda: _read_pipe(argv))
-    return result(f"{MEGABYTES} MB of output, of reading the pipe", ours, bare, 2.0)
+
+        def ours() -> float:
+            began = time.perf_counter()
+            outcome = processes.run(Command(argv))
+            seconds = time.perf_counter() - began
+            os.unlink(outcome.stdout.spool)  # or the next would wait for the disk
+            return seconds
+
+        ours_ms, bare_ms = interleaved(7, ours, lambda: _read_pipe(argv))
+    return result(f"{MEGABYTES} MB of output, of reading the pipe", ours_ms, bare_ms, 2.0)
 
 
 def terminal_echo() -> dict[str, Any]:

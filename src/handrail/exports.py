@@ -7,7 +7,7 @@ from typing import Any
 
 from handrail.effects import mcp_hints
 from handrail.params import Field, Params
-from handrail.tool import Tool, ToolResult
+from handrail.tool import Freeform, Tool, ToolResult
 
 Json = dict[str, Any]
 
@@ -29,7 +29,18 @@ def openai_chat(tools: Iterable[Tool], *, strict: bool = False) -> list[Json]:
 
 
 def openai_responses(tools: Iterable[Tool], *, strict: bool = False) -> list[Json]:
-    return [{"type": "function", "strict": False, **_openai(tool, strict=strict)} for tool in tools]
+    return [
+        _custom(tool, tool.freeform)
+        if tool.freeform
+        else {"type": "function", "strict": False, **_openai(tool, strict=strict)}
+        for tool in tools
+    ]
+
+
+def _custom(tool: Tool, form: Freeform) -> Json:
+    """A tool that takes plain text, held to a grammar."""
+    grammar = {"type": "grammar", "syntax": "lark", "definition": form.grammar}
+    return {"type": "custom", "name": api_name(tool.name), "description": form.description, "format": grammar}
 
 
 def anthropic(tools: Iterable[Tool]) -> list[Json]:
@@ -231,9 +242,17 @@ class Exports:
                 "call_id": call["call_id"],
                 "output": _responses_output(result.output),
             }
+        if call.get("type") == "custom_tool_call":
+            return self._call_custom(call)
         asked = call["function"]
         result = self.call_named(asked["name"], asked["arguments"], call["id"])
         return {"role": "tool", "tool_call_id": call["id"], "content": text_of(result.output)}
+
+    def _call_custom(self, call: Json) -> Json:
+        declared = self.tools.get(self.real_name(call["name"]))
+        parameter = declared.freeform.parameter if declared and declared.freeform else "input"
+        result = self.call_named(call["name"], {parameter: call["input"]}, call["call_id"])
+        return {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": text_of(result.output)}
 
     def call_anthropic(self, tool_use: Any) -> Json:
         use = plain(tool_use)

@@ -43,7 +43,7 @@ class Field:
 
     def schema(self) -> dict[str, Any]:
         return {**_type_schema(self.kind), **self._bounds(), "description": self.description} | (
-            {} if self.required else {"default": self.default}
+            {} if self.required or self.default is None else {"default": self.default}
         )
 
     def _bounds(self) -> dict[str, Any]:

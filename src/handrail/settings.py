@@ -176,7 +176,7 @@ def _from_text(key: str, value: str) -> Any:
     if key == "protect" and value == SECRETS[1:]:
         return value
     if key in _LISTS:
-        return [each for each in value.split(":") if each]
+        return [each.strip() for each in value.split(",") if each.strip()]
     return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value
 
 

@@ -1,7 +1,7 @@
 """A tool is declared once, as a Params class and a function; all else derives from the declaration."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from handrail.params import Params
 from handrail.sentences import COMMON
 from handrail.words import ToolError, Words
 
-Output = str | dict[str, Any]
+Output = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,14 @@ class Workspace:
 
     def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
         boundary = FsBoundary(root)
+        try:
+            self._open(boundary, flags)
+        except BaseException:
+            boundary.close()
+            raise
+        self._default = self.session(asker=asker)
+
+    def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
         self.settings, self.notes = settings_for(boundary, flags)
         limits = self.settings.limits
         state = State(boundary.root)
@@ -40,7 +48,6 @@ class Workspace:
         self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
         self.rules = self._load_rules(state)
         self.recovered = self._recover(writer)
-        self._default = self.session(asker=asker)
 
     def _load_rules(self, state: State) -> Rules:
         limits, books = self.settings.limits, (config_home(), state.path)

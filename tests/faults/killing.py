@@ -1,8 +1,7 @@
 """Kill a scene at its every change, then its recovery at its every change, and look what is left.
 
 python killing.py SCENE ROOT STRIDE [MISSING CALL ...] prints how many points there were and all that went wrong, as
-JSON. It is a program
-of its own because it forks, which a test runner with threads should not.
+JSON. It is a program of its own because it forks, which a test runner with threads should not.
 """
 
 import json

@@ -18,7 +18,7 @@ from handrail.kernel import boundary as boundary_module
 from handrail.kernel import resolve
 from handrail.kernel.log import SessionLog, shorten
 from handrail.kernel.resolve import rename_to_free_name
-from handrail.kernel.state import config_home, read_text, state_home, write_text
+from handrail.kernel.state import config_home, locked_beside, read_text, state_home, write_text
 from handrail.kernel.values import MakeDirectory
 
 
@@ -230,12 +230,15 @@ def test_a_state_directory_of_somebody_else_is_not_used(
 def test_a_file_of_ours_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = str(tmp_path / "config" / "rules.toml")
     assert read_text(path) == ""
-    write_text(path, "old")
-    with faults(2, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
+    with locked_beside(path):
+        write_text(path, "old")
+    for at in (1, 2):
+        with locked_beside(path), faults(at, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
+            write_text(path, "new")
+        assert read_text(path) == "old"
+        assert os.listdir(tmp_path / "config") == ["rules.toml"]
+    with locked_beside(path):
         write_text(path, "new")
-    assert read_text(path) == "old"
-    assert os.listdir(tmp_path / "config") == ["rules.toml"]
-    write_text(path, "new")
     assert read_text(path) == "new"
 
 

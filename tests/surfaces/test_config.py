@@ -95,7 +95,8 @@ def test_write_keeps_what_is_there_and_a_backup(tmp_path: Path, root: Path, clie
 def test_toml_keeps_comments_order_and_other_servers(tmp_path: Path, root: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(
-        '# mine\nmodel = "x"\n\n[mcp_servers.handrail]\ncommand = "old"\n\n[mcp_servers.other] # theirs\ncommand = "y"\n'
+        '# mine\nmodel = "x"\n\n[mcp_servers.handrail]\ncommand = "old"\n\n'
+        '[mcp_servers.other] # theirs\ncommand = "y"\n'
     )
     _config("codex", "--root", root, "--write", "--file", file)
     text = file.read_text()

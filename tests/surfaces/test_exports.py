@@ -149,6 +149,18 @@ def test_a_responses_call_is_answered_in_its_shape(router: Any) -> None:
     assert answer == {"type": "function_call_output", "call_id": "c1"}
 
 
+def test_a_tool_with_a_grammar_takes_plain_text_in_responses(workspace: Workspace, root: Path) -> None:
+    router = workspace.tools("codex")
+    form = next(form for form in router.openai_responses(strict=True) if form["name"] == "apply_patch_freeform")
+    assert (form["type"], form["format"]["syntax"]) == ("custom", "lark")
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch\n"
+    call = {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch_freeform", "input": patch}
+    answer = router.call_openai(call)
+    assert json.loads(answer.pop("output"))["results"][0]["path"] == "a.txt"
+    assert answer == {"type": "custom_tool_call_output", "call_id": "c1"}
+    assert (root / "a.txt").read_text() == "one\n"
+
+
 def test_an_anthropic_tool_use_is_answered_in_its_shape(router: Any) -> None:
     good = router.call_anthropic({"type": "tool_use", "id": "u1", "name": "file_read", "input": {"path": "a.txt"}})
     assert (good["type"], good["tool_use_id"], json.loads(good["content"])) == ("tool_result", "u1", OUTPUT)

@@ -4,6 +4,15 @@ from dataclasses import replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from handrail.dialects.answers import (
+    Entries,
+    MatchGroups,
+    PatchedFile,
+    PatchResults,
+    ShellOutcome,
+    Slice,
+    TerminalOutput,
+)
 from handrail.effects import Effect
 from handrail.faults import AccessDenied, BadParameters, EmptyCommand, NotADirectory, NotFound, Problem, SpecialFile
 from handrail.kernel.call import Call, Files
@@ -36,7 +45,7 @@ class CodexParams(Params):
             each = schema["properties"][name]
             if declared.nullable:
                 kind = {word: each.pop(word) for word in ("type", "items") if word in each}
-                each["anyOf"] = [kind, {"type": "null"}]
+                each |= {"anyOf": [kind, {"type": "null"}], "default": None}
             each["title"] = name.replace("_", " ").title()
         return schema | {"title": cls.__name__, "required": list(cls.fields)}
 
@@ -49,7 +58,7 @@ class ListDirInput(CodexParams):
 
 
 @dialect.tool("list_dir", Effect.READ)
-def list_dir(p: ListDirInput, c: Call) -> dict[str, Any]:
+def list_dir(p: ListDirInput, c: Call) -> Entries:
     """List directory entries breadth-first up to a depth."""
     top = c.files.entries(p.path)
 
@@ -72,7 +81,7 @@ class ReadFileInput(CodexParams):
 
 
 @dialect.tool("read_file", Effect.READ)
-def read_file(p: ReadFileInput, c: Call) -> dict[str, Any]:
+def read_file(p: ReadFileInput, c: Call) -> Slice:
     """Read a slice of a file with optional indentation formatting."""
     if p.mode not in ("slice", "indentation"):
         raise BadParameters([Problem("mode", "choice", "slice, indentation", p.mode)])
@@ -91,7 +100,7 @@ class GrepFilesInput(CodexParams):
 
 
 @dialect.tool("grep_files", Effect.READ)
-def grep_files(p: GrepFilesInput, c: Call) -> dict[str, Any]:
+def grep_files(p: GrepFilesInput, c: Call) -> MatchGroups:
     """Recursive regex search with optional include globs."""
     result = c.finder.search(p.path, SearchRequest(p.pattern, limit=p.limit, scope=Scope(tuple(p.include or ()))))
     groups = groupby(result.matches, key=lambda match: match.path)
@@ -110,7 +119,7 @@ class ApplyPatchInput(CodexParams):
     patch: str = field("Unified diff text or freeform apply_patch envelope.", body=True)
 
 
-def _apply_patch(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+def _apply_patch(p: ApplyPatchInput, c: Call) -> PatchResults:
     tree = _Tree(c.files, [_as_given(patch) for patch in parse(p.patch)])
     outcomes = apply(tree.patches, tree.read, key=tree.key, limits=c.limits)
     c.files.commit(*map(tree.change, outcomes))
@@ -164,22 +173,24 @@ class _Tree:
         return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _told(outcome: Outcome) -> PatchedFile:
     written = len(outcome.after.data) if outcome.after else 0
-    told: dict[str, Any] = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
+    told: PatchedFile = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
     if outcome.deleted:
         told["deleted"] = True
-    return told | ({"moved_from": outcome.moved_from} if outcome.moved_from else {})
+    if outcome.moved_from:
+        told["moved_from"] = outcome.moved_from
+    return told
 
 
 @dialect.tool("apply_patch_json", _PATCHING)
-def apply_patch_json(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+def apply_patch_json(p: ApplyPatchInput, c: Call) -> PatchResults:
     """Apply a unified diff."""
     return _apply_patch(p, c)
 
 
 @dialect.tool("apply_patch_freeform", _PATCHING, freeform=Freeform("patch", DESCRIPTION, GRAMMAR))
-def apply_patch_freeform(p: ApplyPatchInput, c: Call) -> dict[str, Any]:
+def apply_patch_freeform(p: ApplyPatchInput, c: Call) -> PatchResults:
     """Apply a patch using the apply_patch freeform envelope (Begin/End Patch)."""
     return _apply_patch(p, c)
 
@@ -191,7 +202,7 @@ class ShellInput(CodexParams):
 
 
 @dialect.tool("shell", Effect.RUN)
-def shell(p: ShellInput, c: Call) -> dict[str, Any]:
+def shell(p: ShellInput, c: Call) -> ShellOutcome:
     """Run a shell command with truncation and timeout protections."""
     if not p.command.strip():
         raise EmptyCommand
@@ -223,7 +234,7 @@ class ExecCommandInput(CodexParams):
 
 
 @dialect.tool("exec_command", Effect.RUN)
-def exec_command(p: ExecCommandInput, c: Call) -> dict[str, Any]:
+def exec_command(p: ExecCommandInput, c: Call) -> TerminalOutput:
     """Start a PTY-backed long-running command."""
     if not p.cmd.strip():
         raise EmptyCommand
@@ -236,12 +247,12 @@ class WriteStdinInput(CodexParams):
 
 
 @dialect.tool("write_stdin", Effect.RUN)
-def write_stdin(p: WriteStdinInput, c: Call) -> dict[str, Any]:
+def write_stdin(p: WriteStdinInput, c: Call) -> TerminalOutput:
     """Send input to an existing PTY session created by `exec_command`."""
     return _terminal(c, c.commands.type_into(p.session_id, p.chars))
 
 
-def _terminal(c: Call, reading: "Reading") -> dict[str, Any]:
+def _terminal(c: Call, reading: "Reading") -> TerminalOutput:
     if not reading.alive:
         c.metadata.update(exit_code=reading.exit_code, signal=reading.signal)
     c.metadata["alive"] = reading.alive

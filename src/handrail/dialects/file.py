@@ -1,8 +1,17 @@
 """The `file` dialect: sandboxed file operations with structured answers."""
 
 from datetime import UTC, datetime
-from typing import Any
 
+from handrail.dialects.answers import (
+    FileDeleted,
+    FileListing,
+    FileMatch,
+    FileMatches,
+    FilePatched,
+    FileRead,
+    FileWritten,
+    ListedFile,
+)
 from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.query import Match, Scope, SearchRequest
@@ -23,7 +32,7 @@ class Read(Params):
 
 
 @dialect.tool("file.read", Effect.READ)
-def read(p: Read, c: Call) -> dict[str, Any]:
+def read(p: Read, c: Call) -> FileRead:
     """Read file contents with optional pagination for large files."""
     page = c.files.page(p.path, p.offset, p.limit)
     lines = split_lines(page.data.decode(errors="replace"))
@@ -37,7 +46,7 @@ class Write(Params):
 
 
 @dialect.tool("file.write", Effect.CREATE | Effect.WRITE)
-def write(p: Write, c: Call) -> dict[str, Any]:
+def write(p: Write, c: Call) -> FileWritten:
     """Create or overwrite a file. Creates parent directories if needed."""
     data = p.content.encode()
     c.files.overwrite(p.path, data)
@@ -55,7 +64,7 @@ class Patch(Params):
 
 
 @dialect.tool("file.patch", Effect.READ | Effect.WRITE)
-def patch(p: Patch, c: Call) -> dict[str, Any]:
+def patch(p: Patch, c: Call) -> FilePatched:
     """Apply search-and-replace edits to a file. More efficient than rewriting entire files for small changes."""
     file = c.files.read(p.path)
     data = file.data
@@ -70,7 +79,7 @@ class Delete(Params):
 
 
 @dialect.tool("file.delete", Effect.DELETE)
-def delete(p: Delete, c: Call) -> dict[str, Any]:
+def delete(p: Delete, c: Call) -> FileDeleted:
     """Delete a file. Does not delete directories."""
     c.files.commit(c.files.removal(p.path))
     return {"success": True}
@@ -82,7 +91,7 @@ class List(Params):
 
 
 @dialect.tool("file.list", Effect.READ)
-def list_files(p: List, c: Call) -> dict[str, Any]:
+def list_files(p: List, c: Call) -> FileListing:
     """List files in a directory with optional glob pattern filtering."""
     entries, stem = c.files.entries(p.path), c.files.stem(p.path)
     if p.pattern is not None:
@@ -93,7 +102,7 @@ def list_files(p: List, c: Call) -> dict[str, Any]:
     }
 
 
-def _listed(stem: str, entry: Entry) -> dict[str, Any]:
+def _listed(stem: str, entry: Entry) -> ListedFile:
     return {"path": quote(stem + entry.name), "size": entry.size, "modified": _moment(entry.mtime_ns)}
 
 
@@ -115,12 +124,12 @@ class Search(Params):
 
 
 @dialect.tool("file.search", Effect.READ)
-def search(p: Search, c: Call) -> dict[str, Any]:
+def search(p: Search, c: Call) -> FileMatches:
     """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
     scope = Scope((p.glob,) if p.glob else ())
     request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope)
     result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
-    matches = [
+    matches: list[FileMatch] = [
         {"path": quote(stem + m.path), "line": m.line, "content": _shown(m, p.context_lines)} for m in result.matches
     ]
     return {"matches": matches, "truncated": result.truncated}

@@ -33,6 +33,7 @@ from handrail.paths import quote
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+_DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 _ACL = "system.posix_acl_access"
@@ -274,11 +275,13 @@ class Writer:
                 os.unlink(name, dir_fd=fd)
 
     def _remove_if_empty(self, rel: str) -> None:
-        with suppress(PathFault):
+        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop):
             place = self._boundary.locate(quote(rel), follow=False)
             try:
-                with suppress(OSError):  # not empty, or gone: then it is somebody else's matter
-                    os.rmdir(place.name, dir_fd=place.dir_fd)
+                os.rmdir(place.name, dir_fd=place.dir_fd)
+            except OSError as error:
+                if error.errno in _DISK_FAILS:
+                    raise  # to be tried again; if it is not empty, or gone, it is somebody else's matter
             finally:
                 place.close()
 

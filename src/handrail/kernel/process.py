@@ -148,7 +148,7 @@ class _Run:
         additions = {os.fsencode(k): os.fsencode(v) for k, v in command.environment.items()}
         return {
             "argv": [os.fsencode(word) for word in command.argv],
-            "cwd": os.fsencode(os.path.join(self.sandbox.root, command.cwd)).rstrip(b"/") or b"/",
+            "cwd": os.fsencode(os.path.join(self.sandbox.root, "" if command.cwd == "." else command.cwd)).rstrip(b"/"),
             "additions": additions,
             "keep_background": command.keep_background,
             "grace": limits.end_grace_seconds,
@@ -164,7 +164,7 @@ class _Run:
                 message, _handles = started.channel.receive()
                 if message:
                     self._hear(message)
-                elif self.pid is None and self.sandbox.start_failed(started.channel):
+                elif self.sandbox.start_failed(started.channel):
                     return True
                 else:
                     self.sandbox_died = self.over = True
@@ -207,16 +207,14 @@ class _Run:
 
     def _hear(self, message: bytes) -> None:
         word, *facts = message.split(b" ")
-        if word == b"started":
-            self.pid = int(facts[0])
-        elif word == b"failed":
+        if word == b"failed":
             name = errno.errorcode.get(int(facts[0]), "EIO")
             raise CommandNotStarted(self.command.argv[0], self.command.cwd, name)
-        elif word == b"exit":
-            self.status, self.over = int(facts[0]), True
-            if facts[1] != b"-":
-                self.background = tuple(int(pid) for pid in facts[1].split(b","))
-            self.limit = None if facts[2] == b"-" else facts[2].decode()
+        if word == b"exit":
+            self.pid, self.status, self.over = int(facts[0]), int(facts[1]), True
+            if facts[2] != b"-":
+                self.background = tuple(int(pid) for pid in facts[2].split(b","))
+            self.limit = None if facts[3] == b"-" else facts[3].decode()
 
     def _keep_time(self, started: Started) -> None:
         now = time.monotonic()

@@ -70,7 +70,7 @@ class Terminal:
     def take_message(self, message: bytes) -> None:
         with self._changed:
             if message.startswith(b"exit "):
-                self._status = int(message.split(b" ")[1])
+                self._status = int(message.split(b" ")[2])
             if not message:
                 self._open.discard("channel")
                 if self._status is None:  # the sandbox died, and everything in it

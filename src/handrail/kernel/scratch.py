@@ -1,5 +1,6 @@
 """A throw-away workspace, for the demo."""
 
+import io
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,3 +16,8 @@ def scratch_workspace(files: Mapping[str, str]) -> Iterator[str]:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.write(content)
         yield root
+
+
+def nowhere() -> io.StringIO:
+    """A file for what is recorded elsewhere."""
+    return io.StringIO()

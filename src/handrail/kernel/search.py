@@ -2,15 +2,15 @@
 
 import threading
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from handrail.kernel.builtin_search import Builtin
 from handrail.kernel.query import Engine, FindRequest, FindResult, SearchRequest, SearchResult, Watch
-from handrail.kernel.relevance import Ranking, RankRequest, RankResult
 from handrail.kernel.rgprocess import program
-from handrail.kernel.ripgrep import Ripgrep
 from handrail.limits import Limits
 from handrail.ops.patterns import Pattern, parse, parse_literal
+
+if TYPE_CHECKING:
+    from handrail.kernel.relevance import RankRequest, RankResult
 
 EngineName = Literal["auto", "ripgrep", "builtin"]
 
@@ -36,7 +36,9 @@ class Searcher:
             result.all_hidden = self._any(dir_fd, _unhidden(request), watch)
         return result
 
-    def rank(self, dir_fd: int, request: RankRequest, cancel: threading.Event | None = None) -> RankResult:
+    def rank(self, dir_fd: int, request: "RankRequest", cancel: threading.Event | None = None) -> "RankResult":
+        from handrail.kernel.relevance import Ranking  # noqa: PLC0415  few searches rank
+
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
         return Ranking(self.engine, dir_fd, request, watch, self._limits).result()
 
@@ -45,14 +47,20 @@ class Searcher:
 
     def _any(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
         """Without a glob the first file settles it, and a walk is there before a process has started."""
-        engine = self.engine if request.scope.include else Builtin(self._limits)
+        engine = self.engine if request.scope.include else choose(self._limits, "builtin")
         return engine.find(dir_fd, request, watch, any_one=True).total > 0
 
 
 def choose(limits: Limits, engine: EngineName = "auto") -> Engine:
     """The engine that answers. Asking for ripgrep where there is none gets the built-in one."""
     path = program() if engine != "builtin" else None
-    return Builtin(limits) if path is None else Ripgrep(path, limits)
+    if path is None:
+        from handrail.kernel.builtin_search import Builtin  # noqa: PLC0415  start-up: only one of the two is needed
+
+        return Builtin(limits)
+    from handrail.kernel.ripgrep import Ripgrep  # noqa: PLC0415
+
+    return Ripgrep(path, limits)
 
 
 def pattern_of(request: SearchRequest) -> Pattern:

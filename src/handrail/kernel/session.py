@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from handrail.kernel.search import Searcher
 
 
+PROJECT_FILES = (".handrail.toml", ".handrailignore")
+
+
 @dataclass(frozen=True, slots=True)
 class Powers:
     """What the person lets commands, fetches and searches do."""
@@ -62,7 +65,8 @@ class Kernel:
 
     def guarded(self, paths: Iterable[str]) -> str:
         """The guarded name that one of these places beneath the root is or lies in; empty where there is none."""
-        return next((found for path in paths if (found := guarded_place(unquote(path), self.guarded_names))), "")
+        names = (*self.guarded_names, *PROJECT_FILES)
+        return next((found for path in paths if (found := guarded_place(unquote(path), names))), "")
 
     @cached_property
     def searcher(self) -> "Searcher":
@@ -115,7 +119,7 @@ class Session:
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
-                    guarded=kernel.guarded_names,
+                    guarded=(*kernel.guarded_names, *_project_files(kernel.boundary.fd)),
                     limits=kernel.limits,
                 )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
@@ -143,6 +147,11 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+
+
+def _project_files(root_fd: int) -> list[str]:
+    """What tightens our own settings: a command must not loosen them for the next session."""
+    return [name for name in PROJECT_FILES if name in os.listdir(root_fd)]
 
 
 def _own_home(root: str) -> tuple[str, ...]:

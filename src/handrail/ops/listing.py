@@ -36,7 +36,8 @@ def breadth_first(entries: Callable[[str], list[Entry]], depth: int) -> Iterator
     `entries` gives what a directory holds: `""` for the top, else a name from here, slash included.
     """
     level = [""]
-    for _ in range(depth):
+    while level and depth:
+        depth -= 1
         below: list[str] = []
         for stem in level:
             listed = entries(stem)

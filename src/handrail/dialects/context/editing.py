@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from handrail.dialects.answers import Content, Done, Edited, Replaced, Written
 from handrail.dialects.context.declare import MANAGEMENT, READING, WRITING, ContextParams, tool
 from handrail.effects import Effect
 from handrail.faults import BadLineRange, BadParameters, Problem
@@ -31,7 +32,7 @@ class ReadFile(ContextParams):
         "Read before you edit; give a line range for long files.",
     ),
 )
-def read_file(p: ReadFile, c: Call) -> dict[str, Any]:
+def read_file(p: ReadFile, c: Call) -> Content:
     """Read a file, or some of its lines."""
     first, last = p.start_line or 1, p.end_line
     page = c.files.page(p.path, first, None if last is None else max(0, last - first + 1))
@@ -55,7 +56,7 @@ class CreateFile(ContextParams):
         "New files only: an existing one is never overwritten. Parent directories are made.",
     ),
 )
-def create_file(p: CreateFile, c: Call) -> dict[str, Any]:
+def create_file(p: CreateFile, c: Call) -> Written:
     """Create a file that does not exist yet."""
     data = p.content.encode()
     c.files.commit(Put(p.path, data))
@@ -77,7 +78,7 @@ class UpdateFile(ContextParams):
         "Replaces the whole content. For small changes prefer replace_in_file or edit_lines.",
     ),
 )
-def update_file(p: UpdateFile, c: Call) -> dict[str, Any]:
+def update_file(p: UpdateFile, c: Call) -> Written:
     """Replace the whole content of an existing file."""
     data = p.content.encode()
     c.files.commit(Put(p.path, data, c.files.read(p.path)))
@@ -99,7 +100,7 @@ class AppendFile(ContextParams):
         "Adds at the end; what is there stays as it is.",
     ),
 )
-def append_file(p: AppendFile, c: Call) -> dict[str, Any]:
+def append_file(p: AppendFile, c: Call) -> Written:
     """Add text at the end of an existing file."""
     file = c.files.read(p.path)
     text = Text.of(file.data)
@@ -126,7 +127,7 @@ class ReplaceInFile(ContextParams):
         "Replaces every occurrence. With is_regex=true, groups can be used in the replacement.",
     ),
 )
-def replace_in_file(p: ReplaceInFile, c: Call) -> dict[str, Any]:
+def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
     """Find and replace text in a file, every occurrence."""
     file = c.files.read(p.path)
     if p.is_regex:
@@ -156,7 +157,7 @@ class EditLines(ContextParams):
         "Precise edits by line number. Read the file first: numbers shift after every insert or delete.",
     ),
 )
-def edit_lines_tool(p: EditLines, c: Call) -> dict[str, Any]:
+def edit_lines_tool(p: EditLines, c: Call) -> Edited:
     """Insert, delete or replace lines of a file by number."""
     if p.content is None and p.operation != "delete":
         raise BadParameters([Problem("", "missing", "content")])
@@ -192,7 +193,7 @@ class DeleteFile(ContextParams):
         "Deletes one file, never a directory. A link is deleted, not its target.",
     ),
 )
-def delete_file(p: DeleteFile, c: Call) -> dict[str, Any]:
+def delete_file(p: DeleteFile, c: Call) -> Done:
     """Delete a file."""
     c.files.commit(c.files.removal(p.path))
     return {"message": f"Deleted {p.path}"}

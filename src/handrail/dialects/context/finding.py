@@ -1,7 +1,14 @@
 """Search & Discovery."""
 
-from typing import Any
-
+from handrail.dialects.answers import (
+    Directory,
+    DirectoryEntry,
+    GlobFiles,
+    GrepMatch,
+    GrepMatches,
+    Ranked,
+    Ranking,
+)
 from handrail.dialects.context.declare import SEARCH, ContextParams, tool
 from handrail.effects import Effect
 from handrail.kernel.call import Call
@@ -33,12 +40,12 @@ class Grep(ContextParams):
         "Find code by what it says. Use file_type and path to narrow it, case_sensitive=false to widen it.",
     ),
 )
-def grep(p: Grep, c: Call) -> dict[str, Any]:
+def grep(p: Grep, c: Call) -> GrepMatches:
     """Search file contents with a regular expression."""
     limit, scope = min(p.max_results, c.limits.context_entries), _scope(c, _of_type(p.file_type))
     request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, limit, scope)
     result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
-    matches = [
+    matches: list[GrepMatch] = [
         {
             "path": quote(stem + match.path),
             "line": match.line,
@@ -75,7 +82,7 @@ class GlobParams(ContextParams):
         "Find files by name. node_modules, dist and their like are left out.",
     ),
 )
-def glob(p: GlobParams, c: Call) -> dict[str, Any]:
+def glob(p: GlobParams, c: Call) -> GlobFiles:
     """Find files by a glob pattern, sorted alphabetically."""
     limit = min(p.max_results, c.limits.context_entries)
     scope = _scope(c, (p.pattern,), tuple(p.exclude or ()), anywhere=False)
@@ -107,12 +114,12 @@ class Search(ContextParams):
         "Find the files that have most to do with a few words. Names count more than contents.",
     ),
 )
-def search(p: Search, c: Call) -> dict[str, Any]:
+def search(p: Search, c: Call) -> Ranking:
     """Find files by relevance to a few words, in names and contents."""
     limit = min(p.max_results, c.limits.context_entries)
     scope = _scope(c, _of_type(p.file_type), tuple(f"{name.rstrip('/')}/" for name in p.exclude_dirs or ()))
     result, stem = c.finder.rank(p.path, RankRequest(p.query, scope, limit)), c.files.stem(p.path)
-    found = [
+    found: list[Ranked] = [
         {"path": quote(stem + each.path), "score": round(each.score, 2), "line": each.line, "content": each.content}
         for each in result.results
     ]
@@ -157,8 +164,8 @@ class ListDirectory(ContextParams):
         "A first look at a project, or at what a directory holds.",
     ),
 )
-def list_directory(p: ListDirectory, c: Call) -> dict[str, Any]:
+def list_directory(p: ListDirectory, c: Call) -> Directory:
     """List the entries of a directory with their type and size."""
     entries, most = c.files.entries(p.path), c.limits.context_entries
-    listed = [{"name": quote(e.name), "type": e.kind, "size": e.size} for e in entries[:most]]
+    listed: list[DirectoryEntry] = [{"name": quote(e.name), "type": e.kind, "size": e.size} for e in entries[:most]]
     return {"entries": listed, "total_entries": len(entries), "truncated": len(entries) > most}

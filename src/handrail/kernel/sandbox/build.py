@@ -14,6 +14,7 @@ from handrail.kernel.sandbox import places, profile, seccomp
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Launch, entering, memory_file
 from handrail.kernel.sandbox.settings import Level, SandboxSettings
+from handrail.limits import KIB
 
 INSIDE_UID = 1000
 
@@ -25,6 +26,7 @@ ALONGSIDE = """echo begun >&2
 exec 3>&0 </dev/null
 {{
 echo forked >&2
+ulimit -d {memory_kib}; ulimit -f {file_blocks}; ulimit -n {open_files}
 while read name </proc/1/comm; [ "$name" = sh ]; do :; done
 exec {setsid} "$@" 2>&3 3>&-
 }} &
@@ -119,7 +121,14 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
     if alongside is not None:
         info, info_in = os.pipe2(os.O_CLOEXEC)
         handles.keep(info_in)
-        script = ALONGSIDE.format(setsid=SETSID, supervisor=shlex.join(supervisor))
+        limits = place.settings.limits
+        script = ALONGSIDE.format(
+            setsid=SETSID,
+            supervisor=shlex.join(supervisor),
+            memory_kib=memory_limit(place.settings) // KIB,
+            file_blocks=limits.sandbox_file_bytes // 512,
+            open_files=limits.sandbox_open_files,
+        )
         inside = [SHELL, "-c", script, "sh", *alongside]
     argv = [bwrap, *profile.arguments(view, filter_fd, info_in), "--", *inside]
     guards = [fd for _, fd in (*guard.writable, *guard.read_only)]

@@ -4,10 +4,10 @@ It is handed over as code (no file of ours exists inside), so it stands alone, a
 first command's, so it imports C modules only: `socket`, `signal` and `json` would double it.
 
 Requests come over `control` with descriptors: a marshalled request, the command's own `channel`, its output
-and error. On the channel we say `started PID`, `failed ERRNO` or `exit STATUS PIDS LIMIT`; the host says
-`end`, or closes it, which means the same. What belongs to a command is known by a mark that is inherited
-whatever a process does and that can only be lowered: the hard limit of a resource that ordinary processes
-never use.
+and error. On the channel we say `started PID` (of a terminal, with its handle), `failed ERRNO` or
+`exit PID STATUS PIDS LIMIT`; the host says `end`, or closes it, which means the same. What belongs to a command
+is known by a mark that is inherited whatever a process does and that can only be lowered: the hard limit of a
+resource that ordinary processes never use.
 """
 
 import _socket
@@ -141,13 +141,11 @@ class Supervisor:
                 try:
                     resource.prlimit(pid, name, (value, value))
                 except (OSError, ValueError):
-                    break  # it ended, or put itself under a lower limit
-        task.say(b"started %d" % task.pid)
+                    continue  # it ended, or is under a lower limit
 
     def start(self, task: Task, request: "dict[str, Any]", streams: list[int]) -> None:
         task.pid = os.fork()
         if task.pid:
-            task.say(b"started %d" % task.pid)
             return
         try:
             os.setsid()
@@ -256,7 +254,7 @@ class Supervisor:
 
     def report(self, task: Task, left: list[int]) -> None:
         pids = b",".join(b"%d" % pid for pid in sorted(left)) or b"-"
-        task.say(b"exit %d %s %s" % (task.status or 0, pids, task.limit))
+        task.say(b"exit %d %d %s %s" % (task.pid, task.status or 0, pids, task.limit))
 
     def forget(self, task: Task) -> None:
         fd = task.channel.fileno()

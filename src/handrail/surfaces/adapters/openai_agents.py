@@ -5,14 +5,14 @@ from typing import Any
 from agents import FunctionTool
 from agents.tool_context import ToolContext
 
-from handrail.exports import openai_responses, text_of
+from handrail.exports import openai_chat, text_of
 from handrail.router import ToolRouter
 from handrail.surfaces.adapters import call
 
 
 def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:
     """Strict where a tool's parameters allow it."""
-    return [_tool(router, form) for form in openai_responses(router.tools.values(), strict=strict)]
+    return [_tool(router, form["function"]) for form in openai_chat(router.tools.values(), strict=strict)]
 
 
 def _tool(router: ToolRouter, form: dict[str, Any]) -> FunctionTool:
@@ -25,5 +25,5 @@ def _tool(router: ToolRouter, form: dict[str, Any]) -> FunctionTool:
         description=form["description"],
         params_json_schema=form["parameters"],
         on_invoke_tool=invoke,
-        strict_json_schema=form["strict"],
+        strict_json_schema=form.get("strict", False),
     )

@@ -1,19 +1,23 @@
 """`handrail demo`: a short scripted agent session on a sample workspace. No key, no network."""
 
 import json
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from handrail.kernel.gate import Question, Verdict
-from handrail.kernel.scratch import scratch_workspace
+from handrail.kernel.scratch import nowhere, scratch_workspace
+from handrail.ops.show import one_line
 from handrail.surfaces.cli.asking import display, happening
 from handrail.surfaces.cli.show import human
 from handrail.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_FONT = re.compile(r"@font-face \{[^}]*\}")
 
 SAMPLE = {
     "shop/prices.py": (
@@ -36,8 +40,8 @@ class Scene:
 
 
 SCENES = [
-    Scene("The total is wrong. Which files are there?", "file", "file.list", {"path": "shop"}),
-    Scene("The prices, then.", "file", "file.read", {"path": "shop/prices.py"}),
+    Scene("The total is wrong. Where is it worked out?", "context", "grep", {"pattern": "VAT", "context_lines": 0}),
+    Scene("The whole file, then.", "file", "file.read", {"path": "shop/prices.py"}),
     Scene(
         "VAT must be added, not multiplied. One line changes; the CRLF line ends stay.",
         "file",
@@ -49,6 +53,21 @@ SCENES = [
         "file",
         "file.read",
         {"path": "../../../../etc/shadow"},
+    ),
+    Scene(
+        "Does it work? (Commands run in a sandbox: no network, nothing outside the workspace.)",
+        "codex",
+        "shell",
+        {"command": "python3 -c 'from shop.prices import total; print(total([100]))'; touch /etc/mine"},
+    ),
+    Scene(
+        "A changelog, as a patch.",
+        "codex",
+        "apply_patch_freeform",
+        {
+            "patch": "*** Begin Patch\n*** Update File: README.md\n@@\n A very small shop.\n+\n+Prices include VAT.\n"
+            "*** End Patch\n"
+        },
     ),
     Scene("And tidy up.", "file", "file.delete", {"path": "notes.txt"}, answer="n"),
 ]
@@ -80,18 +99,25 @@ class Stage:
 
     def play(self, workspace: Workspace, scene: Scene) -> None:
         self.write(f"\n● {scene.says}", "bold")
-        self.write(f"→ {scene.tool} {json.dumps(scene.params)}", "cyan")
+        self.write(f"→ {scene.tool} {one_line(json.dumps(scene.params, ensure_ascii=False), 150)}", "cyan")
         self.answers = [scene.answer]
         result = workspace.tools(scene.dialect).call(scene.tool, scene.params)
         self.write(human(result, workspace.root), "green" if result.success else "yellow")
 
 
 @click.command("demo")
-def command() -> None:
+@click.option("--svg", metavar="FILE", type=click.File("w", lazy=True), help="Draw the session into a picture instead.")
+def command(svg: TextIO | None) -> None:
     """Watch a short scripted agent session on a sample workspace. It needs no key and no network."""
     from rich.console import Console  # noqa: PLC0415  only the demo draws
 
-    play(Console())
+    if svg is None:
+        play(Console())
+        return
+    console = Console(record=True, width=112, force_terminal=True, file=nowhere())
+    play(console)
+    drawn = console.export_svg(title="handrail demo")
+    svg.write(_FONT.sub("", drawn))  # a picture that fetches nothing
 
 
 def play(console: "Console") -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -43,7 +44,7 @@ def _success(result: ToolResult) -> list[str]:
     return [f"✓ {result.tool}", *_fields(result.output, "  ")]
 
 
-def _fields(value: dict[str, Any], indent: str) -> list[str]:
+def _fields(value: Mapping[str, Any], indent: str) -> list[str]:
     lines = []
     for key, each in value.items():
         if isinstance(each, str) and "\n" in each:

@@ -1,0 +1,62 @@
+"""The grammar that a model can be held to: whatever it lets through, the parser reads."""
+
+import json
+from pathlib import Path
+
+import pytest
+from lark import Lark, UnexpectedInput
+
+from handrail.faults import BadPatch
+from handrail.ops.patch import parse
+from handrail.ops.patch.grammar import GRAMMAR
+
+GOLDENS = sorted((Path(__file__).parent.parent / "goldens" / "patch" / "freeform").iterdir())
+LARK = Lark(GRAMMAR, parser="lalr")
+
+
+def fits(text: str) -> bool:
+    try:
+        LARK.parse(text)
+    except UnexpectedInput:
+        return False
+    return True
+
+
+def text_of(golden: Path) -> str:
+    return (golden / "patch.txt").read_bytes().decode(errors="surrogateescape")
+
+
+def test_most_goldens_are_in_the_plain_form_that_the_grammar_asks_for() -> None:
+    assert sum(fits(text_of(golden)) for golden in GOLDENS) >= 140
+
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.name)
+def test_what_the_grammar_lets_through_the_parser_reads(golden: Path) -> None:
+    text = text_of(golden)
+    if fits(text):
+        parse(text)
+    if json.loads((golden / "answer.json").read_bytes()).get("fault") == "BadPatch" and not readable(text):
+        assert not fits(text)
+
+
+def readable(text: str) -> bool:
+    try:
+        parse(text)
+    except BadPatch:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "*** Begin Patch\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a\n*** End Patch",
+        "*** Begin Patch\n*** Add File: a\nx\n*** End Patch",
+        "*** Begin Patch\n*** Rename File: a\n*** End Patch",
+        "*** Begin Patch\n*** Add File: a\n+x\n",
+    ],
+)
+def test_what_is_no_plain_patch_does_not_fit(text: str) -> None:
+    assert not fits(text)

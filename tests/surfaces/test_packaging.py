@@ -1,0 +1,54 @@
+"""What registries and bundles say about the server is what the server understands."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import handrail
+from handrail.dialects import NAMES
+from handrail.settings import APPROVE
+from handrail.surfaces.cli import main
+
+HOME = Path(__file__).parent.parent.parent
+SERVER = json.loads((HOME / "server.json").read_text())
+BUNDLE = json.loads((HOME / "packaging" / "mcpb" / "manifest.json").read_text())
+
+
+def test_versions_agree() -> None:
+    project = (HOME / "pyproject.toml").read_text()
+    (package,) = SERVER["packages"]
+    versions = {SERVER["version"], package["version"], BUNDLE["version"], handrail.__version__}
+    assert versions == {re.findall(r'^version = "(.+)"$', project, re.MULTILINE)[0]}
+
+
+def _help() -> str:
+    return CliRunner().invoke(main, ["mcp", "--help"]).stdout
+
+
+def test_the_registry_names_options_that_exist() -> None:
+    first, *named = SERVER["packages"][0]["packageArguments"]
+    assert first["value"] == "mcp"
+    assert all(argument["name"] in _help() for argument in named)
+    choices = {argument["name"]: argument.get("choices") for argument in named}
+    assert {*choices["--dialect"]} == {*NAMES}
+    assert {*choices["--approve"]} == {*APPROVE}
+    assert len(SERVER["description"]) <= 100
+
+
+def test_the_bundle_starts_a_command_that_exists() -> None:
+    arguments: list[str] = BUNDLE["server"]["mcp_config"]["args"]
+    assert arguments[:3] == ["-m", "handrail", "mcp"]
+    assert all(argument in _help() for argument in arguments if argument.startswith("--"))
+    wanted = {name for argument in arguments for name in re.findall(r"user_config\.(\w+)", argument)}
+    assert wanted == {*BUNDLE["user_config"]}
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", ".dockerignore"])
+def test_the_image_is_built_from_files_that_exist(name: str) -> None:
+    text = (HOME / name).read_text()
+    wanted: list[Any] = re.findall(r"^(?:!|COPY )(.+?)(?: \./| src)?$", text, re.MULTILINE)
+    assert all((HOME / file).exists() for line in wanted for file in line.split())

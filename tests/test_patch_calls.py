@@ -1,0 +1,384 @@
+"""Patches as whole calls: the boundary, the gate and the writer around the engine."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacks.arena import Arena, build
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tree import Tree, snapshot
+
+from handrail import Workspace
+from handrail.kernel.gate import Question
+from handrail.ops.preview import change_diff
+from handrail.tool import ToolResult
+
+GOLDENS = Path(__file__).parent / "goldens" / "patch"
+FOLDERS = [folder for form in ("freeform", "unified") for folder in sorted((GOLDENS / form).iterdir())]
+TWO_FILES = (
+    "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"
+    "--- a/d/b.txt\n+++ b/d/b.txt\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
+    "--- /dev/null\n+++ b/new/c.txt\n@@ -0,0 +1 @@\n+c\n"
+)
+
+
+def envelope(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
+
+
+def patch(workspace: Workspace, text: str, tool: str = "apply_patch_json") -> ToolResult:
+    return workspace.call("codex", tool, {"patch": text})
+
+
+@pytest.fixture
+def two_files(root: Path) -> Path:
+    (root / "d").mkdir()
+    (root / "a.txt").write_text("one\n")
+    (root / "d" / "b.txt").write_text("one\ntwo\n")
+    return root
+
+
+# ── the goldens, through both tools ──
+
+
+@pytest.mark.parametrize("tool", ["apply_patch_json", "apply_patch_freeform"])
+@pytest.mark.parametrize("golden", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_a_golden_holds_through_the_router(root: Path, golden: Path, tool: str) -> None:
+    answer = json.loads((golden / "answer.json").read_bytes())
+    text = (golden / "patch.txt").read_bytes().decode(errors="surrogateescape")
+    if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
+        pytest.skip("a patch that is not Unicode text cannot be a parameter")
+    copy_tree(golden / "input", root, answer.get("executable_before", []))
+    before = snapshot(root)
+    with Workspace(str(root), approve="auto", durability="none") as workspace:
+        result = patch(workspace, text, tool)
+    if "fault" in answer:
+        assert not result.success
+        assert snapshot(root) == before
+        return
+    assert result.success, result.output
+    files = {name: what for name, what in snapshot(root).items() if what[0] == "file"}
+    assert {name: what[2] for name, what in files.items()} == contents(golden / "expected")
+    executable = sorted(name for name, what in files.items() if what[1] & 0o111)
+    assert executable == sorted(answer.get("executable_after", []))
+
+
+def contents(top: Path) -> dict[str, bytes]:
+    return {name: what[2] for name, what in snapshot(top).items() if what[0] == "file"} if top.exists() else {}
+
+
+def copy_tree(source: Path, root: Path, executable: list[str]) -> None:
+    if source.exists():
+        shutil.copytree(source, root, dirs_exist_ok=True)
+    for name, what in snapshot(root).items():
+        if what[0] == "file":
+            (root / name).chmod(0o755 if name in executable else 0o644)
+
+
+# ── one question, all or nothing ──
+
+
+class Asked:
+    """Answers as told, after something has happened; keeps the questions."""
+
+    def __init__(self, answer: bool = True, meanwhile: Callable[[int], None] = lambda _: None) -> None:
+        self.answer, self.meanwhile = answer, meanwhile
+        self.questions: list[Question] = []
+
+    def __call__(self, question: Question) -> bool:
+        self.questions.append(question)
+        self.meanwhile(len(self.questions))
+        return self.answer
+
+
+def test_there_is_one_question_with_the_whole_diff(two_files: Path) -> None:
+    asked = Asked()
+    with Workspace(str(two_files), asker=asked) as workspace:
+        result = patch(workspace, TWO_FILES)
+    assert result.success
+    (question,) = asked.questions
+    assert question.targets == ("a.txt", "d/b.txt", "new/c.txt")
+    assert "".join(map(change_diff, question.changes)) == (
+        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"
+        "diff --git a/d/b.txt b/d/b.txt\n--- a/d/b.txt\n+++ b/d/b.txt\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
+        "diff --git a/new/c.txt b/new/c.txt\nnew file mode 100644\n--- /dev/null\n+++ b/new/c.txt\n@@ -0,0 +1 @@\n+c\n"
+    )
+
+
+def test_a_refused_patch_leaves_nothing_behind(two_files: Path) -> None:
+    before = snapshot(two_files, precise=True)
+    with Workspace(str(two_files), asker=Asked(answer=False)) as workspace:
+        result = patch(workspace, TWO_FILES)
+    assert result.error is not None
+    assert (result.error.code, result.files_affected) == ("approval_denied", [])
+    assert snapshot(two_files, precise=True) == before
+
+
+def test_a_patch_that_does_not_fit_is_never_asked_about(two_files: Path) -> None:
+    asked = Asked()
+    with Workspace(str(two_files), asker=asked) as workspace:
+        assert not patch(workspace, TWO_FILES + "--- a/no\n+++ b/no\n@@ -1 +1 @@\n-x\n+y\n").success
+    assert asked.questions == []
+
+
+def test_a_second_file_that_cannot_be_written_keeps_the_first_as_it_was(two_files: Path) -> None:
+    """Its directory has become a file while the person thought about it."""
+
+    def meanwhile(_: int) -> None:
+        shutil.rmtree(two_files / "d", ignore_errors=True)
+        (two_files / "d").write_text("a file now")
+
+    with Workspace(str(two_files), asker=Asked(meanwhile=meanwhile)) as workspace:
+        result = patch(workspace, TWO_FILES)
+    assert result.error is not None
+    assert result.error.code == "not_a_directory"
+    assert sorted(snapshot(two_files)) == ["a.txt", "d"]
+    assert (two_files / "a.txt").read_text() == "one\n"
+
+
+def test_an_edit_from_outside_is_kept_and_asked_about_anew(two_files: Path) -> None:
+    def meanwhile(count: int) -> None:
+        if count == 1:
+            (two_files / "d" / "b.txt").write_text("one\ntwo\nthree\n")
+
+    asked = Asked(meanwhile=meanwhile)
+    with Workspace(str(two_files), asker=asked) as workspace:
+        assert patch(workspace, TWO_FILES).success
+    assert len(asked.questions) == 2
+    assert (two_files / "d" / "b.txt").read_text() == "1\ntwo\nthree\n"
+    assert (two_files / "a.txt").read_text() == "1\n"
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(two_files: Path) -> None:
+    def meanwhile(_: int) -> None:
+        (two_files / "new").mkdir(exist_ok=True)
+        (two_files / "new" / "c.txt").write_text("somebody else's")
+
+    with Workspace(str(two_files), asker=Asked(meanwhile=meanwhile)) as workspace:
+        result = patch(workspace, TWO_FILES)
+    assert result.error is not None
+    assert result.error.code == "file_exists"
+    assert (two_files / "new" / "c.txt").read_text() == "somebody else's"
+    assert (two_files / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("name", ["d", "new"])
+def test_a_directory_that_becomes_a_link_out_meanwhile_is_not_followed(
+    two_files: Path, tmp_path: Path, name: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "b.txt").write_text("one\ntwo\n")
+
+    def meanwhile(count: int) -> None:
+        if count == 1:
+            shutil.rmtree(two_files / name, ignore_errors=True)
+            (two_files / name).symlink_to(outside)
+
+    before = snapshot(outside, precise=True)
+    with Workspace(str(two_files), asker=Asked(meanwhile=meanwhile)) as workspace:
+        result = patch(workspace, TWO_FILES)
+    assert result.error is not None
+    assert result.error.code == "path_outside_workspace"
+    assert snapshot(outside, precise=True) == before
+    assert (two_files / "a.txt").read_text() == "one\n"
+
+
+def test_what_changes_nothing_is_not_asked_about(two_files: Path) -> None:
+    text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: a.txt", "@@", "-1", "+one")
+    asked = Asked()
+    with Workspace(str(two_files), asker=asked) as workspace:
+        result = patch(workspace, text)
+    assert (result.success, result.files_affected, asked.questions) == (True, [], [])
+
+
+def test_a_moved_file_keeps_the_permissions_that_it_had(two_files: Path) -> None:
+    (two_files / "a.txt").chmod(0o600)
+    with Workspace(str(two_files), approve="auto") as workspace:
+        assert patch(workspace, envelope("*** Update File: a.txt", "*** Move to: d/a.txt")).success
+    assert (two_files / "d" / "a.txt").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_too_large_to_read_can_still_be_deleted(two_files: Path) -> None:
+    os.truncate(two_files / "a.txt", 1 << 40)
+    with Workspace(str(two_files), approve="auto") as workspace:
+        assert not patch(workspace, envelope("*** Update File: a.txt", "@@", "-x", "+y")).success
+        assert patch(workspace, envelope("*** Delete File: a.txt")).success
+    assert not (two_files / "a.txt").exists()
+
+
+def test_a_dangling_link_can_be_deleted_but_not_written_through(two_files: Path) -> None:
+    (two_files / "link").symlink_to("nowhere")
+    with Workspace(str(two_files), approve="auto") as workspace:
+        added = patch(workspace, envelope("*** Add File: link", "+x"))
+        assert added.error is not None
+        assert added.error.code == "dangling_link"
+        assert patch(workspace, envelope("*** Delete File: link")).success
+    assert not (two_files / "link").is_symlink()
+    assert not (two_files / "nowhere").exists()
+
+
+def test_a_long_hunk_that_does_not_fit_is_clipped_in_the_answer(two_files: Path) -> None:
+    text = envelope("*** Update File: a.txt", "@@", *(f"-{'x' * 5000} {n}" for n in range(500)))
+    with Workspace(str(two_files), approve="auto") as workspace:
+        result = patch(workspace, text)
+    assert result.error is not None
+    lines = result.error.message.split("\n")
+    assert len(lines) == 21
+    assert max(map(len, lines)) <= 201
+    assert "… 481 lines not shown …" in lines
+
+
+# ── attacks ──
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> Arena:
+    return build(tmp_path)
+
+
+def attacks() -> Iterator[tuple[str, str]]:
+    ways = [
+        "../outside/secret.txt", "../outside/new.txt", "sub/../../outside/secret.txt", "{outside}/secret.txt",
+        "//{outside}/secret.txt", "{root}/../outside/secret.txt", "{root}-evil/secret.txt",
+        "missing/../../outside/new.txt", "/proc/self/root{outside}/secret.txt", "out_abs", "out_rel",
+        "out_dir/secret.txt", "out_dir/new.txt", "chain", "sub/up/secret.txt", "dangling_out", "dangling_out_abs",
+        "dangling_out_dir/new.txt", "proc_cwd/x", "proc_environ", "proc_root{outside}/secret.txt", "dev_zero",
+        "fifo", "socket", "loop_a", "C:\\x", "\\\\server\\share\\x",
+    ]  # fmt: skip
+    for way in ways:
+        octal = "".join(f"\\{byte:03o}" for byte in way.encode()) if "{" not in way else ""
+        for name in (way, f'"{octal}"') if octal else (way,):
+            yield f"add {name}", envelope(f"*** Add File: {name}", "+evil")
+            yield f"update {name}", envelope(f"*** Update File: {name}", "@@", "+evil", "*** End of File")
+            yield f"move to {name}", envelope("*** Update File: inside.txt", f"*** Move to: {name}")
+            yield f"move from {name}", envelope(f"*** Update File: {name}", "*** Move to: stolen.txt")
+            prefixed = f'"b/{octal}"' if name.startswith('"') else f"b/{name}"
+            yield f"create {name}", f"--- /dev/null\n+++ {prefixed}\n@@ -0,0 +1 @@\n+evil\n"
+            head = "diff --git a/inside.txt b/x\nsimilarity index 100%\n"
+            yield f"rename to {name}", f"{head}rename from inside.txt\nrename to {name}\n"
+            yield f"copy to {name}", f"{head}copy from inside.txt\ncopy to {name}\n"
+            yield f"copy from {name}", f"{head}copy from {name}\ncopy to stolen.txt\n"
+
+
+ATTACKS = dict(attacks())
+
+
+def test_no_patch_gets_out(arena: Arena) -> None:
+    """Each with a harmless section before it, which must not be carried out either."""
+    before = snapshot(arena.root)
+    harmless = {
+        "*** Begin": "*** Update File: sub/file.txt\n@@\n-one\n+1\n",
+        "--- /dev/": "--- a/sub/file.txt\n+++ b/sub/file.txt\n@@ -1 +1 @@\n-one\n+1\n",
+        "diff --gi": "--- a/sub/file.txt\n+++ b/sub/file.txt\n@@ -1 +1 @@\n-one\n+1\n",
+    }
+    with Workspace(str(arena.root), approve="auto", durability="none") as workspace:
+        for name, text in ATTACKS.items():
+            first = harmless[text[:9]]
+            whole = text.replace("Patch\n", f"Patch\n{first}", 1) if text.startswith("***") else first + text
+            result = patch(workspace, arena.fill(whole))
+            assert not result.success, name
+            assert result.error is not None
+            assert result.error.code != "internal_error", name
+            assert snapshot(arena.root) == before, name
+    arena.check()
+
+
+@pytest.mark.parametrize("name", ["out_abs", "out_dir", "dangling_out", "loop_a", "proc_root", "dev_zero"])
+def test_deleting_a_link_that_leads_out_takes_the_link_alone(arena: Arena, name: str) -> None:
+    with Workspace(str(arena.root), approve="auto", durability="none") as workspace:
+        assert patch(workspace, envelope(f"*** Delete File: {name}")).success
+    assert not (arena.root / name).is_symlink()
+    arena.check()
+
+
+@pytest.mark.parametrize("name", ["../outside/secret.txt", "out_dir/secret.txt", "sub/up/secret.txt", "fifo", "sub"])
+def test_nothing_else_outside_can_be_deleted(arena: Arena, name: str) -> None:
+    before = snapshot(arena.root)
+    with Workspace(str(arena.root), approve="auto", durability="none") as workspace:
+        assert not patch(workspace, envelope(f"*** Delete File: {name}")).success
+    assert snapshot(arena.root) == before
+    arena.check()
+
+
+def test_a_link_that_a_command_made_earlier_is_no_way_out(arena: Arena) -> None:
+    with Workspace(str(arena.root), approve="auto") as workspace:
+        workspace.call("codex", "shell", {"command": "ln -s ../outside made && ln -s ../outside/new.txt made.txt"})
+        for name in ("made/new.txt", "made.txt"):
+            result = patch(workspace, envelope(f"*** Add File: {name}", "+x"))
+            assert result.error is not None
+            assert result.error.code == "path_outside_workspace"
+    arena.check()
+
+
+def test_a_link_made_by_a_patch_and_a_write_through_it_are_both_refused(arena: Arena) -> None:
+    text = (
+        "diff --git a/made b/made\nnew file mode 120000\n--- /dev/null\n+++ b/made\n@@ -0,0 +1 @@\n+../outside\n"
+        "\\ No newline at end of file\n--- /dev/null\n+++ b/made/new.txt\n@@ -0,0 +1 @@\n+x\n"
+    )
+    with Workspace(str(arena.root), approve="auto") as workspace:
+        result = patch(workspace, text)
+    assert result.error is not None
+    assert result.error.code == "unsupported_mode"
+    assert not (arena.root / "made").exists()
+    arena.check()
+
+
+def test_a_hard_link_to_a_file_outside_is_replaced_not_written_through(arena: Arena) -> None:
+    with Workspace(str(arena.root), approve="auto") as workspace:
+        assert patch(workspace, envelope("*** Update File: twin.txt", "@@", "-one", "+1")).success
+    assert (arena.root / "twin.txt").read_text() == "1\ntwo\n"
+    assert (arena.outside / "twin.txt").read_text() == "one\ntwo\n"
+
+
+# ── any patch at all ──
+
+NAMES = [
+    "a.txt",
+    "d/b.txt",
+    "d",
+    "new/x",
+    "../out.txt",
+    "link",
+    "/etc/x",
+    "link-out/x",
+    '"\\056\\056/out.txt"',
+    "a.txt/x",
+]
+SECTIONS = st.one_of(
+    st.builds("*** Add File: {}\n+{}".format, st.sampled_from(NAMES), st.sampled_from(["x", "one", ""])),
+    st.builds("*** Delete File: {}".format, st.sampled_from(NAMES)),
+    st.builds("*** Update File: {}\n@@\n-one\n+{}".format, st.sampled_from(NAMES), st.sampled_from(["x", "one"])),
+    st.builds("*** Update File: {}\n*** Move to: {}".format, st.sampled_from(NAMES), st.sampled_from(NAMES)),
+)
+
+
+@settings(max_examples=int(os.environ.get("HANDRAIL_LONG", "60")), derandomize=True, deadline=None, database=None)
+@given(sections=st.lists(SECTIONS, min_size=1, max_size=5))
+def test_any_patch_is_done_whole_or_not_at_all(tmp_path_factory: pytest.TempPathFactory, sections: list[str]) -> None:
+    top = tmp_path_factory.mktemp("any")
+    root = top / "workspace"
+    (root / "d").mkdir(parents=True)
+    (root / "a.txt").write_text("one\n")
+    (root / "d" / "b.txt").write_text("one\n")
+    (root / "link").symlink_to("a.txt")
+    (root / "link-out").symlink_to("..")
+    before, beyond = snapshot(root), outside(top)
+    with Workspace(str(root), approve="auto", durability="none") as workspace:
+        result = patch(workspace, envelope(*sections))
+    assert outside(top) == beyond
+    if result.error:
+        assert result.error.code != "internal_error"
+        assert snapshot(root) == before
+    else:
+        told: dict[str, Any] = result.output if isinstance(result.output, dict) else {}
+        assert {each["path"] for each in told["results"] if each.get("deleted")}.isdisjoint(snapshot(root))
+
+
+def outside(top: Path) -> Tree:
+    return {name: what for name, what in snapshot(top).items() if not name.startswith("workspace")}
