@@ -43,7 +43,10 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = tempfile.mkdtemp(prefix="handrail-model-")
-        os.environ["HANDRAIL_STATE_DIR"], os.environ["HANDRAIL_CONFIG_DIR"] = f"{self.home}/state", f"{self.home}/config"
+        os.environ["HANDRAIL_STATE_DIR"], os.environ["HANDRAIL_CONFIG_DIR"] = (
+            f"{self.home}/state",
+            f"{self.home}/config",
+        )
         self.root = f"{self.home}/root"
         os.mkdir(self.root)
         self.workspace = self.open()
@@ -71,7 +74,10 @@ class Machine(RuleBasedStateMachine):
             "gemini": ("write_file", {"file_path": f"{self.root}/{path}", "content": text}),
             "context": ("update_file" if there else "create_file", {"path": path, "content": text}),
             "copilot": (
-                ("replace_string_in_file", {"path": path, "old_string": (self.files[path] or ("",))[0], "new_string": text})
+                (
+                    "replace_string_in_file",
+                    {"path": path, "old_string": (self.files[path] or ("",))[0], "new_string": text},
+                )
                 if there
                 else ("create_file", {"path": path, "content": text})
             ),
@@ -82,7 +88,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(path=paths, dialect=st.sampled_from(["file", "context"]))
     def delete(self, path: str, dialect: str) -> None:
-        result = self.workspace.call(dialect, {"file": "file.delete", "context": "delete_file"}[dialect], {"path": path})
+        result = self.workspace.call(
+            dialect, {"file": "file.delete", "context": "delete_file"}[dialect], {"path": path}
+        )
         if self.files[path] is None:
             assert not result.success
         else:
