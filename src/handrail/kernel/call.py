@@ -190,12 +190,12 @@ class Files:
 
     def commit(self, *changes: Change) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
-        real = [change for change in changes if not _changes_nothing(change)]
         targets = self._kernel.writer.targets([*changes])
-        if not real:
+        pairs = [pair for pair in zip(changes, targets, strict=True) if not _changes_nothing(pair[0])]
+        if not pairs:
             return
-        shown = tuple(quote(target) for change, target in zip(changes, targets, strict=True) if change in real)
-        approved = [target for change, target in zip(changes, targets, strict=True) if change in real]
+        real, approved = [change for change, _ in pairs], [target for _, target in pairs]
+        shown = tuple(map(quote, approved))
         self._call.ask(_effects(real), targets=shown, changes=tuple(real))
         self._kernel.writer.commit(real, approved)
         self._call.files_affected.extend(shown)

@@ -28,6 +28,7 @@ from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place, rename_to_free_name
 from handrail.kernel.state import State
+from handrail.kernel.syncing import can_sync_whole, sync_whole
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, Version
 from handrail.paths import quote
 
@@ -36,6 +37,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 _DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NONE_HELD: Mapping[str, int] = MappingProxyType({})
+_MANY = 32  # files of one commit, from which on their whole file system is synced instead of each
 _ACL = "system.posix_acl_access"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -140,9 +142,12 @@ class Writer:
         for number, work in enumerate(works):
             self._note(record, work, number)
         record.save(sync=False)
+        whole = sync and len(works) >= _MANY and can_sync_whole()
         for work in works:
             with _conflict_if_changed(work.change.path):
-                self._prepare(record, work)
+                self._prepare(record, work, sync=self._sync_files and not whole)
+        if whole:
+            sync_whole(work.place.dir_fd for work in works)
         record.save(sync=sync)
         for work in works:
             with _conflict_if_changed(work.change.path):
@@ -179,7 +184,7 @@ class Writer:
             work.step.removes = isinstance(work.change, Remove)
             record.steps.append(work.step)
 
-    def _prepare(self, record: Record, work: _Work) -> None:
+    def _prepare(self, record: Record, work: _Work, *, sync: bool) -> None:
         for part in work.chain:
             work.place = self._descend(record, work.place, part)
         if not isinstance(work.change, Put) or work.step is None:
@@ -190,7 +195,7 @@ class Writer:
             _write_all(fd, work.change.data)
             if work.found:
                 _copy_metadata(fd, work.place, work.found, work.change.mode)
-            if self._sync_files:
+            if sync:
                 os.fsync(fd)
             made = os.fstat(fd)
         finally:
