@@ -1,18 +1,15 @@
 """Every error answer: a kind and facts, no sentences. A dialect words them (see `words.py`).
 
     Fault
-    ├── UnknownTool · BadParameters · Cancelled
-    ├── PatternTooSlow         a regular expression that does not end in time
-    ├── InvalidPattern         a glob or a regular expression that has no meaning
+    ├── UnknownTool · BadParameters · Cancelled · PatternTooSlow · InvalidPattern
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
     │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
-    │   ├── LinkLoop · DanglingLink
-    │   ├── AccessDenied
-    │   ├── TooLarge
+    │   ├── LinkLoop · DanglingLink · AccessDenied · TooLarge
     │   ├── Conflict           it kept changing under our hands
+    │   ├── StaleFile          somebody else changed it since this session last saw it
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
     │   ├── NoMatch · NotUnique · MatchCount · BadLineRange
@@ -165,6 +162,12 @@ class TooLarge(PathFault):
 @dataclass(eq=False)
 class Conflict(PathFault):
     pass
+
+
+@dataclass(eq=False)
+class StaleFile(PathFault):
+    change: str  # changed, deleted
+    diff: str = ""  # from what was seen to what is there now; empty where that is not known
 
 
 @dataclass(eq=False)

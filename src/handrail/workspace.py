@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from handrail import __version__
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session
 from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
@@ -25,6 +27,7 @@ from handrail.tool import ToolResult
 
 if TYPE_CHECKING:
     from handrail.kernel.process import Processes
+    from handrail.undo import History
 
 
 class Workspace:
@@ -49,8 +52,10 @@ class Workspace:
         state = State(boundary.root)
         if state.warning:
             self.notes.append(state.warning)
-        writer = Writer(boundary, state, self.settings.durability)
-        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
+        durability = self.settings.durability
+        journal = journal_of(state, self.settings.journal, sync=durability != "none")
+        writer = Writer(boundary, state, journal, durability)
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
         self.rules = self._load_rules(state)
         self.recovered = self._recover(writer)
 
@@ -88,6 +93,12 @@ class Workspace:
     def tools(self, dialect: str) -> ToolRouter:
         return self._default.tools(dialect)
 
+    def history(self) -> "History":
+        """To undo, redo and restore what was done here."""
+        from handrail.undo import History  # noqa: PLC0415  most workspaces are opened to go forward
+
+        return History(self._default.session)
+
     def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
         return self.tools(dialect).call(tool, params)
 
@@ -114,8 +125,11 @@ class ClientSession:
     def _open_log(self, workspace: Workspace) -> SessionLog:
         settings, session = workspace.settings, self.session.id
         path = settings.log or workspace.kernel.state.session_log(session)
+        limits = settings.limits
+        chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
+        about = {"root": workspace.root, "version": __version__}
         try:
-            return SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=session)
+            return SessionLog(path, level=settings.log_level, chars=chars, session=session, about=about)
         except OSError as error:
             if settings.log:
                 raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None

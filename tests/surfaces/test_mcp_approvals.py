@@ -13,7 +13,6 @@ from mcp.types import ElicitResult, InputRequiredResult
 from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
-from handrail.kernel.state import config_home, read_text
 
 MODERN = ERAS[1]
 WRITE = {"path": "a.txt", "content": "new\n"}
@@ -73,7 +72,7 @@ def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Pat
 
     assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
     assert len(person.asked) == 1
-    assert "file.write" in read_text(f"{config_home()}/approvals.toml")
+    assert [rule.tool for rule in asking.rules.project.rules] == ["file.write"]
 
 
 @pytest.mark.parametrize("era", ERAS)

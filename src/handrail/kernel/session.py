@@ -17,6 +17,8 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
+from handrail.kernel.journal import Journal
+from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
 from handrail.ops.places import GUARDED, guarded_place
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
+    from handrail.kernel.shadow import Shadow
 
 
 PROJECT_FILES = (".handrail.toml", ".handrailignore")
@@ -58,6 +61,7 @@ class Kernel:
     writer: Writer
     reader: Reader
     powers: Powers
+    journal: Journal
 
     @cached_property
     def guarded_names(self) -> tuple[str, ...]:
@@ -82,8 +86,21 @@ class Kernel:
 
         return Fetcher(self.limits, self.powers.allow_hosts)
 
+    @cached_property
+    def shadow(self) -> "Shadow":
+        from handrail.kernel.shadow import Shadow  # noqa: PLC0415  the same
+
+        return Shadow(self.boundary, self.state, self.journal, self.limits)
+
     def close(self) -> None:
+        if "shadow" in vars(self):
+            self.shadow.close()
         self.writer.close()
+        if self.journal.wants_pruning():
+            from handrail.kernel.prune import prune_daily  # noqa: PLC0415  once a day
+
+            prune_daily(self.state, self.journal, self.limits)
+        self.journal.blobs.close()
         self.boundary.close()
 
 
@@ -102,6 +119,7 @@ class Session:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         self.last_command: LastCommand | None = None
+        self.seen = Seen(kernel.limits.seen_bytes)
         self._lock = threading.Lock()
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
