@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,11 +113,11 @@ def carried_out(files: dict[str, bytes], text: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, own_homes():
         root = Path(folder)
         with Workspace(folder, approve="auto") as workspace:
-            router = workspace.tools("codex")
 
             def call() -> None:
-                if not router.call("apply_patch_json", {"patch": text}).success:
-                    raise RuntimeError("the patch does not apply")
+                with closing(workspace.session()) as session:  # a session of its own has seen no other files
+                    if not session.tools("codex").call("apply_patch_json", {"patch": text}).success:
+                        raise RuntimeError("the patch does not apply")
 
             ours_ms = best(call, lambda: restore(root, files), rounds=5)
     return row("1000 files in one patch, carried out, against git apply", ours_ms, git_apply(files, text), 1.0)
