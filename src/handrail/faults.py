@@ -2,16 +2,15 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled
-    ├── PatternTooSlow         a regular expression that does not end in time
-    ├── InvalidPattern         a glob or a regular expression that has no meaning
+    ├── InvalidPattern · PatternTooSlow
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
     │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink
-    │   ├── AccessDenied
-    │   ├── TooLarge
+    │   ├── AccessDenied · TooLarge
+    │   ├── ProtectedPath      the person keeps it from every tool
     │   ├── Conflict           it kept changing under our hands
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
@@ -154,6 +153,11 @@ class DanglingLink(PathFault):
 @dataclass(eq=False)
 class AccessDenied(PathFault):
     pass
+
+
+@dataclass(eq=False)
+class ProtectedPath(PathFault):
+    rule: str
 
 
 @dataclass(eq=False)

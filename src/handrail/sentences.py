@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from handrail.asides import NOTES
 from handrail.faults import (
     AbsoluteDirectory,
     AccessDenied,
@@ -44,6 +45,7 @@ from handrail.faults import (
     PatternTooSlow,
     Problem,
     ProgramNotFound,
+    ProtectedPath,
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
@@ -55,20 +57,6 @@ from handrail.faults import (
     UnknownTerminal,
     UnknownTool,
     WriteFailed,
-)
-from handrail.notes import (
-    AllHidden,
-    DepthReached,
-    FileSkipped,
-    LinesCut,
-    MoreFilesSkipped,
-    MorePages,
-    NotAllTyped,
-    RootReplaced,
-    RuleNotStored,
-    SandboxRefused,
-    SandboxRestarted,
-    SearchIncomplete,
 )
 from handrail.ops.show import fold, one_line, visible
 from handrail.paths import quote
@@ -196,41 +184,6 @@ def _nearest(facts: Facts) -> str:
     return f"Read the file again and copy the text exactly, whitespace included.{hint}"
 
 
-_SKIPPED = {
-    "too_large": "larger than the size limit",
-    "unreadable": "not readable",
-    "abandoned": "the pattern took too long in it",
-}
-_REFUSED = {
-    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; the person can allow a directory "
-    "with writable in the configuration",
-    "guarded": "the sandbox keeps this from being changed{where}: tools of the person's own would run it",
-    "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
-    "processes": "the command was ended: it started too many processes",
-    "memory": "the command was ended: it used too much memory",
-    "disk": "the command was ended: it filled the disk",
-}
-
-
-def _refused(facts: Facts) -> str:
-    return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
-
-
-NOTES: Words = {
-    RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
-    FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
-    MoreFilesSkipped: Say("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
-    DepthReached: Say("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
-    SearchIncomplete: Say("note", "the search ran out of time: the counts are lower bounds"),
-    AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
-    LinesCut: Say("note", "{count} long lines were cut around the match"),
-    MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
-    RuleNotStored: Say("note", "{why}"),
-    SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
-    SandboxRefused: Say("note", _refused),
-    NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
-}
-
 COMMON: Words = NOTES | {
     UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
@@ -259,6 +212,11 @@ COMMON: Words = NOTES | {
         "permission_denied",
         "Permission denied: '{path}'",
         "Check the permissions of the file and its directory",
+    ),
+    ProtectedPath: Say(
+        "protected_file",
+        "'{path}' is protected by the rule '{rule}': no tool may reach it",
+        "Do without it; only the person can change what is protected",
     ),
     TooLarge: Say(
         "file_too_large",

@@ -249,7 +249,7 @@ class Writer:
     def _in_directory(self, step: Step, act: Callable[[Step, int], None], held: Mapping[str, int]) -> None:
         try:
             kept = held.get(step.directory)
-            fd = os.dup(kept) if kept is not None else self._boundary.open_directory(quote(step.directory) or ".")
+            fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
         except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return  # the directory was taken away, and all that was in it
         try:

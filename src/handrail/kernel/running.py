@@ -11,7 +11,7 @@ from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
-from handrail.notes import NotAllTyped, SandboxRefused, SandboxRestarted
+from handrail.notes import NotAllTyped, ProtectedInToolsOnly, SandboxRefused, SandboxRestarted
 
 if TYPE_CHECKING:
     from handrail.kernel.output import Output
@@ -118,6 +118,8 @@ class Commands:
 
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
         self._call.metadata["sandbox"] = confinement.level
+        if self._session.kernel.boundary.wards is not None and not confinement.by_bubblewrap:
+            self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
         if confinement.level == "reduced":
             self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
         if restarted:

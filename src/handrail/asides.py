@@ -1,0 +1,54 @@
+"""The sentences for notes: what is said beside an answer, in every dialect alike."""
+
+from handrail.notes import (
+    AllHidden,
+    DepthReached,
+    FileSkipped,
+    LinesCut,
+    MoreFilesSkipped,
+    MorePages,
+    NotAllTyped,
+    ProtectedInToolsOnly,
+    RootReplaced,
+    RuleNotStored,
+    SandboxRefused,
+    SandboxRestarted,
+    SearchIncomplete,
+)
+from handrail.words import Facts, Say, Words
+
+_SKIPPED = {
+    "too_large": "larger than the size limit",
+    "unreadable": "not readable",
+    "abandoned": "the pattern took too long in it",
+}
+_REFUSED = {
+    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; the person can allow a directory "
+    "with writable in the configuration",
+    "guarded": "the sandbox keeps this from being changed{where}: tools of the person's own would run it",
+    "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
+    "processes": "the command was ended: it started too many processes",
+    "memory": "the command was ended: it used too much memory",
+    "disk": "the command was ended: it filled the disk",
+}
+
+
+def _refused(facts: Facts) -> str:
+    return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
+
+
+NOTES: Words = {
+    RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
+    FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
+    MoreFilesSkipped: Say("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
+    DepthReached: Say("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
+    SearchIncomplete: Say("note", "the search ran out of time: the counts are lower bounds"),
+    AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
+    LinesCut: Say("note", "{count} long lines were cut around the match"),
+    MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
+    RuleNotStored: Say("note", "{why}"),
+    SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
+    SandboxRefused: Say("note", _refused),
+    ProtectedInToolsOnly: Say("note", "commands can read protected files: the sandbox is {level}"),
+    NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
+}
