@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel import commit, record, state
+from handrail.kernel import blobs, commit, journal, metadata, putright, record, state
 
 CHANGING = {
     *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),
@@ -50,7 +50,7 @@ class FaultyOs:
 def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
     """`missing` are calls that this file system does not have at all."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
-    modules: tuple[Any, ...] = (commit, record, state)
+    modules: tuple[Any, ...] = (commit, metadata, putright, record, state, journal, blobs)
     writer = modules[0]
     free_name = writer.rename_to_free_name
     for module in modules:

@@ -59,6 +59,7 @@ def test_a_patch_keeps_every_byte_outside_of_its_span(
         return
     path = Path(workspace.root) / "file"
     path.write_bytes(before)
+    assert workspace.call("file", "file.read", {"path": "file"}).success
     result = workspace.call("file", "file.patch", {"path": "file", "patches": [{"find": MARK, "replace": new}]})
     assert result.success
     if commoner_end(before) == "\r\n":

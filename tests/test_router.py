@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import ToolResult, ToolRouter, Workspace
+from handrail import ToolResult, ToolRouter, Workspace, __version__
 from handrail.effects import Effect
 from handrail.faults import Conflict
 from handrail.kernel.call import Call
@@ -81,7 +81,8 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def router(root: Path, log: Path) -> Iterator[ToolRouter]:
-    with Workspace(str(root), approve="auto", log=str(log), log_level="debug") as workspace:
+    limits = {"log_debug_chars": 2000}
+    with Workspace(str(root), approve="auto", log=str(log), log_level="debug", limits=limits) as workspace:
         yield router_of(workspace)
 
 
@@ -200,6 +201,8 @@ def test_the_log_has_requests_at_info_and_responses_at_debug(router: ToolRouter,
     assert request.pop("time") <= response.pop("time")
     assert request.pop("session") == response.pop("session") == router.session.id
     assert request == {
+        "root": router.session.kernel.boundary.root,
+        "version": __version__,
         "level": "INFO",
         "event": "request",
         "call": 1,

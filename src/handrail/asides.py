@@ -1,4 +1,4 @@
-"""The sentences for notes: what is said beside an answer, in every dialect alike."""
+"""The sentences for what is said beside an answer, the same in every dialect."""
 
 from handrail.notes import (
     AllHidden,
@@ -8,11 +8,14 @@ from handrail.notes import (
     MoreFilesSkipped,
     MorePages,
     NotAllTyped,
+    NotJournaled,
+    NotKept,
     ProtectedInToolsOnly,
     RootReplaced,
     RuleNotStored,
     SandboxRefused,
     SandboxRestarted,
+    ScanIncomplete,
     SearchIncomplete,
 )
 from handrail.words import Facts, Say, Words
@@ -37,6 +40,11 @@ def _refused(facts: Facts) -> str:
     return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
 
 
+def _not_kept(facts: Facts) -> str:
+    names = ", ".join(facts["names"]) + (", …" if facts["count"] > len(facts["names"]) else "")
+    return f"the command changed {facts['count']} files whose former contents were not kept: {names}"
+
+
 NOTES: Words = {
     RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
     FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
@@ -50,5 +58,8 @@ NOTES: Words = {
     SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
     SandboxRefused: Say("note", _refused),
     ProtectedInToolsOnly: Say("note", "commands can read protected files: the sandbox is {level}"),
+    NotJournaled: Say("note", "this change was not recorded and cannot be undone: {why}"),
+    NotKept: Say("note", _not_kept),
+    ScanIncomplete: Say("note", "more than {limit} files: what the command changed beyond them was not recorded"),
     NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
 }

@@ -43,6 +43,23 @@ class Limits:
     """The longest pattern of an approval rule, its counted repeats written out."""
     log_chars: int = 2000
     """The longest string that the session log keeps whole."""
+    log_debug_chars: int = 4 * MIB
+    """The same at level debug, whose logs can be replayed."""
+    seen_bytes: int = 16 * MIB
+    """The contents that a session remembers, to say what somebody else changed in them."""
+    scan_files: int = 200_000
+    """Files that are watched around a command."""
+    scan_kept_files: int = 5000
+    """Files whose contents are kept before a command, counted anew for those that changed since the last one."""
+    scan_kept_bytes: int = 64 * MIB
+    scan_file_bytes: int = 8 * MIB
+    """The largest file that is kept around a command."""
+    scan_directories: int = 20_000
+    """Directories that the system is asked to report changes of."""
+    journal_days: int = 90
+    """How long the journal remembers, if it is pruned."""
+    journal_bytes: int = 2 * GIB
+    """The most that its contents may take on the disk then."""
     patch_search: int = 200_000_000
     """Lines that a patch may make us look at in one file, all hunks together."""
     places: int = 20

@@ -5,7 +5,9 @@ Note:
 ├── FilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
 ├── MorePages
 ├── SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
-└── NotAllTyped            the program in a terminal does not read
+├── NotAllTyped            the program in a terminal does not read
+├── NotJournaled           a change could not be recorded, and so cannot be undone
+└── NotKept                a command changed files whose former contents were not kept
 
 """
 
@@ -91,3 +93,19 @@ class ProtectedInToolsOnly(Note):
 class NotAllTyped(Note):
     written: int
     size: int
+
+
+@dataclass(eq=False)
+class NotJournaled(Note):
+    why: str
+
+
+@dataclass(eq=False)
+class NotKept(Note):
+    count: int
+    names: list[str]
+
+
+@dataclass(eq=False)
+class ScanIncomplete(Note):
+    limit: int

@@ -7,7 +7,7 @@ from typing import Any
 from handrail.effects import needs_approval
 from handrail.exports import Exports
 from handrail.faults import Conflict, Fault, UnknownTool
-from handrail.kernel.call import Call
+from handrail.kernel.call import Asked, Call
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
 from handrail.notes import RootReplaced
@@ -47,14 +47,14 @@ class ToolRouter(Exports):
         given = {} if params is None else params
         number = self._log.request(self.dialect.name, tool, given, call_id)
         try:
-            result = self._attempt(tool, given, started, cancel)
+            result = self._attempt(tool, given, started, Asked(number, call_id, cancel))
         except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
             self._log.bug(number, tool)
             result = self._answer(tool, None, started, self.dialect.error_output(_BUG), _BUG)
         self._log.response(number, result)
         return result
 
-    def _attempt(self, tool: str, given: Any, started: float, cancel: threading.Event | None) -> ToolResult:
+    def _attempt(self, tool: str, given: Any, started: float, asked: Asked) -> ToolResult:
         call: Call | None = None
         try:
             found = self._look_up(tool)
@@ -68,7 +68,7 @@ class ToolRouter(Exports):
                 found.effects,
                 found.params.bodies,
                 found.params.paths,
-                cancel,
+                asked,
             )
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())

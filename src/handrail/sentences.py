@@ -49,6 +49,7 @@ from handrail.faults import (
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
+    StaleFile,
     TerminalBusy,
     TooLarge,
     TooManyRedirects,
@@ -184,6 +185,12 @@ def _nearest(facts: Facts) -> str:
     return f"Read the file again and copy the text exactly, whitespace included.{hint}"
 
 
+def _stale(facts: Facts) -> str:
+    changes = f":\n{facts['diff']}" if facts["diff"] else ""
+    how = "deleted" if facts["change"] == "deleted" else "changed"
+    return f"'{facts['path']}' was {how} by somebody else since it was last seen here; nothing was written{changes}"
+
+
 COMMON: Words = NOTES | {
     UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
@@ -228,6 +235,7 @@ COMMON: Words = NOTES | {
         "'{path}' kept changing while it was being edited; nothing was written",
         "Find out what else writes to it, then try again",
     ),
+    StaleFile: Say("stale_file", _stale, "Read the file again, then make the edit on what it says now"),
     WriteFailed: Say(
         "write_failed",
         "'{path}' could not be written: {why}",

@@ -18,6 +18,7 @@ PROJECT_FILE, IGNORE_FILE = OWN_FILES
 APPROVE = ("auto", "host", "ask", "never")
 SANDBOX = ("off", "network", "strict")
 DURABILITY = ("none", "rename", "full")
+JOURNAL = ("off", "on", "required")
 LOG_LEVELS = ("debug", "info", "off")
 
 
@@ -31,6 +32,8 @@ class Settings:
     read_only: bool = False
     sandbox: str = "strict"
     durability: str = "full"
+    journal: str = "on"
+    """Whether changes are recorded so that they can be undone; `required`: what cannot be recorded is not done."""
     log: str | None = None
     log_level: str = "info"
     readable: tuple[str, ...] = ()
@@ -55,7 +58,13 @@ class Settings:
         return Powers(**{each.name: getattr(self, each.name) for each in fields(Powers)})
 
 
-_CHOICES = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "log_level": LOG_LEVELS}
+_CHOICES = {
+    "approve": APPROVE,
+    "sandbox": SANDBOX,
+    "durability": DURABILITY,
+    "journal": JOURNAL,
+    "log_level": LOG_LEVELS,
+}
 
 
 _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
@@ -73,6 +82,7 @@ _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
     "approve": _tighter_choice("approve"),
     "sandbox": _tighter_choice("sandbox"),
     "durability": _tighter_choice("durability"),
+    "journal": _tighter_choice("journal"),
     "read_only": lambda old, new: old or new,
     "protect": lambda old, new: (*old, *new),
 }

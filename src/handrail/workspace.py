@@ -1,17 +1,20 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
+from handrail import __version__
 from handrail.dialects import load as load_dialect
 from handrail.faults import PathFault
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session, inside
-from handrail.kernel.state import State, config_home, environment, read_text, state_home
+from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
 from handrail.kernel.tally import Tally
 from handrail.kernel.wards import Wards
 from handrail.limits import Limits
@@ -23,6 +26,10 @@ from handrail.router import ToolRouter
 from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
+
+if TYPE_CHECKING:
+    from handrail.kernel.process import Processes
+    from handrail.undo import History
 
 
 class Workspace:
@@ -41,7 +48,8 @@ class Workspace:
         self._default = self.session(asker=asker)
 
     def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
-        self.settings, self.notes = settings_for(boundary, flags)
+        asked, self.notes = settings_for(boundary, flags)
+        self.settings = _with_directories(asked, self.notes)
         limits = self.settings.limits
         own = inside(boundary.root, config_home(), state_home())
         if self.settings.protect or own:
@@ -49,8 +57,10 @@ class Workspace:
         state = State(boundary.root)
         if state.warning:
             self.notes.append(state.warning)
-        writer = Writer(boundary, state, self.settings.durability)
-        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers)
+        durability = self.settings.durability
+        journal = journal_of(state, self.settings.journal, sync=durability != "none")
+        writer = Writer(boundary, state, journal, durability)
+        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
         self.rules = self._load_rules(state)
         self.recovered = self._recover(writer)
 
@@ -76,12 +86,23 @@ class Workspace:
     def root(self) -> str:
         return self.kernel.boundary.root
 
+    @property
+    def processes(self) -> "Processes":
+        """What runs commands, in the sandbox that the settings ask for."""
+        return self._default.session.processes
+
     def session(self, *, asker: Any = None) -> "ClientSession":
         """A client's own session: its log, its terminals, its memory."""
         return ClientSession(self, asker)
 
     def tools(self, dialect: str) -> ToolRouter:
         return self._default.tools(dialect)
+
+    def history(self) -> "History":
+        """To undo, redo and restore what was done here."""
+        from handrail.undo import History  # noqa: PLC0415  most workspaces are opened to go forward
+
+        return History(self._default.session)
 
     def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
         return self.tools(dialect).call(tool, params)
@@ -109,8 +130,11 @@ class ClientSession:
     def _open_log(self, workspace: Workspace) -> SessionLog:
         settings, session = workspace.settings, self.session.id
         path = settings.log or workspace.kernel.state.session_log(session)
+        limits = settings.limits
+        chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
+        about = {"root": workspace.root, "version": __version__}
         try:
-            return SessionLog(path, level=settings.log_level, chars=settings.limits.log_chars, session=session)
+            return SessionLog(path, level=settings.log_level, chars=chars, session=session, about=about)
         except OSError as error:
             if settings.log:
                 raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
@@ -136,6 +160,18 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     return load_settings(
         user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
     )
+
+
+def _with_directories(settings: Settings, notes: list[str]) -> Settings:
+    """The settings with the directories of the sandbox as they are on this machine."""
+
+    def found(key: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        places = {name: directory_named(name) for name in names}
+        notes.extend(f"{key}: {name} is no absolute path of a directory" for name in names if not places[name])
+        return tuple(place for place in places.values() if place)
+
+    readable, writable = found("readable", settings.readable), found("writable", settings.writable)
+    return replace(settings, readable=readable, writable=writable)
 
 
 def _project_text(boundary: FsBoundary, name: str) -> str:

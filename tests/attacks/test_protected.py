@@ -71,7 +71,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("path", "rule"), NAMED)
-def test_no_spelling_of_a_protected_name_is_read_or_written(guarded: Workspace, path: str, rule: str) -> None:
+def test_no_spelling_of_a_protected_name_is_read_or_written(guarded: Any, path: str, rule: str) -> None:
     """Also where there is no such file: whether there is one is not told."""
     refused(guarded, "copilot", "read_file", {"path": path}, rule)
     refused(guarded, "copilot", "read_file", {"path": f"{guarded.root}/{path}"}, rule)
@@ -132,9 +132,7 @@ EVERY_WAY = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "params"), EVERY_WAY)
-def test_every_tool_of_every_dialect_refuses(
-    guarded: Workspace, dialect: str, tool: str, params: dict[str, Any]
-) -> None:
+def test_every_tool_of_every_dialect_refuses(guarded: Any, dialect: str, tool: str, params: dict[str, Any]) -> None:
     given = json.loads(json.dumps(params).replace("{root}", guarded.root))
     result = guarded.call(dialect, tool, given)
     assert result.error is not None, result
@@ -143,7 +141,7 @@ def test_every_tool_of_every_dialect_refuses(
     assert (Path(guarded.root) / "open.txt").exists()
 
 
-def test_links_to_protected_files_are_refused_and_listed_as_what_they_are(guarded: Workspace, root: Path) -> None:
+def test_links_to_protected_files_are_refused_and_listed_as_what_they_are(guarded: Any, root: Path) -> None:
     (root / "innocent").symlink_to(".env")
     (root / "chain").symlink_to("innocent")
     (root / "door").symlink_to("vault")
@@ -182,12 +180,12 @@ def test_a_hard_link_is_known_by_what_it_is(root: Path) -> None:
             output = workspace.call("copilot", tool, params).output
             assert "twin" not in output
             assert "copy" not in output
-        ranked = workspace.call("context", "search", {"query": "hunter2 token"}).output
+        ranked: Any = workspace.call("context", "search", {"query": "hunter2 token"}).output
         assert [each["path"] for each in ranked["results"]] == ["open.txt"]
         assert "twin" not in workspace.call("copilot", "list_dir", {}).output
 
 
-def test_a_file_that_is_moved_out_of_a_protected_place_stays_protected(guarded: Workspace, root: Path) -> None:
+def test_a_file_that_is_moved_out_of_a_protected_place_stays_protected(guarded: Any, root: Path) -> None:
     """As a command could do with the directory around it."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
     (root / "conf").rename(root / "conf2")
@@ -197,7 +195,7 @@ def test_a_file_that_is_moved_out_of_a_protected_place_stays_protected(guarded: 
     assert found.output == "Found 1 matches for 'TOKEN':\n  open.txt:1: TOKEN is elsewhere"
 
 
-def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Workspace, root: Path) -> None:
+def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Any, root: Path) -> None:
     """File systems give the number of a deleted file to the next."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
     (root / "conf/private.txt").unlink()
@@ -207,7 +205,7 @@ def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Workspace, ro
 
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
-def test_no_search_finds_lists_or_counts_them(guarded: Workspace, engine: str) -> None:
+def test_no_search_finds_lists_or_counts_them(guarded: Any, engine: str) -> None:
     from handrail.kernel.search import Searcher
 
     guarded.kernel.__dict__["searcher"] = Searcher(guarded.settings.limits, engine)  # type: ignore[arg-type]
@@ -230,7 +228,7 @@ def test_no_search_finds_lists_or_counts_them(guarded: Workspace, engine: str) -
 
 
 @needs_bubblewrap
-def test_commands_do_not_reach_them(guarded: Workspace, root: Path) -> None:
+def test_commands_do_not_reach_them(guarded: Any, root: Path) -> None:
     attempts = [
         "cat .env; cat sub/.env id.key conf/private.txt vault/deep/x.txt",
         "ln .env twin; cat twin",
@@ -264,17 +262,17 @@ def test_a_diff_of_git_does_not_print_what_was_never_committed(root: Path) -> No
     for command in (["init", "-q"], ["add", "open.txt"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *command], check=True, capture_output=True)
     with Workspace(str(root), approve="auto", protect=RULES) as workspace:
-        for command in (
+        for line in (
             "git add -A -f; git diff --cached",
             "git diff --no-index /dev/null .env",
             "git stash -u; git show",
         ):
-            result = workspace.call("codex", "shell", {"command": f"({command}) 2>&1"})
-            assert "hunter2" not in result.output["stdout"], command
+            output: Any = workspace.call("codex", "shell", {"command": f"({line}) 2>&1"}).output
+            assert "hunter2" not in output["stdout"], line
 
 
 @needs_bubblewrap
-def test_a_file_that_comes_or_is_replaced_later_is_covered_for_the_next_command(guarded: Workspace, root: Path) -> None:
+def test_a_file_that_comes_or_is_replaced_later_is_covered_for_the_next_command(guarded: Any, root: Path) -> None:
     first = guarded.call("codex", "shell", {"command": "cat open.txt"})
     assert first.output["returncode"] == 0
     (root / "new.key").write_text(f"{SECRET}\n")

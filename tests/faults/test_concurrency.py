@@ -24,8 +24,15 @@ def patch(workspace: Workspace, find: str, replace: str) -> str:
     return error.code if error else "ok"
 
 
+def read_and_patch(workspace: Workspace, find: str, replace: str) -> str:
+    """As an agent does: what somebody else changed is read again before it is edited."""
+    while (answer := patch(workspace, find, replace)) == "stale_file":
+        assert workspace.call("file", "file.read", {"path": "file"}).success
+    return answer
+
+
 def _edit_own_line(workspace: Workspace, number: int) -> list[str]:
-    return [patch(workspace, f"<{number}:{turn}>", f"<{number}:{turn + 1}>") for turn in range(5)]
+    return [read_and_patch(workspace, f"<{number}:{turn}>", f"<{number}:{turn + 1}>") for turn in range(5)]
 
 
 @CROWDS

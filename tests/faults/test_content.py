@@ -58,6 +58,7 @@ def test_a_patch_changes_its_span_and_nothing_else(workspace: Workspace, root: P
 def test_a_write_is_taken_to_the_letter(workspace: Workspace, root: Path, text: str) -> None:
     for before in (b"", b"old\r\n"):
         (root / "file").write_bytes(before)
+        assert workspace.call("file", "file.read", {"path": "file"}).success
         result = workspace.call("file", "file.write", {"path": "file", "content": text})
         assert result.output == {"success": True, "bytes_written": len(text.encode())}
         assert (root / "file").read_bytes() == text.encode()

@@ -153,7 +153,7 @@ def test_attributes_that_cannot_be_read_stop_the_write(workspace: Workspace, roo
     os.setxattr(root / "file", "user.colour", b"blue")
     for name in ("listxattr", "setxattr"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("handrail.kernel.commit.os", Refusing(name, errno.EIO))
+            patch.setattr("handrail.kernel.metadata.os", Refusing(name, errno.EIO))
             result = workspace.call("file", "file.write", {"path": "file", "content": "new"})
         assert result.error is not None
         assert result.error.code == "write_failed"

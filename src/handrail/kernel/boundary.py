@@ -83,6 +83,7 @@ class FsBoundary:
         self.root = os.path.realpath(given)
         """For showing, and for taking absolute paths apart; never opened again."""
         self._roots = (self.root, given) if given != self.root else (self.root,)
+        self._stem = self.root.rstrip("/") + "/"
         self._walk = Walk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
         self._resolver: Resolver = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else self._walk
@@ -240,6 +241,14 @@ class FsBoundary:
             os.close(fd)
             return None
         return place
+
+    def place_of(self, fd: int) -> str:
+        """Where an open file lies beneath the root, links resolved; empty where the system cannot say."""
+        try:
+            here = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            return ""
+        return here[len(self._stem) :] if here.startswith(self._stem) else self._canonical(fd) or ""
 
     def _canonical(self, fd: int) -> str | None:
         """The place of an open directory beneath the root, links resolved; None where the system cannot say."""

@@ -2,10 +2,12 @@
 
 import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from handrail.effects import Effect
+from handrail.effects import Effect, needs_approval
 from handrail.faults import (
     AccessDenied,
     AlreadyExists,
@@ -18,16 +20,40 @@ from handrail.faults import (
     TooLarge,
 )
 from handrail.kernel.gate import Question, Verdict, ask
+from handrail.kernel.journal import Origin
 from handrail.kernel.session import Session
-from handrail.kernel.values import Change, Entry, File, MakeDirectory, Page, Put, Remove
+from handrail.kernel.values import (
+    Change,
+    Entry,
+    File,
+    MakeDirectory,
+    Page,
+    Put,
+    Remove,
+    RemoveDirectory,
+    Restore,
+    Version,
+)
 from handrail.limits import Limits
-from handrail.notes import RuleNotStored
+from handrail.notes import NotJournaled, RuleNotStored
 from handrail.paths import quote
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetched
     from handrail.kernel.finding import Finder
     from handrail.kernel.running import Commands
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which call of its session it is, what its caller names it, and how the caller stops it."""
+
+    number: int = 0
+    call_id: str | None = None
+    cancel: threading.Event | None = None
+
+
+_ASKED_BY_NOBODY = Asked()
 
 
 @dataclass(slots=True)
@@ -42,11 +68,15 @@ class Call:
     bodies: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     """The parameters that are paths."""
-    cancel: threading.Event | None = None
+    asked: Asked = _ASKED_BY_NOBODY
     files_affected: list[str] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
     """Facts to be said beside the answer, worded like faults."""
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def cancel(self) -> threading.Event | None:
+        return self.asked.cancel
 
     @property
     def limits(self) -> Limits:
@@ -80,6 +110,11 @@ class Call:
     def check_cancelled(self) -> None:
         if self.cancel is not None and self.cancel.is_set():
             raise Cancelled
+
+    def origin(self, verdict: Verdict, kind: str, undoes: tuple[int, ...] = (), about: str = "") -> Origin:
+        """Who asks, for the journal."""
+        who = (self.session.id, self.asked.number, self.asked.call_id, self.dialect, self.tool)
+        return Origin(kind, *who, verdict.by, undoes, about)
 
     def begin_again(self) -> None:
         """The file changed before the edit could land: forget what was said and work it out anew."""
@@ -122,13 +157,38 @@ class Files:
         self._call, self._kernel = call, call.session.kernel
 
     def read(self, path: str) -> File:
-        return self._kernel.reader.read(path)
+        with self._looking_for(path):
+            file = self._kernel.reader.read(path)
+        self._saw(file.place, file.version, file.data)
+        return file
 
     def read_if_there(self, path: str) -> File | None:
-        return self._kernel.reader.read_if_there(path)
+        try:
+            return self.read(path)
+        except NotFound:
+            return None
 
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
-        return self._kernel.reader.page(path, first, count, room)
+        with self._looking_for(path):
+            page = self._kernel.reader.page(path, first, count, room)
+        if page.version is not None:
+            self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
+        return page
+
+    def _saw(self, place: str, version: Version, data: bytes | None) -> None:
+        """A tool that only reads shows the file; one that edits looks at it by itself, which counts for nothing."""
+        if place and not needs_approval(self._call.effects):
+            self._call.session.seen.note(place, version, data)
+
+    @contextmanager
+    def _looking_for(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except NotFound:
+            if not needs_approval(self._call.effects):
+                with suppress(PathFault):  # a dangling link has no place
+                    self._call.session.seen.forget(self.target(path))
+            raise
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """The first bytes of a file, and its size."""
@@ -188,17 +248,41 @@ class Files:
             raise Conflict(path) from None
         return old is not None
 
-    def commit(self, *changes: Change) -> None:
+    def commit(self, *changes: Change, kind: str = "commit", undoes: tuple[int, ...] = ()) -> None:
         """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
-        real = [change for change in changes if not _changes_nothing(change)]
         targets = self._kernel.writer.targets([*changes])
+        real = [(change, to) for change, to in zip(changes, targets, strict=True) if not _changes_nothing(change)]
         if not real:
             return
-        shown = tuple(quote(target) for change, target in zip(changes, targets, strict=True) if change in real)
-        approved = [target for change, target in zip(changes, targets, strict=True) if change in real]
-        self._call.ask(_effects(real), targets=shown, changes=tuple(real))
-        self._kernel.writer.commit(real, approved)
+        self._refuse_stale(real)
+        made, places = [change for change, _ in real], [to for _, to in real]
+        shown = tuple(quote(to) for to in places)
+        verdict = self._call.ask(_effects(made), targets=shown, changes=tuple(made))
+        origin = self._call.origin(verdict, kind, undoes)
+        self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))
         self._call.files_affected.extend(shown)
+        if trouble := self._kernel.journal.take_trouble():
+            self._call.warnings.append(NotJournaled(trouble))
+
+    def _refuse_stale(self, real: list[tuple[Change, str]]) -> None:
+        seen = self._call.session.seen
+        for change, place in real:
+            if not isinstance(change, Put) and not (isinstance(change, Remove) and change.base is not None):
+                continue
+            if seen.changed(place, change.base):
+                with self._kernel.state.lock():  # a parallel call of ours may just have written it: let it say so
+                    self._kernel.writer.targets([change])  # a conflict where it is not even what was read just now
+                    if seen.changed(place, change.base):
+                        raise seen.fault(change.path, place, change.base)
+
+    def _wrote(self, real: list[tuple[Change, str]], versions: list[Version | None]) -> None:
+        for (change, place), version in zip(real, versions, strict=True):
+            if isinstance(change, Put):
+                self._call.session.seen.wrote(place, version, change.data)
+            elif isinstance(change, Remove):
+                self._call.session.seen.wrote(place, None, None)
+            elif isinstance(change, Restore):
+                self._call.session.seen.wrote(place, version, change.to.data if change.to else None)
 
 
 def _changes_nothing(change: Change) -> bool:
@@ -213,7 +297,7 @@ def _changes_nothing(change: Change) -> bool:
 def _effects(changes: list[Change]) -> Effect:
     found = Effect.READ
     for change in changes:
-        if isinstance(change, Remove):
+        if isinstance(change, Remove | RemoveDirectory) or (isinstance(change, Restore) and change.to is None):
             found |= Effect.DELETE
         elif isinstance(change, MakeDirectory) or change.base is None:
             found |= Effect.CREATE

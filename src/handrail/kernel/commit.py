@@ -2,42 +2,42 @@
 
 Prepared: temporary files hold the new contents and the record of intent names everything. Kept: each file that will
 go has a second name. Published: renames and links. Done: the record says so, second names and temporaries go.
-Whatever stops it before Done is rolled back, at once or by the next open; after Done only clearing away is left.
+Whatever stops it before Done is rolled back, at once or by the next open (`putright.py`); after Done the line in the
+journal and clearing away are left.
 """
 
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from handrail.faults import (
     AccessDenied,
     AlreadyExists,
     Conflict,
     IsDirectory,
-    LinkLoop,
     NotADirectory,
     NotFound,
-    OutsideRoot,
     PathFault,
+    WriteFailed,
 )
 from handrail.kernel.boundary import FsBoundary, faults_for
+from handrail.kernel.entering import Done, touched
+from handrail.kernel.journal import Journal, Origin
+from handrail.kernel.metadata import copy_metadata
+from handrail.kernel.putright import PutRight
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place, rename_to_free_name
 from handrail.kernel.state import State
-from handrail.kernel.values import Change, MakeDirectory, Put, Remove, Version
-from handrail.paths import quote
+from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-_DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
-_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NONE_HELD: Mapping[str, int] = MappingProxyType({})
-_ACL = "system.posix_acl_access"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOBODY = Origin()
+Then = Callable[[list[Version | None]], None]
 
 
 @dataclass(slots=True)
@@ -49,13 +49,17 @@ class _Work:
     found: os.stat_result | None
     step: Step | None = None
     chain: tuple[str, ...] = ()
+    target: str = ""
+    made: os.stat_result | None = None
+    """The new file, once it is prepared."""
 
 
 class Writer:
-    def __init__(self, boundary: FsBoundary, state: State, durability: str = "full") -> None:
-        self._boundary, self._state = boundary, state
+    def __init__(self, boundary: FsBoundary, state: State, journal: Journal, durability: str = "full") -> None:
+        self._boundary, self._state, self._journal = boundary, state, journal
         self._ledger = Ledger(state.pending)
         self._sync_files, self._sync_directories = durability != "none", durability == "full"
+        self._right = PutRight(boundary, journal, sync=self._sync_directories)
 
     def targets(self, changes: list[Change]) -> list[str]:
         """Where the changes would land, beneath the root with links resolved; every refusal that can be known."""
@@ -66,8 +70,13 @@ class Writer:
         work.place.close()
         return work.place.target
 
-    def commit(self, changes: list[Change], approved: list[str]) -> None:
-        """Make all the changes or none. `approved` are the targets that were shown: others are a conflict."""
+    def commit(
+        self, changes: list[Change], approved: list[str], origin: Origin = _NOBODY, then: Then | None = None
+    ) -> None:
+        """Make all the changes or none. `approved` are the targets that were shown: others are a conflict.
+
+        `then` is told what the new files are known by, before anybody else can write.
+        """
         with faults_for(changes[0].path), self._state.lock():
             self._recover()
             record = self._ledger.begin(os.fstat(self._boundary.fd))
@@ -75,8 +84,10 @@ class Writer:
             try:
                 for change, target in zip(changes, approved, strict=True):
                     works.append(self._look(change, target))
-                self._carry_out(record, works)
+                self._carry_out(record, works, origin)
                 self._clear_away(record, works)
+                if then is not None:
+                    then([_version(work) for work in works])
             except BaseException:
                 self._give_up(record, works)
                 raise
@@ -99,25 +110,28 @@ class Writer:
                 here.st_dev,
                 here.st_ino,
             ]:  # else another directory has this name now: not ours
-                self._roll_back(record)
+                self._right.roll_back(record)
                 count += 1
+        self._journal.blobs.sweep()
         return count
 
     def _give_up(self, record: Record, works: list[_Work]) -> None:
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
         record.made = [rel for rel in record.made if rel in record.created]
         try:
-            self._roll_back(record, held)
+            self._right.roll_back(record, held)
         except (OSError, PathFault):
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
 
     # ── looking ──
 
     def _look(self, change: Change, approved: str | None = None) -> _Work:
-        place = self._boundary.locate(change.path, follow=not isinstance(change, Remove), future=True)
+        itself = isinstance(change, Remove | Restore | RemoveDirectory)
+        place = self._boundary.locate(change.path, follow=not itself, future=True)
         try:
             found = None if place.rest else place.stat()
-            if not isinstance(change, MakeDirectory) and self._boundary.split(change.path).wants_directory:
+            is_file = not isinstance(change, MakeDirectory | RemoveDirectory)
+            if is_file and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)
             try:
                 _expect(change, place, found)
@@ -130,11 +144,11 @@ class Writer:
         except BaseException:
             place.close()
             raise
-        return _Work(change, place, found)
+        return _Work(change, place, found, target=place.target)
 
     # ── carrying out ──
 
-    def _carry_out(self, record: Record, works: list[_Work]) -> None:
+    def _carry_out(self, record: Record, works: list[_Work], origin: Origin) -> None:
         many = len(works) > 1
         sync = many and self._sync_files
         for number, work in enumerate(works):
@@ -143,6 +157,7 @@ class Writer:
         for work in works:
             with _conflict_if_changed(work.change.path):
                 self._prepare(record, work)
+        self._compose(record, works, origin)
         record.save(sync=sync)
         for work in works:
             with _conflict_if_changed(work.change.path):
@@ -152,17 +167,39 @@ class Writer:
                 os.fsync(fd)
         record.mark_done(sync=sync)
 
+    def _compose(self, record: Record, works: list[_Work], origin: Origin) -> None:
+        """Keep the contents and finish the line for the journal, before anything can be seen."""
+        if not self._journal.on:
+            return
+        done = [Done(work.change, work.target, work.place, work.found, work.made) for work in works]
+        made = [rel for rel in record.made if rel in record.created]
+        try:
+            line = self._journal.compose(origin, touched(self._journal.blobs, done, made))
+        except OSError as error:
+            why = error.strerror or str(error)
+            if self._journal.mode == "required":
+                raise WriteFailed(works[0].change.path, f"the journal, which is required: {why}") from error
+            self._journal.trouble = why
+        else:
+            record.line = line.decode()
+
     def _clear_away(self, record: Record, works: list[_Work]) -> None:
         try:
+            self._right.remember(record)
             for work in works:
                 if work.step:
-                    self._drop_spares(work.step, work.place.dir_fd)
+                    self._right.drop_spares(work.step, work.place.dir_fd)
+            for rel in record.gone:
+                self._right.remove_if_empty(rel)
             record.end()
         except OSError:
             self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
+        if isinstance(work.change, RemoveDirectory):
+            record.gone.append(work.target)
+            return
         if isinstance(work.change, MakeDirectory) and work.found:
             return  # it is there, and not ours to take back
         directory, _, name = work.place.target.rpartition("/")
@@ -176,26 +213,41 @@ class Writer:
         if not isinstance(work.change, MakeDirectory):
             temp, old = self._ledger.spare_names(number)
             work.step = Step(directory, name, temp, old, creates=work.found is None)
-            work.step.removes = isinstance(work.change, Remove)
+            work.step.removes = _new(work.change) is None
             record.steps.append(work.step)
 
     def _prepare(self, record: Record, work: _Work) -> None:
         for part in work.chain:
             work.place = self._descend(record, work.place, part)
-        if not isinstance(work.change, Put) or work.step is None:
+        if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.chain:
+            os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
+        if work.step is None or work.step.removes:
             return
-        mode = 0o600 if work.found else 0o666 if work.change.mode is None else work.change.mode & 0o777
-        fd = os.open(work.step.temp, _NEW, mode, dir_fd=work.place.dir_fd)
+        if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind == "link":
+            os.symlink(os.fsdecode(work.change.to.data), work.step.temp, dir_fd=work.place.dir_fd)
+            work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
+        else:
+            work.made = self._write(work, work.step)
+        if work.made is not None:
+            work.step.identity = [work.made.st_ino, work.made.st_size, work.made.st_mtime_ns]
+
+    def _write(self, work: _Work, step: Step) -> os.stat_result:
+        data, mode = _new(work.change) or (b"", None)
+        exact = isinstance(work.change, Restore)
+        replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
+        first = 0o600 if replaces or exact else 0o666 if mode is None else mode & 0o777
+        fd = os.open(step.temp, _NEW, first, dir_fd=work.place.dir_fd)
         try:
-            _write_all(fd, work.change.data)
-            if work.found:
-                _copy_metadata(fd, work.place, work.found, work.change.mode)
+            _write_all(fd, data)
+            if replaces and work.found is not None:
+                copy_metadata(fd, work.place, work.found, mode)
+            elif exact and mode is not None:
+                os.fchmod(fd, mode)
             if self._sync_files:
                 os.fsync(fd)
-            made = os.fstat(fd)
+            return os.fstat(fd)
         finally:
             os.close(fd)
-        work.step.identity = [made.st_ino, made.st_size, made.st_mtime_ns]
 
     def _descend(self, record: Record, place: Place, part: str) -> Place:
         try:
@@ -229,62 +281,6 @@ class Writer:
         else:
             os.rename(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
 
-    # ── putting right ──
-
-    def _roll_back(self, record: Record, held: Mapping[str, int] = _NONE_HELD) -> None:
-        """Undo a commit that is not done, or clear away after one that is. Every step can be repeated.
-
-        A directory that is still held is the right one wherever it was moved to; the others are found by name.
-        """
-        if not record.done:
-            for step in reversed(record.steps):
-                self._in_directory(step, self._restore, held)
-        for step in record.steps:
-            self._in_directory(step, self._drop_spares, held)
-        if not record.done:
-            for rel in reversed(record.made):
-                self._remove_if_empty(rel)
-        record.end()
-
-    def _in_directory(self, step: Step, act: Callable[[Step, int], None], held: Mapping[str, int]) -> None:
-        try:
-            kept = held.get(step.directory)
-            fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
-        except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
-            return  # the directory was taken away, and all that was in it
-        try:
-            act(step, fd)
-            if self._sync_directories and act == self._restore:
-                os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    @staticmethod
-    def _restore(step: Step, fd: int) -> None:
-        now, old = Place(fd, step.name, "").stat(), Place(fd, step.old, "").stat()
-        ours = now is not None and [now.st_ino, now.st_size, now.st_mtime_ns] == step.identity
-        if old is not None and (now is None or ours):
-            os.rename(step.old, step.name, src_dir_fd=fd, dst_dir_fd=fd)
-        elif ours and step.creates:
-            os.unlink(step.name, dir_fd=fd)
-
-    @staticmethod
-    def _drop_spares(step: Step, fd: int) -> None:
-        for name in (step.temp, step.old):
-            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is none of ours
-                os.unlink(name, dir_fd=fd)
-
-    def _remove_if_empty(self, rel: str) -> None:
-        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop):
-            place = self._boundary.locate(quote(rel), follow=False)
-            try:
-                os.rmdir(place.name, dir_fd=place.dir_fd)
-            except OSError as error:
-                if error.errno in _DISK_FAILS:
-                    raise  # to be tried again; if it is not empty, or gone, it is somebody else's matter
-            finally:
-                place.close()
-
 
 @contextmanager
 def _conflict_if_changed(path: str) -> Iterator[None]:
@@ -298,6 +294,24 @@ def _conflict_if_changed(path: str) -> Iterator[None]:
             raise Conflict(path) from None
 
 
+def _new(change: Change) -> tuple[bytes, int | None] | None:
+    """The content and the mode that a name gets; None where it goes."""
+    if isinstance(change, Put):
+        return change.data, change.mode
+    if isinstance(change, Restore) and change.to is not None:
+        return change.to.data, change.to.mode
+    return None
+
+
+def _version(work: _Work) -> Version | None:
+    """What the new file is known by now: publishing it has changed its times."""
+    if work.step is None or work.step.removes:
+        return None
+    now = Place(work.place.dir_fd, work.step.name, "").stat()
+    ours = now is not None and [now.st_ino, now.st_size, now.st_mtime_ns] == work.step.identity
+    return Version.of(now) if now is not None and ours else None
+
+
 def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
     """What is there must be what the change was worked out from."""
     path = change.path
@@ -305,11 +319,15 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise AlreadyExists(path)
         return
+    if isinstance(change, RemoveDirectory):
+        if found is None or not stat.S_ISDIR(found.st_mode):
+            raise NotFound(path) if found is None else NotADirectory(path)
+        return
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise IsDirectory(path)
     if isinstance(change, Remove) and found is None:
         raise NotFound(path)
-    if isinstance(change, Put) and change.base is None and found is not None:
+    if isinstance(change, Put | Restore) and change.base is None and found is not None:
         raise AlreadyExists(path)
     if change.base is not None and (found is None or Version.of(found) != change.base.version):
         raise Conflict(path)
@@ -325,44 +343,6 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | None) -> None:
-    """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power."""
-    made = os.fstat(fd)  # its group may be the directory's
-    if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
-        for uid, gid in ((found.st_uid, found.st_gid), (-1, found.st_gid)):
-            with suppress(PermissionError):
-                os.fchown(fd, uid, gid)
-                break
-    if hasattr(os, "listxattr"):
-        source = os.open(place.name, _SOURCE, dir_fd=place.dir_fd)
-        try:
-            _copy_attributes(source, fd)
-        finally:
-            os.close(source)
-    os.fchmod(fd, stat.S_IMODE(found.st_mode if mode is None else mode))  # last: an ACL brings a mode of its own
-
-
-def _copy_attributes(source: int, fd: int) -> None:
-    wanted = _attributes(source)
-    if _ACL in _attributes(fd) and _ACL not in wanted:
-        os.removexattr(fd, _ACL)  # the directory's default, which the old file did not have
-    for name in wanted:
-        try:
-            os.setxattr(fd, name, os.getxattr(source, name))
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
-                raise
-
-
-def _attributes(fd: int) -> list[str]:
-    try:
-        return os.listxattr(fd)
-    except OSError as error:
-        if error.errno != errno.ENOTSUP:
-            raise
-        return []
 
 
 def _keep(work: _Work, step: Step, *, alone: bool) -> None:

@@ -4,11 +4,12 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
 from handrail.kernel.placeholder import is_placeholder
-from handrail.kernel.values import Entry, File, Page, Version, kind_of
+from handrail.kernel.values import Entry, File, Page, Standing, Version, kind_of
 from handrail.limits import Limits
 from handrail.paths import quote, unquote
 
@@ -31,7 +32,8 @@ class Reader:
                 data += more  # a short read, or a file that grows while it is read
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
-            return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode))
+            place = self.boundary.place_of(fd)
+            return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode), place)
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -43,11 +45,33 @@ class Reader:
         except NotFound:
             return None
 
+    def standing(self, path: str) -> Standing | None:
+        """What stands under a name, a link itself rather than what it leads to; None where it is free."""
+        try:
+            place = self.boundary.locate(path, follow=False)
+        except (NotFound, NotADirectory):
+            return None
+        try:
+            found = place.stat()
+            if found is None:
+                return None
+            kind, data = kind_of(found.st_mode), b""
+            if kind == "link":
+                data = os.fsencode(os.readlink(place.name, dir_fd=place.dir_fd))
+            elif kind == "file":
+                data = self.read(quote(place.target)).data
+            return Standing(kind, data, stat.S_IMODE(found.st_mode), Version.of(found))
+        except OSError as error:
+            raise_fault(error, path)
+        finally:
+            place.close()
+
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
         fd, found = self.boundary.open_file(path)
         try:
-            return _page(fd, found, first, count, room or self._limits.page_bytes)
+            page = _page(fd, found, first, count, room or self._limits.page_bytes)
+            return replace(page, version=Version.of(found), place=self.boundary.place_of(fd))
         except OSError as error:
             raise_fault(error, path)
         finally:

@@ -1,4 +1,6 @@
-"""The session log: JSON lines, requests at INFO, responses at DEBUG. Secrets and long contents are shortened."""
+"""The session log: JSON lines, requests at INFO, responses at DEBUG. Secrets and long contents are shortened, and a
+line of which that is true says so: the rest can be replayed (`replay.py`).
+"""
 
 import json
 import os
@@ -22,7 +24,12 @@ class _Result(Protocol):
 
 
 class SessionLog:
-    def __init__(self, path: str | None, *, level: str, chars: int, session: str) -> None:
+    """`about` is said once, with the first request: in which place, and by what, it is answered."""
+
+    def __init__(
+        self, path: str | None, *, level: str, chars: int, session: str, about: dict[str, str] | None = None
+    ) -> None:
+        self._about = about or {}
         self._chars, self._session, self._count = chars, session, 0
         self._level = _LEVELS[level] if path else _LEVELS["off"]
         self.path = path
@@ -34,7 +41,8 @@ class SessionLog:
     def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:
         self._count += 1
         if self._fd >= 0:
-            line = {"dialect": dialect, "tool": tool, "params": params}
+            line = {**self._about, "dialect": dialect, "tool": tool, "params": params}
+            self._about = {}
             self._write("INFO", "request", self._count, line if call_id is None else line | {"id": call_id})
         return self._count
 
@@ -53,7 +61,9 @@ class SessionLog:
 
     def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
         head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
-        line = json.dumps({**head, "call": number, **shorten(facts, self._chars)}, default=str)
+        short = shorten(facts, self._chars)
+        mark = {"shortened": True} if short != facts else {}
+        line = json.dumps({**head, "call": number, **mark, **short}, default=str)
         try:
             os.write(self._fd, line.encode() + b"\n")
         except OSError:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16
+SPARE = ".handrail-"
+"""What the names of files on their way in or out begin with."""
 
 
 @dataclass(slots=True)
@@ -41,10 +43,14 @@ class Record:
     created: set[str] = field(default_factory=set)
     size: int = 0
     """Where the next line goes: behind the last whole one."""
+    gone: list[str] = field(default_factory=list)
+    """Directories that the commit takes away, innermost first."""
+    line: str = ""
+    """The finished line for the journal."""
 
     def save(self, *, sync: bool) -> None:
         steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
-        facts = {"root": self.root, "steps": steps, "made": self.made}
+        facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
         self._append(json.dumps(facts).encode())
         if sync:
             os.fsync(self.fd)
@@ -97,7 +103,7 @@ class Ledger:
 
     def spare_names(self, number: int) -> tuple[str, str]:
         """Names for a new file on its way in and an old one on its way out, used by no other commit."""
-        stem = f".handrail-{self.token}-{self._count}-{number}"
+        stem = f"{SPARE}{self.token}-{self._count}-{number}"
         return f"{stem}.new", f"{stem}.old"
 
     def leave(self) -> None:
@@ -145,6 +151,7 @@ def _read(fd: int) -> Record | None:
     try:
         facts = json.loads(lines[-1])
         steps = [Step(*step) for step in facts["steps"]]
-        return Record(fd, facts["root"], steps, facts["made"], done=done, size=size - len(cut))
+        known = {name: facts[name] for name in ("root", "made", "gone", "line")}
+        return Record(fd, **known, steps=steps, done=done, size=size - len(cut))
     except (ValueError, TypeError, KeyError):
         return None  # spoilt by the disk: nothing in it can be relied on

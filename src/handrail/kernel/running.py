@@ -4,11 +4,15 @@ import os
 import shlex
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handrail.effects import Effect
 from handrail.kernel.call import Call
+from handrail.kernel.gate import Verdict
+from handrail.kernel.log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
 from handrail.notes import NotAllTyped, ProtectedInToolsOnly, SandboxRefused, SandboxRestarted
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from handrail.kernel.process import Outcome
     from handrail.kernel.pty import Reading, Terminal
     from handrail.kernel.sandbox import Confinement
+
+_ABOUT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Commands:
         from handrail.kernel.process import Command  # noqa: PLC0415  only where something is run
 
         cwd = self._place(directory)
-        self._ask(text, cwd)
+        verdict = self._ask(text, cwd)
         command = Command(
             [*shell, text],
             cwd,
@@ -67,26 +73,41 @@ class Commands:
             cancel=self._call.cancel,
         )
         started = time.time()
-        outcome = self._session.processes.run(command)
+        with self._recorded(text, verdict):
+            outcome = self._session.processes.run(command)
         ran = self._told(outcome)
         self._session.last_command = LastCommand(text, ran.status, ran.stdout + ran.stderr, started)
         return ran
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
         cwd = self._place(directory)
-        self._ask(text, cwd)
-        terminal = self._session.terminals.start(name, ["/bin/bash", "-c", text], cwd=cwd)
-        self._note(terminal.confinement, restarted=terminal.restarted)
-        return self._read(terminal)
+        verdict = self._ask(text, cwd)
+        with self._recorded(text, verdict):
+            terminal = self._session.terminals.start(name, ["/bin/bash", "-c", text], cwd=cwd)
+            self._note(terminal.confinement, restarted=terminal.restarted)
+            return self._read(terminal)
 
     def type_into(self, name: str, chars: str) -> "Reading":
         terminal = self._session.terminals.get(name)
-        self._ask(chars, "", terminal=name)
-        written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
-        if terminal.alive and written < len(chars.encode()):
-            self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
-        self._note(terminal.confinement, restarted=False)
-        return self._read(terminal)
+        verdict = self._ask(chars, "", terminal=name)
+        with self._recorded(chars, verdict, goes_on=True):
+            written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
+            if terminal.alive and written < len(chars.encode()):
+                self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
+            self._note(terminal.confinement, restarted=False)
+            return self._read(terminal)
+
+    @contextmanager
+    def _recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
+        """What the command does to files goes into the journal, and counts as this session's own doing."""
+        call, kernel = self._call, self._session.kernel
+        with self._session.seen.own_command(kernel.reader):
+            if not kernel.journal.on:
+                yield
+                return
+            origin = call.origin(verdict, "command", about=shorten(text, _ABOUT))
+            with kernel.shadow.around(origin, call.warnings.append, call.files_affected, goes_on=goes_on):
+                yield
 
     @staticmethod
     def users_shell() -> tuple[str, str]:
@@ -101,9 +122,9 @@ class Commands:
         os.close(boundary.open_directory(directory))
         return self._call.files.stem(directory).rstrip("/")
 
-    def _ask(self, text: str, cwd: str, terminal: str = "") -> None:
+    def _ask(self, text: str, cwd: str, terminal: str = "") -> Verdict:
         level = self._session.kernel.powers.sandbox
-        self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
+        return self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
 
     def _told(self, outcome: "Outcome") -> Ran:
         self._note(outcome.confinement, restarted=outcome.restarted)
@@ -120,8 +141,9 @@ class Commands:
         self._call.metadata["sandbox"] = confinement.level
         if self._session.kernel.boundary.wards is not None and not confinement.by_bubblewrap:
             self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
-        if confinement.level == "reduced":
-            self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
+        for name in ("cannot_stop", "why", "unguarded"):
+            if facts := getattr(confinement, name):
+                self._call.metadata[f"sandbox_{name}"] = list(facts)
         if restarted:
             self._call.warnings.append(SandboxRestarted())
 

@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -15,6 +17,8 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
+from handrail.kernel.journal import Journal
+from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
 from handrail.ops.places import GUARDED, guarded_place
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
+    from handrail.kernel.shadow import Shadow
 
 
 PROJECT_FILES = (".handrail.toml", ".handrailignore")
@@ -56,6 +61,7 @@ class Kernel:
     writer: Writer
     reader: Reader
     powers: Powers
+    journal: Journal
 
     @cached_property
     def guarded_names(self) -> tuple[str, ...]:
@@ -85,8 +91,21 @@ class Kernel:
 
         return Fetcher(self.limits, self.powers.allow_hosts)
 
+    @cached_property
+    def shadow(self) -> "Shadow":
+        from handrail.kernel.shadow import Shadow  # noqa: PLC0415  the same
+
+        return Shadow(self.boundary, self.state, self.journal, self.limits)
+
     def close(self) -> None:
+        if "shadow" in vars(self):
+            self.shadow.close()
         self.writer.close()
+        if self.journal.wants_pruning():
+            from handrail.kernel.prune import prune_daily  # noqa: PLC0415  once a day
+
+            prune_daily(self.state, self.journal, self.limits)
+        self.journal.blobs.close()
         self.boundary.close()
 
 
@@ -105,10 +124,12 @@ class Session:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         self.last_command: LastCommand | None = None
+        self.seen = Seen(kernel.limits.seen_bytes)
         self._lock = threading.Lock()
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
         self._terminals: Terminals | None = None
+        self._own_spools = ""
 
     @property
     def sandbox(self) -> "Sandbox":
@@ -118,7 +139,7 @@ class Session:
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
-                spools = f"{kernel.state.path}/output"
+                spools = self._spool_directory()
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
                     readable=(*powers.readable, spools),
@@ -130,6 +151,15 @@ class Session:
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings, masks=kernel.masks)
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
+
+    def _spool_directory(self) -> str:
+        """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
+        from handrail.kernel.sandbox.build import identity  # noqa: PLC0415  most sessions run nothing
+
+        if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
+            return f"{self.kernel.state.path}/output"
+        self._own_spools = tempfile.mkdtemp(prefix="handrail-")
+        return self._own_spools
 
     @property
     def processes(self) -> "Processes":
@@ -152,6 +182,8 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+        if self._own_spools:
+            shutil.rmtree(self._own_spools, ignore_errors=True)
 
 
 def _project_files(root_fd: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
@@ -27,6 +27,8 @@ class File:
     data: bytes
     version: Version
     mode: int
+    place: str = field(default="", compare=False)
+    """Where it lies beneath the root, links resolved; empty where the system cannot say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Page:
     size: int
     cut: bool = False
     """The page itself was too large and ends early."""
+    version: Version | None = field(default=None, compare=False)
+    place: str = field(default="", compare=False)
 
     @property
     def more(self) -> bool:
@@ -81,9 +85,41 @@ class Remove:
 @dataclass(frozen=True, slots=True)
 class MakeDirectory:
     path: str
+    mode: int | None = None
 
 
-Change = Put | Remove | MakeDirectory
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands under a name: a file with its content, a link with its target, or a directory."""
+
+    kind: str
+    data: bytes
+    mode: int
+    version: Version | None = None
+    """Where it was read from the disk."""
+
+    def same(self, other: "Standing | None") -> bool:
+        return other is not None and (self.kind, self.data) == (other.kind, other.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Make a name what it was: a file, a link, or nothing. The name itself is meant, never what it links to."""
+
+    path: str
+    base: Standing | None
+    """What was found there; None: nothing was."""
+    to: Standing | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDirectory:
+    """Take a directory away if it is empty once the other changes are made."""
+
+    path: str
+
+
+Change = Put | Remove | MakeDirectory | Restore | RemoveDirectory
 
 
 def kind_of(mode: int) -> str:

@@ -103,7 +103,7 @@ class Walk:
         with os.scandir(fd) as entries:
             listed = list(entries)
         if self.scope.ignore_files:
-            rules = _with_rules_of(fd, {entry.name for entry in listed}, len(prefix), rules)
+            rules = with_rules_of(fd, {entry.name for entry in listed}, len(prefix), rules)
         kept = []
         for entry in listed:
             if entry.is_dir(follow_symlinks=False):
@@ -122,13 +122,13 @@ class Walk:
             return False
         if excluded is not None and (excluded(path) or excluded(path + "//")):
             return False
-        return not (rules and _ignored(path, rules, is_directory=True))
+        return not (rules and ignored(path, rules, is_directory=True))
 
     def _keeps_file(self, path: str, rules: Rules) -> bool:
-        return self.scope.holds(path) and not (rules and _ignored(path, rules, is_directory=False))
+        return self.scope.holds(path) and not (rules and ignored(path, rules, is_directory=False))
 
 
-def open_file(dir_fd: int, path: str) -> int:
+def open_file(dir_fd: int, path: str, flags: int = FILE) -> int:
     """A file beneath `dir_fd`, no link on the way."""
     *parents, name = path.split("/")
     at = dir_fd
@@ -138,7 +138,7 @@ def open_file(dir_fd: int, path: str) -> int:
             if at != dir_fd:
                 os.close(at)
             at = below
-        return os.open(name, FILE, dir_fd=at)
+        return os.open(name, flags, dir_fd=at)
     finally:
         if at != dir_fd:
             os.close(at)
@@ -148,7 +148,7 @@ def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
     return kept[0]
 
 
-def _with_rules_of(fd: int, names: set[str], start: int, above: Rules) -> Rules:
+def with_rules_of(fd: int, names: set[str], start: int, above: Rules) -> Rules:
     """The rules in force in a directory: those from above, and its own before them."""
     rules = above
     for kind in _KINDS:
@@ -172,7 +172,7 @@ def _read_rules(fd: int, name: str) -> str | None:
         os.close(file)
 
 
-def _ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
+def ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
     for kind in _KINDS:
         for start, verdict in rules.get(kind, ()):
             said = verdict(path[start:], is_directory)

@@ -13,14 +13,24 @@ from itertools import pairwise
 Span = tuple[int, int, int, int]
 """old start, old end, new start, new end"""
 
+OPEN = b"\n"
 _EFFORT = 500_000
 _NEAR, _ALIKE = 24, 4
 
 
-def changes(old: list[bytes], new: list[bytes]) -> list[Span]:
+def lines_of(data: bytes) -> list[bytes]:
+    """A last line without a newline is marked by one, as no line has inside: so it differs from the rest."""
+    lines = data.split(b"\n")
+    if lines[-1]:
+        lines[-1] += OPEN
+    else:
+        lines.pop()
+    return lines
+
+
+def changes(old: list[bytes], new: list[bytes], effort: int = _EFFORT) -> list[Span]:
     """The spans that differ, top down."""
     spans: list[Span] = []
-    effort = _EFFORT
     for span in _apart(old, new, (0, len(old), 0, len(new))):
         exact, spent = _exact(old, new, span, effort)
         effort -= spent

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from handrail.ops.changes import Span, changes
+from handrail.ops.changes import OPEN, Span, changes, lines_of
 from handrail.ops.patch.model import Content, Outcome
 from handrail.paths import quote
 
 _CONTEXT = 3
-_OPEN = b"\n"
 _EXECUTABLE, _PLAIN = "100755", "100644"
 
 
@@ -65,7 +64,7 @@ def unified(
 
 
 def hunks(before: bytes, after: bytes) -> Iterator[str]:
-    old, new = _lines(before), _lines(after)
+    old, new = lines_of(before), lines_of(after)
     for group in _grouped(changes(old, new)):
         start, end = max(group[0][0] - _CONTEXT, 0), min(group[-1][1] + _CONTEXT, len(old))
         new_start = group[0][2] - (group[0][0] - start)
@@ -78,16 +77,6 @@ def hunks(before: bytes, after: bytes) -> Iterator[str]:
             yield from _signed("+", new[new_low:new_high])
             at = high
         yield from _signed(" ", old[at:end])
-
-
-def _lines(data: bytes) -> list[bytes]:
-    """A last line without a newline is marked by one, as no line has inside: so it differs from the rest."""
-    lines = data.split(b"\n")
-    if lines[-1]:
-        lines[-1] += _OPEN
-    else:
-        lines.pop()
-    return lines
 
 
 def _grouped(spans: list[Span]) -> Iterator[list[Span]]:
@@ -103,8 +92,8 @@ def _grouped(spans: list[Span]) -> Iterator[list[Span]]:
 
 def _signed(sign: str, lines: list[bytes]) -> Iterator[str]:
     for line in lines:
-        yield f"{sign}{line.removesuffix(_OPEN).decode(errors='surrogateescape')}\n"
-        if line.endswith(_OPEN):
+        yield f"{sign}{line.removesuffix(OPEN).decode(errors='surrogateescape')}\n"
+        if line.endswith(OPEN):
             yield "\\ No newline at end of file\n"
 
 

@@ -1,6 +1,6 @@
 """A change as a diff, for a person to read before it happens."""
 
-from handrail.kernel.values import Change, MakeDirectory, Remove
+from handrail.kernel.values import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.diff import unified
 from handrail.ops.listing import looks_binary
 from handrail.paths import quote, unquote
@@ -12,6 +12,10 @@ def change_diff(change: Change) -> str:
     path = unquote(change.path)
     if isinstance(change, MakeDirectory):
         return f"new directory {quote(path)}\n"
+    if isinstance(change, RemoveDirectory):
+        return f"deleted directory {quote(path)}\n"
+    if isinstance(change, Restore):
+        return _restored(path, change.base, change.to)
     base = change.base
     if isinstance(change, Remove):
         return _shown(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
@@ -29,3 +33,19 @@ def _shown(
         return unified(path, before, after, old_mode=old_mode, new_mode=new_mode)
     size = "deleted" if after is None else f"{len(after)} bytes"
     return f"Binary file {quote(path)} ({size})\n"
+
+
+def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
+    steps = (("deleted", now), ("new", then))
+    links = [(verb, each) for verb, each in steps if each is not None and each.kind == "link"]
+    said = "".join(f"{verb} link {quote(path)} -> {quote(_text(each.data))}\n" for verb, each in links)
+    old, new = (each if each is not None and each.kind == "file" else None for each in (now, then))
+    if old is None and new is None:
+        return said
+    texts = [each.data if each else None for each in (old, new)]
+    modes = [each.mode if each else None for each in (old, new)]
+    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1])
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")

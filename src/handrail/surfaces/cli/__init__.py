@@ -15,10 +15,19 @@ _COMMANDS = {
     "tools": "List the tools of a dialect.",
     "prompt": "Print the system-prompt section of a dialect.",
     "approvals": "List, add, remove, switch and test approval rules.",
+    "history": "List what was changed, by whom, and whether it still stands.",
+    "show": "Show what one entry of the history changed.",
+    "undo": "Take changes back.",
+    "redo": "Take the last undo back.",
+    "restore": "Make a file what it was.",
+    "replay": "Replay a session log on a copy of a tree, and list what differs.",
     "doctor": "Say what this machine offers and what is missing.",
     "demo": "Watch a short scripted agent session.",
     "completion": "Print the completion script for a shell.",
 }
+
+
+_MODULES = {"show": "show_entry"}
 
 
 class _Lazy(click.Group):
@@ -28,7 +37,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"handrail.surfaces.cli.{module}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

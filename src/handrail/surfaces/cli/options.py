@@ -9,7 +9,7 @@ import click
 from handrail.dialects import DEFAULT, NAMES, find_dialect
 from handrail.faults import PathFault
 from handrail.policy.rules import BadRule
-from handrail.settings import APPROVE, BadSettings
+from handrail.settings import APPROVE, SANDBOX, BadSettings
 from handrail.workspace import Workspace
 
 _Function = Callable[..., Any]
@@ -19,12 +19,14 @@ root_option = click.option(
     "--root", default=".", metavar="DIR", help="The workspace; the current directory if not given."
 )
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
+sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
 
 
 def workspace_options(function: _Function) -> _Function:
     for option in (
         click.option("--log", metavar="FILE", help="Where the session log goes."),
+        sandbox_option,
         read_only_option,
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches."),
         root_option,

@@ -12,7 +12,7 @@ from typing import Any
 
 from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
-from handrail.kernel.values import Change, MakeDirectory, Put
+from handrail.kernel.values import Change, Put, Remove, Restore
 from handrail.policy.approvals import how_to_allow
 from handrail.surfaces.cli.asking import display, happening
 from handrail.surfaces.mcp.sealed import Sealer, digest
@@ -139,6 +139,8 @@ def fingerprint(question: Question) -> str:
 
 def _facts(change: Change) -> list[Any]:
     """What is there before and after."""
-    before = None if isinstance(change, MakeDirectory) or change.base is None else change.base.data
+    base = change.base if isinstance(change, Put | Remove | Restore) else None
     after = change.data if isinstance(change, Put) else None
-    return [type(change).__name__, change.path, before, after]
+    if isinstance(change, Restore) and change.to is not None:
+        after = change.to.data
+    return [type(change).__name__, change.path, base and base.data, after]

@@ -1,0 +1,172 @@
+"""Contents by their fingerprint, each kept once. Written plain, because a commit waits for it; packed a little later.
+
+A blob is `blobs/ab/cdef…`, or the same with `.z` once it is packed. It gets its name when it is whole, so that what a
+kill leaves lies in `blobs/new`. Reading checks the fingerprint: a damaged blob is never handed out.
+"""
+
+import os
+import threading
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import blake2b
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_IDLE_SECONDS = 1.0
+
+
+class BlobLost(Exception):  # noqa: N818  a fact about one blob, turned into a conflict or a warning by whoever asked
+    def __init__(self, blob: str, why: str) -> None:
+        super().__init__(f"blob {blob[:12]} is {why}")
+
+
+def fingerprint(data: bytes) -> str:
+    return blake2b(data, digest_size=20).hexdigest()
+
+
+class Blobs:
+    def __init__(self, path: str, *, sync: bool) -> None:
+        self._path, self._fresh, self._sync = path, os.path.join(path, "new"), sync
+        self._count, self._lock = 0, threading.Lock()
+        self._unpacked: deque[str] = deque()
+        self._closing = threading.Event()
+        self._packer: threading.Thread | None = None
+
+    def put(self, data: bytes) -> str:
+        """Keep it, unless it is kept already. Raises OSError."""
+        blob = fingerprint(data)
+        place = self._place(blob)
+        if not self._is_there(place, len(data)):
+            self._write(place, data)
+            self._unpacked.append(blob)
+            self._pack_later()
+        return blob
+
+    def get(self, blob: str) -> bytes:
+        place = self._place(blob)
+        try:
+            try:
+                data = _read(place)
+            except FileNotFoundError:
+                data = zlib.decompress(_read(f"{place}.z"))
+        except FileNotFoundError:
+            raise BlobLost(blob, "not there any more") from None
+        except (OSError, zlib.error) as error:
+            raise BlobLost(blob, f"damaged ({error})") from None
+        if fingerprint(data) != blob:
+            raise BlobLost(blob, "damaged (its content has another fingerprint)")
+        return data
+
+    def has(self, blob: str) -> bool:
+        place = self._place(blob)
+        return os.path.exists(place) or os.path.exists(f"{place}.z")
+
+    def sweep(self) -> None:
+        """Take away what writers that were killed left half written."""
+        for name in _names(self._fresh):
+            if not _alive(int(name.partition("-")[0])):
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self._fresh, name))
+
+    def listed(self) -> Iterator[tuple[str, int, float, bool]]:
+        """Every blob with its size on the disk, when it was written, and whether it is packed."""
+        for prefix in _names(self._path):
+            if len(prefix) == 2:
+                for name in _names(os.path.join(self._path, prefix)):
+                    with suppress(FileNotFoundError):
+                        found = os.stat(os.path.join(self._path, prefix, name))
+                        yield prefix + name.removesuffix(".z"), found.st_size, found.st_mtime, name.endswith(".z")
+
+    def drop(self, blob: str) -> None:
+        for name in (self._place(blob), f"{self._place(blob)}.z"):
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+
+    def pack(self, blob: str) -> None:
+        """Compress what was written plain. What cannot be packed stays as it is."""
+        place = self._place(blob)
+        with suppress(OSError):  # a full disk, or the blob was pruned or packed meanwhile
+            self._write(f"{place}.z", zlib.compress(_read(place), 1), sync=self._sync)
+            os.unlink(place)
+
+    def close(self) -> None:
+        """What is not packed yet is packed when the journal is pruned: nobody should wait for it."""
+        self._closing.set()
+        if self._packer is not None:
+            self._packer.join()
+
+    def _place(self, blob: str) -> str:
+        return f"{self._path}/{blob[:2]}/{blob[2:]}"
+
+    @staticmethod
+    def _is_there(place: str, size: int) -> bool:
+        try:
+            return os.stat(place).st_size == size
+        except FileNotFoundError:
+            return os.path.exists(f"{place}.z")
+
+    def _write(self, place: str, data: bytes, *, sync: bool = False) -> None:
+        with self._lock:
+            self._count += 1
+            temp = f"{self._fresh}/{os.getpid()}-{self._count}"
+        fd = self._create(temp)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            if sync:
+                os.fsync(fd)
+        except BaseException:
+            os.close(fd)
+            os.unlink(temp)
+            raise
+        os.close(fd)
+        try:
+            os.rename(temp, place)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+            os.rename(temp, place)
+
+    def _create(self, temp: str) -> int:
+        try:
+            return os.open(temp, _NEW, 0o600)
+        except FileNotFoundError:
+            os.makedirs(self._fresh, mode=0o700, exist_ok=True)
+            return os.open(temp, _NEW, 0o600)
+
+    def _pack_later(self) -> None:
+        if self._packer is None or not self._packer.is_alive():
+            self._packer = threading.Thread(target=self._pack_when_idle, name="handrail-packer", daemon=True)
+            self._packer.start()
+
+    def _pack_when_idle(self) -> None:
+        waiting = -1
+        while len(self._unpacked) != waiting:  # while blobs keep coming, calls are being made
+            waiting = len(self._unpacked)
+            if self._closing.wait(_IDLE_SECONDS):
+                return
+        while self._unpacked and not self._closing.is_set():
+            self.pack(self._unpacked.popleft())
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except FileNotFoundError:
+        return []
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

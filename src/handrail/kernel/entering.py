@@ -1,0 +1,74 @@
+"""What a commit does to the workspace, as the journal keeps it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from handrail.kernel.blobs import Blobs
+from handrail.kernel.journal import Node, Touched
+from handrail.kernel.resolve import Place
+from handrail.kernel.values import Change, Put, Remove, RemoveDirectory, Restore
+from handrail.ops.changes import changes, lines_of
+
+_COUNTED_BYTES = 1 << 19
+_EFFORT = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One change that is prepared: what was found, and the file that is to take its place."""
+
+    change: Change
+    target: str
+    place: Place
+    found: os.stat_result | None
+    made: os.stat_result | None
+
+
+def touched(blobs: Blobs, done: list[Done], made: list[str]) -> Iterator[Touched]:
+    """Contents are kept on the way. `made` are the directories that the commit created. Raises OSError."""
+    for rel in made:
+        yield Touched(rel, None, Node("directory"))
+    for each in done:
+        if isinstance(each.change, RemoveDirectory):
+            yield Touched(each.target, Node("directory", mode=_mode(each.found)), None)
+        elif isinstance(each.change, Put | Remove | Restore):
+            before, old = _before(blobs, each)
+            after, new = _after(blobs, each)
+            yield Touched(each.target, before, after, count_lines(old, new))
+
+
+def _before(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
+    if done.found is None:
+        return None, b""
+    mode = _mode(done.found)
+    if stat.S_ISLNK(done.found.st_mode):
+        return Node("link", os.readlink(done.place.name, dir_fd=done.place.dir_fd), mode), None
+    base = done.change.base if isinstance(done.change, Put | Remove | Restore) else None
+    if base is None:
+        return Node("file", "", mode), None  # too large, or not to be read: it goes without a copy
+    return Node("file", blobs.put(base.data), mode), base.data
+
+
+def _after(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
+    change = done.change
+    if isinstance(change, Put):
+        return Node("file", blobs.put(change.data), _mode(done.made)), change.data
+    if isinstance(change, Restore) and change.to is not None:
+        if change.to.kind == "link":
+            return Node("link", os.fsdecode(change.to.data), _mode(done.made)), None
+        return Node("file", blobs.put(change.to.data), _mode(done.made)), change.to.data
+    return None, b""
+
+
+def _mode(found: os.stat_result | None) -> int:
+    return stat.S_IMODE(found.st_mode) if found is not None else 0
+
+
+def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int] | None:
+    """Lines added and removed; None where there are too many to count, or none to be had."""
+    if old is None or new is None or max(len(old), len(new)) > _COUNTED_BYTES:
+        return None
+    spans = changes(lines_of(old), lines_of(new), _EFFORT)
+    return sum(span[3] - span[2] for span in spans), sum(span[1] - span[0] for span in spans)

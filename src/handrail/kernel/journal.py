@@ -1,0 +1,280 @@
+"""The journal: one line for each change of the workspace, kept outside of it. Append-only JSON lines, each with a
+checksum, so that damage costs the lines it strikes and no others. Contents are in `blobs.py`.
+"""
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NamedTuple
+
+from handrail.faults import NotADirectory
+from handrail.kernel.blobs import Blobs
+from handrail.kernel.state import State
+
+_CHUNK = 1 << 16
+_DAY = 86_400
+_SUM = len(',"sum":"00000000"}')
+
+
+class Node(NamedTuple):
+    """What stood under a name. `kept` is a file's blob or a link's target; a file that was not kept has none."""
+
+    kind: str
+    """file, link, directory"""
+    kept: str = ""
+    mode: int = 0
+
+
+class Touched(NamedTuple):
+    """One name that changed; None is a name that was free."""
+
+    path: str
+    before: Node | None
+    after: Node | None
+    lines: tuple[int, int] | None = None
+    """Added and removed; None where they were not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked for a change, and who approved it."""
+
+    kind: str = "commit"
+    """commit, command, undo, redo, restore"""
+    session: str = ""
+    call: int = 0
+    call_id: str | None = None
+    dialect: str = ""
+    tool: str = ""
+    by: str = ""
+    undoes: tuple[int, ...] = ()
+    about: str = ""
+    """The command that was run, in short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    n: int
+    time: float
+    origin: Origin
+    files: tuple[Touched, ...]
+    note: str = ""
+    """What could not be kept, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes in the journal that cannot be read."""
+
+    at: int
+    size: int
+
+
+@dataclass(slots=True)
+class Journal:
+    """`mode` is on, required or off. Writing happens under the workspace's lock."""
+
+    path: str
+    blobs: Blobs
+    mode: str = "on"
+    trouble: str = ""
+    """What could not be recorded since somebody asked."""
+    _end: tuple[int, int, int] = field(default=(0, 0, 0))
+    """The file's inode and size as we left it, and the last number in it."""
+
+    @property
+    def on(self) -> bool:
+        return self.mode != "off"
+
+    def compose(self, origin: Origin, files: Iterable[Touched], note: str = "") -> bytes:
+        """The next line, finished but not written."""
+        return encode(Entry(self.last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
+
+    def append(self, line: bytes) -> None:
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            found = os.fstat(fd)
+            start = _clean_end(fd, found.st_size, line)
+            try:
+                _write(fd, line, start)
+            except OSError:
+                os.ftruncate(fd, start)  # half a line would look like damage
+                raise
+            self._end = (found.st_ino, start + len(line), _number(line))
+        finally:
+            os.close(fd)
+
+    def ensure(self, line: bytes) -> None:
+        """Write what a killed process had finished but may not have written."""
+        if self.last_number() < _number(line):
+            self.append(line)
+
+    @property
+    def pruned(self) -> str:
+        """A file whose date says when the journal was last pruned."""
+        return os.path.join(os.path.dirname(self.path), "pruned")
+
+    def wants_pruning(self) -> bool:
+        if not self.on or not os.path.exists(self.path):
+            return False
+        try:
+            return os.stat(self.pruned).st_mtime < time.time() - _DAY
+        except FileNotFoundError:
+            return True
+
+    def take_trouble(self) -> str:
+        trouble, self.trouble = self.trouble, ""
+        return trouble
+
+    def backwards(self) -> Iterator[Entry | Damage]:
+        """From the newest on. What cannot be read comes as damage, and the rest goes on."""
+        for at, line in lines_backwards(self.path):
+            entry = decode(line)
+            yield Damage(at, len(line)) if entry is None else entry
+
+    def entry(self, n: int) -> Entry | None:
+        """By bisection: the numbers rise through the file."""
+        try:
+            with open(self.path, "rb") as file:
+                return _find(file, n)
+        except FileNotFoundError:
+            return None
+
+    def last_number(self) -> int:
+        """The number of the newest entry, damaged ones counted; 0 where there is none."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return 0
+        if self._end[:2] == (found.st_ino, found.st_size):
+            return self._end[2]
+        damaged = 0
+        for each in self.backwards():
+            if isinstance(each, Entry):
+                return each.n + damaged
+            damaged += 1
+        return damaged
+
+
+def open_journal(root: str) -> tuple[State, Journal]:
+    """The journal of a workspace that is not open, to look into."""
+    if not os.path.isdir(root):
+        raise NotADirectory(root)
+    state = State(os.path.realpath(root))
+    return state, journal_of(state)
+
+
+def journal_of(state: State, mode: str = "on", *, sync: bool = True) -> Journal:
+    return Journal(os.path.join(state.path, "journal.jsonl"), Blobs(os.path.join(state.path, "blobs"), sync=sync), mode)
+
+
+def encode(entry: Entry) -> bytes:
+    facts: dict[str, Any] = {"n": entry.n, "time": entry.time}
+    facts |= {name: value for name in Origin.__slots__ if (value := getattr(entry.origin, name)) not in ("", None, ())}
+    facts["files"] = [list(file) for file in entry.files]
+    if entry.note:
+        facts["note"] = entry.note
+    body = json.dumps(facts, separators=(",", ":")).encode()
+    return b'%b,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+def decode(line: bytes) -> Entry | None:
+    """None where the line is damaged."""
+    body, told = line[:-_SUM] + b"}", line[-10:-2]
+    try:
+        if int(told, 16) != zlib.crc32(body):
+            return None
+        facts = json.loads(body)
+        origin = {name: facts[name] for name in Origin.__slots__ if name in facts}
+        origin["undoes"] = tuple(facts.get("undoes", ()))
+        return Entry(
+            facts["n"], facts["time"], Origin(**origin), tuple(map(_touched, facts["files"])), facts.get("note", "")
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _touched(file: list[Any]) -> Touched:
+    path, before, after, lines = file
+    return Touched(path, before and Node(*before), after and Node(*after), lines and tuple(lines))
+
+
+def _number(line: bytes) -> int:
+    entry = decode(line.rstrip(b"\n"))
+    return entry.n if entry else 0
+
+
+def _write(fd: int, line: bytes, at: int) -> None:
+    view = memoryview(line)
+    while view:
+        written = os.pwrite(fd, view, at)
+        at, view = at + written, view[written:]
+
+
+def _clean_end(fd: int, size: int, line: bytes) -> int:
+    """Where the next line goes: over its own beginning, if a kill cut it short; behind any other broken end."""
+    if not size or os.pread(fd, 1, size - 1) == b"\n":
+        return size
+    start = max(0, size - len(line))
+    broken = os.pread(fd, size - start, start).rpartition(b"\n")[2]
+    if line.startswith(broken):
+        return size - len(broken)
+    _write(fd, b"\n", size)
+    return size + 1
+
+
+def lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
+    """The lines from the last on, each with where it starts. Empty ones are left out."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        at, held = os.fstat(fd).st_size, b""
+        while at > 0:
+            start = max(0, at - _CHUNK)
+            held = os.pread(fd, at - start, start) + held
+            at = start
+            first, *lines = held.split(b"\n")
+            end = at + len(held)
+            for line in reversed(lines):
+                end -= len(line) + 1
+                if line:
+                    yield end + 1, line
+            held = first
+        if held:
+            yield 0, held
+    finally:
+        os.close(fd)
+
+
+def _find(file: BinaryIO, n: int) -> Entry | None:
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while high - low > _CHUNK:
+        middle = (low + high) // 2
+        file.seek(middle)
+        file.readline()
+        at, entry = _next_entry(file)
+        if entry is None or entry.n > n:
+            high = middle
+        else:
+            low = at
+    file.seek(low)
+    _, entry = _next_entry(file)
+    while entry is not None and entry.n < n:
+        _, entry = _next_entry(file)
+    return entry if entry is not None and entry.n == n else None
+
+
+def _next_entry(file: BinaryIO) -> tuple[int, Entry | None]:
+    """The next line that can be read, and where it starts."""
+    at = file.tell()
+    for line in iter(file.readline, b""):
+        entry = decode(line.removesuffix(b"\n"))
+        if entry is not None:
+            return at, entry
+        at += len(line)
+    return at, None

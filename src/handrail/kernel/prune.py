@@ -1,0 +1,87 @@
+"""Forgetting: entries that are too old or too much go from the journal, and then contents that no entry names."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from handrail.kernel.journal import Entry, Journal, decode, lines_backwards
+from handrail.kernel.shadow import index_path, load_index
+from handrail.kernel.state import State, write_text
+from handrail.limits import Limits
+
+_DAY = 86_400
+_YOUNG_SECONDS = 3600
+"""What was written so lately may belong to an entry that is not written yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    entries: int
+    blobs: int
+    bytes: int
+
+
+def prune(state: State, journal: Journal, *, days: float, most_bytes: int) -> Pruned:
+    """Keep the newest entries, as many as are young enough and fit; always the last one, so that numbers go on."""
+    with state.lock():
+        blobs = {blob: (size, written, packed) for blob, size, written, packed in journal.blobs.listed()}
+        named = _named_by_index(state)
+        start, dropped, size = None, 0, 0
+        for at, line in lines_backwards(journal.path):
+            entry = decode(line)
+            new = {blob for blob in _blobs(entry) if blob not in named and blob in blobs} if entry else set()
+            size += sum(blobs[blob][0] for blob in new)
+            if dropped or (start is not None and entry and _too_much(entry, days, size, most_bytes)):
+                dropped += 1
+            else:
+                start, named = at, named | new
+        if dropped and start is not None:
+            _cut(journal.path, start)
+        freed = [blob for blob, (_, written, _) in blobs.items() if blob not in named and _is_old(written)]
+        for blob in freed:
+            journal.blobs.drop(blob)
+    for blob in blobs.keys() - freed:
+        if not blobs[blob][2]:
+            journal.blobs.pack(blob)
+    return Pruned(dropped, len(freed), sum(blobs[blob][0] for blob in freed))
+
+
+def prune_daily(state: State, journal: Journal, limits: Limits) -> None:
+    """Once a day, by whoever closes a workspace."""
+    with suppress(OSError):  # housekeeping: a disk that says no has said so to the calls that matter
+        write_text(journal.pruned, "")
+        prune(state, journal, days=limits.journal_days, most_bytes=limits.journal_bytes)
+
+
+def _too_much(entry: Entry, days: float, size: int, most_bytes: int) -> bool:
+    return size > most_bytes or _is_old(entry.time, days * _DAY)
+
+
+def _is_old(moment: float, seconds: float = _YOUNG_SECONDS) -> bool:
+    return moment < time.time() - seconds
+
+
+def _named_by_index(state: State) -> set[str]:
+    return {node[1] for _, node in load_index(index_path(state)).values() if node[0] == "file"}
+
+
+def _blobs(entry: Entry) -> Iterator[str]:
+    for file in entry.files:
+        for node in (file.before, file.after):
+            if node is not None and node.kind == "file" and node.kept:
+                yield node.kept
+
+
+def _cut(path: str, start: int) -> None:
+    """Leave out what comes before `start`, whole or not at all."""
+    with open(path, "rb") as file:
+        file.seek(start)
+        kept = file.read()
+    temp = f"{path}.new"
+    with open(temp, "wb") as file:
+        file.write(kept)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temp, path)

@@ -1,0 +1,113 @@
+"""What a session last saw of each file, so that it never edits what somebody else has changed since."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from handrail.faults import PathFault, StaleFile
+from handrail.kernel.files import Reader
+from handrail.kernel.values import File, Version
+from handrail.paths import quote
+
+_FILES_AT_MOST = 4096
+
+
+class _Saw(NamedTuple):
+    version: Version
+    data: bytes | None
+    """None where only a part was read, or there is no room to remember it."""
+
+
+class Seen:
+    """Keyed by the place beneath the root, links resolved. Calls of one session may run in parallel: what it wrote
+    itself counts as seen even if an older look at the file is noted later.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._files: OrderedDict[str, _Saw] = OrderedDict()
+        self._own: dict[str, Version | None] = {}
+        self._room, self._held, self._lock = room, 0, threading.Lock()
+
+    def note(self, place: str, version: Version, data: bytes | None) -> None:
+        with self._lock:
+            self._drop(place)
+            self._files[place] = _Saw(version, data)
+            self._held += len(data or b"")
+            while self._held > self._room:
+                self._forget_oldest_content()
+            if len(self._files) > _FILES_AT_MOST:
+                self._drop(next(iter(self._files)))
+
+    def wrote(self, place: str, version: Version | None, data: bytes | None) -> None:
+        """None: it deleted the file. To be called under the writer's lock, so that the last write is noted last."""
+        if version is None:
+            self.forget(place)
+        else:
+            self.note(place, version, data)
+        with self._lock:
+            self._own[place] = version
+
+    def forget(self, place: str) -> None:
+        with self._lock:
+            self._drop(place)
+
+    def changed(self, place: str, now: File | None) -> str | None:
+        """How the file differs from what this session knows: changed, deleted, or not at all."""
+        with self._lock:
+            saw = self._files.get(place)
+            if saw is None or (place in self._own and self._own[place] == (now and now.version)):
+                return None
+        if now is None:
+            return "deleted"
+        return None if saw.version == now.version or saw.data == now.data else "changed"
+
+    def fault(self, path: str, place: str, now: File | None) -> StaleFile:
+        from handrail.ops.diff import hunks  # noqa: PLC0415  only where something is stale
+
+        with self._lock:
+            saw = self._files.get(place)
+        how = self.changed(place, now) or "changed"
+        if now is None or saw is None or saw.data is None or b"\0" in saw.data + now.data:
+            return StaleFile(path, how)
+        return StaleFile(path, how, _in_short("".join(hunks(saw.data, now.data))))
+
+    @contextmanager
+    def own_command(self, reader: Reader) -> Iterator[None]:
+        """What changes meanwhile is the session's own doing; what somebody else changed before stays so."""
+        before = {place: file for place in list(self._files) if self._is_known(place, file := _look(reader, place))}
+        try:
+            yield
+        finally:
+            for place, file in before.items():
+                now = _look(reader, place)
+                if now is None:
+                    self.wrote(place, None, None)
+                elif file is None or now.version != file.version:
+                    self.wrote(place, now.version, now.data)
+
+    def _is_known(self, place: str, file: File | None) -> bool:
+        return self.changed(place, file) is None
+
+    def _drop(self, place: str) -> None:
+        saw = self._files.pop(place, None)
+        self._held -= len(saw.data or b"") if saw else 0
+
+    def _forget_oldest_content(self) -> None:
+        place, saw = next((place, saw) for place, saw in self._files.items() if saw.data)
+        self._files[place] = saw._replace(data=None)
+        self._held -= len(saw.data or b"")
+
+
+def _look(reader: Reader, place: str) -> File | None:
+    try:
+        return reader.read_if_there(quote(place))
+    except PathFault:
+        return None
+
+
+def _in_short(diff: str, lines: int = 40, chars: int = 4000) -> str:
+    parts = diff.split("\n")[:lines]
+    short = "\n".join(parts)[:chars]
+    return short if short == diff else f"{short.rstrip()}\n…"

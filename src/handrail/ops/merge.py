@@ -1,0 +1,35 @@
+"""Three-way merge of lines: what two sides made of one base, where they do not touch each other's lines."""
+
+from handrail.ops.changes import OPEN, Span, changes, lines_of
+
+
+def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Both sides' changes together; None where they meet, or where it is not text. Equal changes count once."""
+    if b"\0" in base + ours + theirs:
+        return None
+    old, mine, other = lines_of(base), lines_of(ours), lines_of(theirs)
+    left, right = changes(old, mine), changes(old, other)
+    merged: list[bytes] = []
+    at = 0
+    while left or right:
+        if left and right and _meet(left[0], right[0]):
+            one, two = left.pop(0), right.pop(0)
+            if one[:2] != two[:2] or mine[one[2] : one[3]] != other[two[2] : two[3]]:
+                return None
+            span, lines = one, mine
+        elif not right or (left and left[0][:2] < right[0][:2]):
+            span, lines = left.pop(0), mine
+        else:
+            span, lines = right.pop(0), other
+        merged += old[at : span[0]] + lines[span[2] : span[3]]
+        at = span[1]
+    return _joined(merged + old[at:])
+
+
+def _meet(one: Span, two: Span) -> bool:
+    """Also where they only touch: what is inserted beside a change may belong to it."""
+    return one[0] <= two[1] and two[0] <= one[1]
+
+
+def _joined(lines: list[bytes]) -> bytes:
+    return b"".join(line[:-1] if line.endswith(OPEN) else line + b"\n" for line in lines)

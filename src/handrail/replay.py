@@ -1,0 +1,134 @@
+"""Replaying a session log on a copy of the tree it began with: the same calls, and where the answers differ."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from handrail.dialects import NAMES
+from handrail.effects import Effect
+from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.ops.answers import comparable, differences
+from handrail.workspace import ClientSession, Workspace
+
+_ROOT = "<root>"
+
+
+@dataclass(slots=True)
+class Logged:
+    """One call as the log has it."""
+
+    session: str
+    number: int
+    dialect: str
+    tool: str
+    params: Any
+    whole: bool
+    """Nothing in it was cut or hidden."""
+    answer: dict[str, Any] | None = None
+    answer_whole: bool = True
+
+    @property
+    def denied(self) -> bool:
+        return bool(self.answer) and ((self.answer or {}).get("error") or {}).get("code") == "approval_denied"
+
+
+@dataclass(slots=True)
+class Log:
+    roots: list[str] = field(default_factory=list)
+    calls: list[Logged] = field(default_factory=list)
+    unread: int = 0
+    """Lines that are not part of a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one call: same, differs, unknown (no answer in the log), shortened, skipped."""
+
+    call: Logged
+    what: str
+    differences: tuple[tuple[str, Any, Any], ...] = ()
+
+
+def read_log(text: str) -> Log:
+    log, open_calls = Log(), dict[tuple[str, int], Logged]()
+    for line in text.split("\n"):
+        if line:
+            try:
+                _take(log, open_calls, json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                log.unread += 1
+    return log
+
+
+def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: dict[str, Any]) -> None:
+    whole = not line.get("shortened", False)
+    if line["event"] == "request":
+        log.roots += [line["root"]] if "root" in line else []
+        call = Logged(line["session"], line["call"], line["dialect"], line["tool"], line["params"], whole)
+        open_calls[call.session, call.number] = call
+        log.calls.append(call)
+    elif line["event"] == "response":
+        call = open_calls[line["session"], line["call"]]
+        call.answer, call.answer_whole = line["result"], whole
+
+
+def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iterator[Outcome]:
+    """Make the calls of the log beneath `root`, which is changed by them. Files there may be changed without asking;
+    commands and fetches are for `approver`. What was refused then is refused now.
+    """
+    answering = _Answering(approver)
+    with Workspace(root, approve="ask", asker=answering, **flags) as workspace:
+        sessions: dict[str, ClientSession] = {}
+        places = {workspace.root: _ROOT, workspace.kernel.state.path: "<state>"}
+        told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
+        for call in log.calls:
+            if call.session not in sessions:
+                sessions[call.session] = workspace.session(asker=answering)
+            if not call.whole or call.dialect not in NAMES:
+                yield Outcome(call, "skipped")
+                continue
+            answering.call = call
+            params = _moved(call.params, log.roots, workspace.root)
+            got = sessions[call.session].tools(call.dialect).call(call.tool, params).to_dict()
+            yield _judged(call, comparable(got, places), comparable(call.answer, told_places))
+        for session in sessions.values():
+            session.close()
+
+
+def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> Outcome:
+    if told is None:
+        return Outcome(call, "unknown")
+    if not call.answer_whole:
+        return Outcome(call, "shortened")
+    if call.denied and (got.get("error") or {}).get("code") == "approval_denied":
+        return Outcome(call, "same")  # the reason names who refused, which is another one now
+    found = tuple(differences(told, got))
+    return Outcome(call, "differs", found) if found else Outcome(call, "same")
+
+
+def _moved(value: Any, roots: list[str], root: str) -> Any:
+    """Parameters may name the root that the log was written in."""
+    if isinstance(value, str):
+        for old in roots:
+            value = value.replace(old, root)
+        return value
+    if isinstance(value, dict):
+        return {key: _moved(each, roots, root) for key, each in value.items()}
+    return [_moved(each, roots, root) for each in value] if isinstance(value, list) else value
+
+
+class _Answering:
+    def __init__(self, approver: Approver | None) -> None:
+        self.call: Logged | None = None
+        self._approver = approver
+
+    def __call__(self, question: Question) -> Verdict:
+        if self.call is not None and self.call.denied:
+            return Verdict(False, "log", reason="it was refused then", remedy="Nothing to do: the log says so")
+        if not question.effects & (Effect.RUN | Effect.FETCH):
+            return Verdict(True, "log")
+        if self._approver is None:
+            remedy = "Run it in a terminal, or with --approve auto"
+            return Verdict(False, "nobody", reason="there is nobody to ask", remedy=remedy)
+        return self._approver(question)

@@ -1,0 +1,142 @@
+"""`handrail history`: what was changed, by whom, and whether it still stands."""
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import click
+
+from handrail.kernel.journal import Damage, Entry, Journal, open_journal
+from handrail.kernel.prune import prune as prune_journal
+from handrail.kernel.state import State
+from handrail.limits import Limits
+from handrail.ops.show import one_line
+from handrail.ops.spark import spark
+from handrail.paths import quote
+from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.surfaces.cli.show import echo_json
+
+_SHOWN = 50
+
+
+@click.command("history")
+@root_option
+@json_option
+@click.option("--limit", "-n", default=_SHOWN, show_default=True, metavar="N", help="How many entries to list.")
+@click.option("--session", metavar="S", help="Only the entries of one session.")
+@click.option("--prune", is_flag=True, help="Forget what is too old or too much; see --days and --megabytes.")
+@click.option("--days", type=click.FloatRange(min=0), help="With --prune: keep the entries of so many days.")
+@click.option("--megabytes", type=click.FloatRange(min=0), help="With --prune: keep at most so many megabytes.")
+def command(
+    root: str,
+    as_json: bool,
+    limit: int,
+    session: str | None,
+    prune: bool,
+    days: float | None,
+    megabytes: float | None,
+) -> None:
+    """List what was changed, the newest first: calls, files, lines added and removed."""
+    with usage_errors(root):
+        state, journal = open_journal(root)
+    if prune:
+        _prune(state, journal, days, megabytes)
+        return
+    listed = list(islice(_entries(journal, session), limit))
+    if as_json:
+        echo_json({"entries": [facts(e, undone=u) for e, u in listed if isinstance(e, Entry)], **_damage(listed)})
+        return
+    for line in _lines(listed):
+        click.echo(line)
+
+
+def _prune(state: State, journal: Journal, days: float | None, megabytes: float | None) -> None:
+    limits = Limits()
+    most = limits.journal_bytes if megabytes is None else int(megabytes * 1_000_000)
+    gone = prune_journal(state, journal, days=limits.journal_days if days is None else days, most_bytes=most)
+    click.echo(f"Forgot {gone.entries} entries and {gone.blobs} contents ({gone.bytes / 1e6:.1f} MB)")
+
+
+def _entries(journal: Journal, session: str | None) -> Iterator[tuple[Entry | Damage, bool]]:
+    undone: set[int] = set()
+    for entry in journal.backwards():
+        if isinstance(entry, Damage):
+            yield entry, False
+            continue
+        if entry.n not in undone:
+            undone.update(entry.origin.undoes)
+        if session in (None, entry.origin.session):
+            yield entry, entry.n in undone
+
+
+def _lines(listed: list[tuple[Entry | Damage, bool]]) -> Iterator[str]:
+    entries = [entry for entry, _ in listed if isinstance(entry, Entry)]
+    if not listed:
+        yield "Nothing was changed yet."
+        return
+    wide = len(str(max((entry.n for entry in entries), default=0)))
+    for entry, undone in listed:
+        yield _line(entry, wide, undone=undone) if isinstance(entry, Entry) else _damaged(entry)
+    if entries:
+        first, last = entries[-1].time, entries[0].time
+        yield f"{'':{wide}}  {_moment(first)} {spark([entry.time for entry in entries])} {_moment(last)}"
+
+
+def _line(entry: Entry, wide: int, *, undone: bool) -> str:
+    origin = entry.origin
+    named = [quote(file.path) for file in entry.files if (file.after or file.before or file)[0] != "directory"]
+    what = one_line(origin.about, 40) if origin.about else ", ".join(named[:2]) or "(no files)"
+    more = f" +{len(named) - 2} more" if len(named) > 2 and not origin.about else ""
+    undoes = f" {_numbers(origin.undoes)}" if origin.undoes else ""
+    mark = "  (undone)" if undone else ""
+    said = f"{entry.n:{wide}}  {_moment(entry.time)}  {origin.tool or origin.kind}{undoes}  {what}{more}"
+    return f"{said}  {len(named)} file{'s' * (len(named) != 1)}  {counts(entry)}{mark}"
+
+
+def _numbers(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, sorted(numbers)[:5])) + (",…" if len(numbers) > 5 else "")
+
+
+def counts(entry: Entry) -> str:
+    lines = [file.lines for file in entry.files if file.lines is not None]
+    return f"+{sum(added for added, _ in lines)} -{sum(removed for _, removed in lines)}"
+
+
+def _moment(moment: float) -> str:
+    there = time.localtime(moment)
+    today = there[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M", there)
+
+
+def _damaged(damage: Damage) -> str:
+    return f"!  {damage.size} bytes of the journal, from byte {damage.at} on, are damaged and cannot be read"
+
+
+def _damage(listed: list[tuple[Entry | Damage, bool]]) -> dict[str, Any]:
+    found = [{"at": each.at, "size": each.size} for each, _ in listed if isinstance(each, Damage)]
+    return {"damage": found} if found else {}
+
+
+def facts(entry: Entry, *, undone: bool) -> dict[str, Any]:
+    origin = entry.origin
+    files = [
+        {
+            "path": quote(file.path),
+            "kind": (file.after or file.before or file)[0],
+            "change": "created" if file.before is None else "deleted" if file.after is None else "changed",
+            **({"added": file.lines[0], "removed": file.lines[1]} if file.lines else {}),
+        }
+        for file in entry.files
+    ]
+    known = {name: getattr(origin, name) for name in ("kind", "session", "call", "call_id", "dialect", "tool", "by")}
+    return {
+        "n": entry.n,
+        "time": entry.time,
+        **known,
+        **({"command": origin.about} if origin.about else {}),
+        **({"undoes": list(origin.undoes)} if origin.undoes else {}),
+        "undone": undone,
+        "files": files,
+        **({"note": entry.note} if entry.note else {}),
+    }

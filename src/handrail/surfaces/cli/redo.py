@@ -1,0 +1,12 @@
+"""`handrail redo`"""
+
+import click
+
+from handrail.surfaces.cli.undoing import carry_out, undo_options
+
+
+@click.command("redo")
+@undo_options
+def command(root: str, dry_run: bool, approve: str | None, as_json: bool) -> None:
+    """Take the last undo back."""
+    carry_out(lambda history: history.redo(dry_run=dry_run), root, approve, as_json=as_json, dry_run=dry_run)

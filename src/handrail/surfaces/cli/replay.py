@@ -1,0 +1,69 @@
+"""`handrail replay LOG --root DIR`: a bug report is one file."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import click
+
+from handrail.kernel.gate import Verdict
+from handrail.kernel.scratch import scratch_copy
+from handrail.kernel.state import read_text
+from handrail.ops.show import one_line
+from handrail.replay import Outcome, read_log
+from handrail.replay import replay as replay_log
+from handrail.surfaces.cli.answers import terminal_asker
+from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.surfaces.cli.show import echo_json
+
+_SAYS = {
+    "same": "{} as before",
+    "differs": "{} different",
+    "unknown": "{} without an answer in the log (log_level = debug keeps them)",
+    "shortened": "{} whose answer the log has only in part: not compared",
+    "skipped": "{} not made: the log has the call only in part",
+}
+
+
+@click.command("replay")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False))
+@root_option
+@click.option("--approve", type=click.Choice(["ask", "auto"]), default="ask", help="Who approves commands and fetches.")
+@json_option
+def command(log: str, root: str, approve: str, as_json: bool) -> None:
+    """Make the calls of a session LOG again on a copy of DIR, the tree it began with, and list what differs.
+
+    Times and process ids are not compared. DIR itself is not changed.
+    """
+    found = read_log(read_text(log))
+    if not found.calls:
+        raise click.UsageError(f"{log} has no calls in it")
+    approver = (lambda _: Verdict(True, "policy auto")) if approve == "auto" else terminal_asker()
+    with usage_errors(root), scratch_copy(root) as copy:
+        outcomes = list(replay_log(found, copy, approver))
+    if as_json:
+        echo_json({"calls": [_facts(each) for each in outcomes], "unread_lines": found.unread}, indent=2)
+    else:
+        _show(outcomes, found.unread)
+    raise SystemExit(1 if any(each.what == "differs" for each in outcomes) else 0)
+
+
+def _show(outcomes: list[Outcome], unread: int) -> None:
+    for each in outcomes:
+        for where, told, got in each.differences:
+            click.echo(f"{each.call.number}. {each.call.tool}: {where}")
+            click.echo(f"  - {one_line(json.dumps(told, ensure_ascii=False), 500)}")
+            click.echo(f"  + {one_line(json.dumps(got, ensure_ascii=False), 500)}")
+    counts = Counter(each.what for each in outcomes)
+    click.echo(
+        f"{len(outcomes)} calls: " + ", ".join(_SAYS[what].format(counts[what]) for what in _SAYS if counts[what])
+    )
+    if unread:
+        click.echo(f"{unread} lines of the log could not be read")
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    found = [{"where": where, "then": told, "now": got} for where, told, got in outcome.differences]
+    call = outcome.call
+    known = {"call": call.number, "session": call.session, "dialect": call.dialect, "tool": call.tool}
+    return known | {"result": outcome.what} | ({"differences": found} if found else {})

@@ -1,0 +1,16 @@
+"""`handrail restore PATH --at N`"""
+
+import click
+
+from handrail.surfaces.cli.undoing import carry_out, undo_options
+
+
+@click.command("restore")
+@click.argument("path")
+@click.option("--at", type=int, required=True, metavar="N", help="As it was after entry N of the history.")
+@undo_options
+def command(path: str, at: int, root: str, dry_run: bool, approve: str | None, as_json: bool) -> None:
+    """Make PATH what it was: a file, or all that the history knows of a directory."""
+    carry_out(
+        lambda history: history.restore(path, at, dry_run=dry_run), root, approve, as_json=as_json, dry_run=dry_run
+    )

@@ -1,0 +1,76 @@
+"""`handrail show N`: one entry of the journal, as a diff."""
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from handrail.kernel.blobs import BlobLost
+from handrail.kernel.journal import Entry, Journal, Node, Touched, open_journal
+from handrail.ops.diff import unified
+from handrail.ops.show import one_line, visible
+from handrail.paths import quote
+from handrail.surfaces.cli.history import counts, facts
+from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.surfaces.cli.show import echo_json
+
+
+@click.command("show")
+@click.argument("n", type=int)
+@root_option
+@json_option
+def command(n: int, root: str, as_json: bool) -> None:
+    """Show what entry N of the history changed."""
+    with usage_errors(root):
+        _, journal = open_journal(root)
+    entry = journal.entry(n)
+    if entry is None:
+        raise click.UsageError(f"there is no entry {n} in the history that can be read")
+    diff = "".join(file_diff(journal, file) for file in entry.files)
+    if as_json:
+        undone = any(
+            n in later.origin.undoes for later in journal.backwards() if isinstance(later, Entry) and later.n > n
+        )
+        echo_json(facts(entry, undone=undone) | {"diff": diff}, indent=2)
+        return
+    for line in _head(entry):
+        click.echo(line)
+    click.echo(visible(diff), nl=False)
+
+
+def _head(entry: Entry) -> Iterator[str]:
+    origin = entry.origin
+    yield f"{entry.n}  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(entry.time))}  {counts(entry)}"
+    asked = " ".join(part for part in (origin.dialect, origin.tool) if part)
+    yield f"{origin.kind} by {asked or 'nobody known'} (session {origin.session}, call {origin.call})"
+    yield f"approved by {origin.by or 'nobody known'}"
+    if origin.about:
+        yield f"command: {one_line(origin.about)}"
+    if origin.undoes:
+        yield f"undoes: {', '.join(map(str, origin.undoes))}"
+    if entry.note:
+        yield f"note: {entry.note}"
+    yield ""
+
+
+def file_diff(journal: Journal, file: Touched) -> str:
+    nodes = [file.before, file.after]
+    if any(node is not None and node.kind != "file" for node in nodes):
+        return "".join(
+            _line(file.path, verb, node) for verb, node in zip(("deleted", "new"), nodes, strict=True) if node
+        )
+    try:
+        old, new = (None if node is None else journal.blobs.get(node.kept) if node.kept else b"" for node in nodes)
+    except BlobLost as error:
+        return f"{quote(file.path)}: {error}\n"
+    if any(node is not None and not node.kept for node in nodes):
+        return f"{quote(file.path)}: the content was not kept\n"
+    if b"\0" in (old or b"") + (new or b""):
+        return f"{quote(file.path)}: binary, {len(old or b'')} -> {len(new or b'')} bytes\n"
+    old_mode, new_mode = (node.mode if node else None for node in nodes)
+    return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode)
+
+
+def _line(path: str, verb: str, node: Node) -> str:
+    target = f" -> {quote(node.kept)}" if node.kind == "link" else ""
+    return f"{verb} {node.kind} {quote(path)}{target}\n"

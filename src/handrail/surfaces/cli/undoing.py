@@ -1,0 +1,82 @@
+"""How undo, redo and restore are asked for and answered."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from handrail.faults import Denied, Fault
+from handrail.ops.preview import change_diff
+from handrail.ops.show import visible
+from handrail.paths import quote
+from handrail.sentences import COMMON
+from handrail.settings import APPROVE
+from handrail.surfaces.cli.answers import terminal_asker
+from handrail.surfaces.cli.options import json_option, open_workspace, root_option
+from handrail.surfaces.cli.show import echo_json
+from handrail.undo import CannotUndo, History, Plan
+from handrail.words import word
+
+_WHY = {
+    "changed": "it was changed since, where the undo would change it",
+    "in_the_way": "something else stands there now",
+    "not_kept": "its content was not kept",
+    "damaged": "its content in the journal is damaged",
+    "unreadable": "it cannot be read",
+}
+_DID = {"undo": "Undid", "redo": "Redid", "restore": "Restored from"}
+
+_Function = Callable[..., Any]
+
+
+def undo_options(function: _Function) -> _Function:
+    for option in (
+        json_option,
+        click.option("--approve", type=click.Choice(APPROVE), help="Who approves the change."),
+        click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+        root_option,
+    ):
+        function = option(function)
+    return function
+
+
+def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *, as_json: bool, dry_run: bool) -> None:
+    with open_workspace(root, asker=terminal_asker(), approve=approve) as workspace:
+        try:
+            plan = act(workspace.history())
+        except CannotUndo as error:
+            raise click.ClickException(str(error)) from None
+        except Fault as fault:
+            said = word((COMMON,), "", fault, {})
+            click.echo(visible(f"✗ {said.message}\n  Suggestion: {said.suggestion}"), err=True)
+            raise SystemExit(3 if isinstance(fault, Denied) else 1) from None
+    if as_json:
+        echo_json(_facts(plan), indent=2)
+    else:
+        _show(plan, dry_run=dry_run)
+    raise SystemExit(1 if plan.clashes else 0)
+
+
+def _show(plan: Plan, *, dry_run: bool) -> None:
+    if plan.clashes:
+        click.echo("Nothing was done, because these files cannot be put back:", err=True)
+        for clash in plan.clashes:
+            click.echo(visible(f"  {quote(clash.path)}: {_WHY[clash.why]}\n{clash.diff}".rstrip()), err=True)
+        return
+    if dry_run:
+        click.echo(visible("".join(map(change_diff, plan.changes))), nl=False)
+    numbers = ", ".join(map(str, plan.numbers))
+    click.echo(f"{f'Would {plan.kind}' if dry_run else _DID[plan.kind]} {numbers}: {len(plan.changes)} changes")
+    for change in plan.changes:
+        click.echo(visible(f"  {change.path}") + ("  (merged)" if change.path in map(quote, plan.merged) else ""))
+
+
+def _facts(plan: Plan) -> dict[str, Any]:
+    return {
+        "kind": plan.kind,
+        "entries": list(plan.numbers),
+        "done": plan.done,
+        "changes": [{"path": change.path, "diff": change_diff(change)} for change in plan.changes],
+        "merged": [quote(path) for path in plan.merged],
+        "conflicts": [{"path": quote(each.path), "why": each.why, "diff": each.diff} for each in plan.clashes],
+    }

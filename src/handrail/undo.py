@@ -1,0 +1,288 @@
+"""Taking changes back. What the journal says is turned round and committed like any other change: asked for, all or
+nothing, and recorded. A file that changed since is merged where that is clean; else nothing at all is done.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from handrail.effects import Effect
+from handrail.faults import Conflict, PathFault
+from handrail.kernel.blobs import BlobLost
+from handrail.kernel.call import Call
+from handrail.kernel.journal import Entry, Journal, Node, Touched
+from handrail.kernel.session import Kernel, Session
+from handrail.kernel.values import Change, MakeDirectory, RemoveDirectory, Restore, Standing
+from handrail.ops.diff import unified
+from handrail.ops.merge import merge
+from handrail.paths import quote
+
+
+class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A name that cannot be put back."""
+
+    path: str
+    why: str
+    """changed, in_the_way, not_kept, damaged, unreadable"""
+    diff: str = ""
+    """What somebody else made of it."""
+
+
+@dataclass(slots=True)
+class Plan:
+    kind: str
+    entries: list[Entry]
+    changes: list[Change] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
+    clashes: list[Clash] = field(default_factory=list)
+    done: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(entry.n for entry in self.entries)
+
+
+class History:
+    """The changes of a workspace, as one session may take them back."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._kernel = session, session.kernel
+
+    def undo(
+        self, n: int | None = None, *, since: int | None = None, of: str | None = None, dry_run: bool = False
+    ) -> Plan:
+        """Undo entry `n`, or all `since` one, or all of a session; without a choice the last that still stands."""
+        return self._carry_out("undo", lambda: self._chosen(n, since, of), dry_run=dry_run)
+
+    def redo(self, *, dry_run: bool = False) -> Plan:
+        """Take the last undo back."""
+        return self._carry_out("redo", self._last_undo, dry_run=dry_run)
+
+    def restore(self, path: str, at: int, *, dry_run: bool = False) -> Plan:
+        """Make a file, or all that is known of a directory, what it was after entry `at`."""
+        place = self._kernel.boundary.locate(path, follow=False, future=True)
+        place.close()
+        return self._try(lambda: self._plan_restore(place.target, at), dry_run=dry_run)
+
+    def _carry_out(self, kind: str, choose: Callable[[], list[Entry]], *, dry_run: bool) -> Plan:
+        return self._try(lambda: self._plan(kind, choose()), dry_run=dry_run)
+
+    def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
+        for _ in range(self._kernel.limits.conflict_retries):
+            plan = make()
+            if plan.clashes or dry_run:
+                return plan
+            try:
+                self._commit(plan)
+            except Conflict:
+                continue  # something changed after the plan was made
+            return plan
+        raise CannotUndo("the files keep changing; nothing was done")
+
+    def _commit(self, plan: Plan) -> None:
+        params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": plan.numbers[0]}
+        call = Call(self._session, "handrail", plan.kind, params, Effect.READ | Effect.WRITE)
+        undoes = plan.numbers if plan.kind != "restore" else ()
+        if plan.changes:
+            call.files.commit(*plan.changes, kind=plan.kind, undoes=undoes)
+        elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
+            verdict = call.ask(Effect.READ)
+            with self._kernel.state.lock():
+                self._kernel.journal.append(self._kernel.journal.compose(call.origin(verdict, plan.kind, undoes), ()))
+        plan.done = True
+
+    # ── choosing ──
+
+    def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[Entry]:
+        found: list[Entry] = []
+        for entry, undone in standing(self._kernel.journal):
+            if n is not None and entry.n <= n:
+                if entry.n < n:
+                    break
+                if undone:
+                    raise CannotUndo(f"entry {n} is undone already")
+                return [entry]
+            if since is not None and entry.n < since:
+                break
+            wanted = entry.origin.session == of if of is not None else n is None
+            if wanted and not undone and entry.origin.kind not in ("undo", "redo"):
+                found.append(entry)
+                if since is None and of is None:
+                    break
+        if n is not None:
+            raise CannotUndo(f"there is no entry {n}")
+        if not found:
+            raise CannotUndo("there is nothing to undo")
+        return found
+
+    def _last_undo(self) -> list[Entry]:
+        for entry, undone in standing(self._kernel.journal):
+            if entry.origin.kind == "undo" and not undone:
+                return [entry]
+        raise CannotUndo("there is nothing to redo")
+
+    # ── working out ──
+
+    def _plan(self, kind: str, entries: list[Entry]) -> Plan:
+        plan = Plan(kind, entries)
+        tree = _Tree(self._kernel, plan)
+        for entry in entries:
+            for file in reversed(entry.files):
+                tree.turn_back(file)
+        plan.changes = tree.changes()
+        return plan
+
+    def _plan_restore(self, path: str, at: int) -> Plan:
+        wanted: dict[str, Node | None] = {}
+        settled: set[str] = set()
+        found = self._kernel.journal.entry(at)
+        if found is None:
+            raise CannotUndo(f"there is no entry {at}")
+        for entry, _ in standing(self._kernel.journal):
+            for file in entry.files:
+                if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
+                    continue
+                wanted[file.path] = file.before if entry.n > at else file.after
+                if entry.n <= at:
+                    settled.add(file.path)
+            if path in settled and (node := wanted[path]) and node.kind != "directory":
+                break
+        if not wanted:
+            raise CannotUndo(f"the journal knows nothing of {quote(path)}")
+        plan = Plan("restore", [found])
+        tree = _Tree(self._kernel, plan)
+        for each, node in sorted(wanted.items()):
+            tree.make(each, node)
+        plan.changes = tree.changes()
+        return plan
+
+
+def standing(journal: Journal) -> Iterator[tuple[Entry, bool]]:
+    """The entries from the newest on, each with whether it is undone: only later ones can say so."""
+    undone: set[int] = set()
+    for entry in journal.backwards():
+        if isinstance(entry, Entry):
+            if entry.n not in undone:
+                undone.update(entry.origin.undoes)
+            yield entry, entry.n in undone
+
+
+class _Tree:
+    """The workspace as it would be: what is on the disk, and over it what was worked out so far."""
+
+    def __init__(self, kernel: Kernel, plan: Plan) -> None:
+        self._kernel, self._plan = kernel, plan
+        self._found: dict[str, Standing | None] = {}
+        self._wanted: dict[str, Standing | None] = {}
+
+    def turn_back(self, file: Touched) -> None:
+        try:
+            now = self._now(file.path)
+            if "directory" in (file.before and file.before.kind, file.after and file.after.kind):
+                self._turn_directory(file, now)
+                return
+            was, then = self._load(file.after), self._load(file.before)
+            if _same(now, was):
+                self._wanted[file.path] = _with_mode(then, file.before, file.after, now)
+            elif not _same(now, then):
+                self._merge(file, now, was, then)
+        except _Clashes as clash:
+            self._plan.clashes.append(Clash(file.path, clash.why, clash.diff))
+
+    def make(self, path: str, node: Node | None) -> None:
+        try:
+            now = self._now(path)
+            kinds = {now and now.kind, node and node.kind}
+            if "directory" in kinds and kinds & {"file", "link"}:
+                raise _Clashes("in_the_way")
+            if not (now and now.kind == "directory" and node is not None):
+                self._wanted[path] = self._load(node)
+        except _Clashes as clash:
+            self._plan.clashes.append(Clash(path, clash.why, clash.diff))
+
+    def changes(self) -> list[Change]:
+        """What leads from the disk to what is wanted: directories first, and away last, the innermost before others."""
+        made: list[Change] = []
+        turned: list[Change] = []
+        gone: list[Change] = []
+        for path, wanted in sorted(self._wanted.items()):
+            found, name = self._found[path], quote(path)
+            if wanted is not None and wanted.kind == "directory":
+                made += [] if found else [MakeDirectory(name, wanted.mode or None)]
+            elif found is not None and found.kind == "directory":
+                gone += [RemoveDirectory(name)] if self._would_be_empty(path) else []
+            elif not _same(found, wanted) or (found and wanted and found.mode != wanted.mode):
+                turned.append(Restore(name, found, wanted))
+        return [*made, *turned, *reversed(gone)]
+
+    def _now(self, path: str) -> Standing | None:
+        if path not in self._found:
+            try:
+                self._found[path] = self._kernel.reader.standing(quote(path))
+            except PathFault:
+                raise _Clashes("unreadable") from None
+        return self._wanted.get(path, self._found[path])
+
+    def _load(self, node: Node | None) -> Standing | None:
+        if node is None:
+            return None
+        if node.kind == "file":
+            if not node.kept:
+                raise _Clashes("not_kept")
+            try:
+                return Standing("file", self._kernel.journal.blobs.get(node.kept), node.mode)
+            except BlobLost:
+                raise _Clashes("damaged") from None
+        return Standing(node.kind, node.kept.encode(errors="surrogateescape"), node.mode)
+
+    def _turn_directory(self, file: Touched, now: Standing | None) -> None:
+        if file.before is None:
+            if now is not None and now.kind == "directory":
+                self._wanted[file.path] = None
+        elif file.after is not None or (now is not None and now.kind != "directory"):
+            raise _Clashes("in_the_way")
+        elif now is None:
+            self._wanted[file.path] = self._load(file.before)
+
+    def _merge(self, file: Touched, now: Standing | None, was: Standing | None, then: Standing | None) -> None:
+        kinds = {each and each.kind for each in (now, was, then)}
+        if kinds != {"file"} or now is None or was is None or then is None:
+            raise _Clashes("in_the_way" if "directory" in kinds else "changed", _difference(file.path, was, now))
+        merged = merge(was.data, now.data, then.data)
+        if merged is None:
+            raise _Clashes("changed", _difference(file.path, was, now))
+        turned = Standing("file", merged, then.mode)
+        self._wanted[file.path] = _with_mode(turned, file.before, file.after, now)
+        if file.path not in self._plan.merged:
+            self._plan.merged.append(file.path)
+
+    def _would_be_empty(self, path: str) -> bool:
+        inside = [f"{path}/{entry.name}" for entry in self._kernel.reader.entries(quote(path))]
+        return all(each in self._wanted and self._wanted[each] is None for each in inside)
+
+
+class _Clashes(Exception):  # noqa: N818  caught where the file is known
+    def __init__(self, why: str, diff: str = "") -> None:
+        super().__init__(why)
+        self.why, self.diff = why, diff
+
+
+def _same(one: Standing | None, two: Standing | None) -> bool:
+    return one is None if two is None else two.same(one)
+
+
+def _with_mode(then: Standing | None, before: Node | None, after: Node | None, now: Standing | None) -> Standing | None:
+    """The former mode, unless somebody has set another since."""
+    if then is None or then.kind != "file" or now is None or now.kind != "file":
+        return then
+    kept = after is not None and now.mode != after.mode
+    return Standing("file", then.data, now.mode if kept or before is None else before.mode)
+
+
+def _difference(path: str, was: Standing | None, now: Standing | None) -> str:
+    texts = [each.data if each is not None and each.kind == "file" else None for each in (was, now)]
+    return "" if texts == [None, None] else unified(path, *texts)

@@ -1,0 +1,21 @@
+"""The workspace is what a model says, whatever happens to it; see model.py."""
+
+import os
+import subprocess
+import sys
+
+STEPS = 25
+EXAMPLES = 400 if os.environ.get("HANDRAIL_LONG") else 20
+
+
+def test_whatever_happens_the_tree_and_the_journal_are_those_of_the_model() -> None:
+    here = os.path.dirname(__file__)
+    path = os.pathsep.join([here, *filter(None, sys.path)])
+    run = subprocess.run(
+        [sys.executable, os.path.join(here, "model.py"), str(EXAMPLES), str(STEPS)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
