@@ -104,6 +104,8 @@ class Limits:
     """How long a program may take to read what is typed."""
     terminal_quiet_seconds: float = 0.15
     """A terminal that printed nothing for so long is quiet."""
+    progress_seconds: float = 1.0
+    """After how long a terminal is told that a call still runs."""
     search_seconds: float = 30.0
     """The time that one search may take; what was found until then is the answer."""
     regex_seconds: float = 5.0
