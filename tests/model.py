@@ -44,14 +44,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = tempfile.mkdtemp(prefix="handrail-model-")
-<<<<<<< HEAD
-        os.environ["HANDRAIL_STATE_DIR"], os.environ["HANDRAIL_CONFIG_DIR"] = (
-            f"{self.home}/state",
-            f"{self.home}/config",
-        )
-=======
         os.environ.update(HANDRAIL_STATE_DIR=f"{self.home}/state", HANDRAIL_CONFIG_DIR=f"{self.home}/config")
->>>>>>> journal
         self.root = f"{self.home}/root"
         os.mkdir(self.root)
         self.workspace = self.open()
@@ -79,14 +72,7 @@ class Machine(RuleBasedStateMachine):
             "gemini": ("write_file", {"file_path": f"{self.root}/{path}", "content": text}),
             "context": ("update_file" if there else "create_file", {"path": path, "content": text}),
             "copilot": (
-<<<<<<< HEAD
-                (
-                    "replace_string_in_file",
-                    {"path": path, "old_string": (self.files[path] or ("",))[0], "new_string": text},
-                )
-=======
                 ("replace_string_in_file", {"path": path, "old_string": self.text(path), "new_string": text})
->>>>>>> journal
                 if there
                 else ("create_file", {"path": path, "content": text})
             ),
@@ -97,14 +83,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(path=paths, dialect=st.sampled_from(["file", "context"]))
     def delete(self, path: str, dialect: str) -> None:
-<<<<<<< HEAD
-        result = self.workspace.call(
-            dialect, {"file": "file.delete", "context": "delete_file"}[dialect], {"path": path}
-        )
-=======
         tool = {"file": "file.delete", "context": "delete_file"}[dialect]
         result = self.workspace.call(dialect, tool, {"path": path})
->>>>>>> journal
         if self.files[path] is None:
             assert not result.success
         else:
