@@ -13,15 +13,17 @@ from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
-from handrail.kernel.session import Kernel, Session
+from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
 from handrail.kernel.tally import Tally
+from handrail.kernel.wards import Wards
 from handrail.limits import Limits
+from handrail.ops.protection import protection, read_globs
 from handrail.policy.approvals import Policy, Rules
 from handrail.policy.books import RuleBook
 from handrail.policy.rules import from_entry
 from handrail.router import ToolRouter
-from handrail.settings import PROJECT_FILE, BadSettings, Settings
+from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
 
@@ -49,6 +51,9 @@ class Workspace:
         asked, self.notes = settings_for(boundary, flags)
         self.settings = _with_directories(asked, self.notes)
         limits = self.settings.limits
+        own = inside(boundary.root, config_home(), state_home())
+        if self.settings.protect or own:
+            boundary.wards = Wards(boundary.fd, protection(self.settings.protect), limits, own)
         state = State(boundary.root)
         if state.warning:
             self.notes.append(state.warning)
@@ -150,8 +155,11 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     """The settings in force beneath a root, and what its project asked for in vain."""
     user_file = f"{config_home()}/config.toml"
     user = _readable(user_file, lambda: read_text(user_file))
-    project = _readable(PROJECT_FILE, lambda: _project_text(boundary))
-    return load_settings(user=user, project=project, env=environment(), flags=flags, user_file=user_file)
+    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE))
+    ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE)))
+    return load_settings(
+        user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
+    )
 
 
 def _with_directories(settings: Settings, notes: list[str]) -> Settings:
@@ -166,8 +174,8 @@ def _with_directories(settings: Settings, notes: list[str]) -> Settings:
     return replace(settings, readable=readable, writable=writable)
 
 
-def _project_text(boundary: FsBoundary) -> str:
-    file = Reader(boundary, Limits()).read_if_there(PROJECT_FILE)
+def _project_text(boundary: FsBoundary, name: str) -> str:
+    file = Reader(boundary, Limits()).read_if_there(name)
     return file.data.decode() if file else ""
 
 

@@ -75,13 +75,11 @@ PROTECTED = [
 
 @pytest.mark.parametrize(("globs", "path", "rule"), PROTECTED)
 def test_a_glob_protects_names_as_any_file_system_would_take_them(globs: tuple[str, ...], path: str, rule: str) -> None:
-    found = protection(globs)
-    assert found is not None
-    assert found.rule_for(path) == rule
+    assert protection(globs).rule_for(path) == rule
 
 
 def test_nothing_is_protected_unless_it_is_asked_for() -> None:
-    assert protection(()) is None
+    assert protection(()).rule_for(".env") == ""
 
 
 @pytest.mark.parametrize("glob", ["", "/", "[a", "{a", "./"])
@@ -96,5 +94,4 @@ def test_an_ignore_file_can_only_add() -> None:
 
 
 def test_the_list_of_the_usual_secrets_is_made_of_globs() -> None:
-    assert protection(("@secrets",)) is not None
     assert len(set(SECRET_FILES)) == len(SECRET_FILES)

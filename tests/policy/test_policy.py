@@ -84,7 +84,7 @@ def test_each_session_remembers_for_itself(root: Path) -> None:
 def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]  # type: ignore[arg-type]
+    answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]
     with Workspace(str(root), asker=Person(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
@@ -124,17 +124,6 @@ def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None
         [f"{begin}the rule: the pattern is not a valid regular expression: missing ) at position 1"],
         [f"{begin}1e+300 hours from now is beyond any calendar"],
     ]
-
-
-def test_our_own_homes_in_the_workspace_are_guarded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(root / "conf"))
-    with Workspace(str(root)) as workspace:
-        workspace.rules.session.rules.append(Rule("create_file", ".*"))
-        question, _ = stopped_at_the_gate(
-            workspace, "copilot", "create_file", {"path": "conf/approvals.toml", "content": "x"}
-        )
-        assert question is not None
-        assert question.guarded == "conf"
 
 
 SUGGESTED = [

@@ -33,7 +33,7 @@ PROMPT = "Approve? (y/n/always): "
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
 
 
 def call(root: Path, tool: str, *arguments: str) -> Terminal:
@@ -235,6 +235,7 @@ def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
 
 def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "xterm")
     with write(root, content="one\n") as terminal:
         assert terminal.until("Tool:") == (
             "diff --git a/hello.py b/hello.py\nnew file mode 100644\n"

@@ -190,12 +190,12 @@ class Writer:
 
     def _clear_away(self, record: Record, works: list[_Work]) -> None:
         try:
-            self._right.remember(record)
             for work in works:
                 if work.step:
                     self._right.drop_spares(work.step, work.place.dir_fd)
             for rel in record.gone:
                 self._right.remove_if_empty(rel)
+            self._right.remember(record)
             record.end()
         except OSError:
             self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
-from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot
+from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
@@ -27,12 +27,12 @@ class PutRight:
         if not record.done:
             for step in reversed(record.steps):
                 stands |= self._in_directory(step, self._restore, held)
-        if stands:
-            self.remember(record)
         for step in record.steps:
             self._in_directory(step, self.drop_spares, held)
         for rel in record.gone if stands else reversed(record.made):
             self.remove_if_empty(rel)
+        if stands:
+            self.remember(record)
         record.end()
 
     def remember(self, record: Record) -> None:
@@ -49,7 +49,7 @@ class PutRight:
     def _in_directory(self, step: Step, act: Callable[[Step, int], bool], held: Mapping[str, int]) -> bool:
         try:
             kept = held.get(step.directory)
-            fd = os.dup(kept) if kept is not None else self._boundary.open_directory(quote(step.directory) or ".")
+            fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
         except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return False  # the directory was taken away, and all that was in it
         try:
@@ -81,7 +81,7 @@ class PutRight:
         return False
 
     def remove_if_empty(self, rel: str) -> None:
-        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop):
+        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop, ProtectedPath):
             place = self._boundary.locate(quote(rel), follow=False)
             try:
                 os.rmdir(place.name, dir_fd=place.dir_fd)

@@ -74,6 +74,11 @@ class Kernel:
         names = (*self.guarded_names, *PROJECT_FILES)
         return next((found for path in paths if (found := guarded_place(unquote(path), names))), "")
 
+    def masks(self) -> dict[str, tuple[int, int]]:
+        """The protected files that are there now, and what stands there: for a sandbox to cover."""
+        wards, root = self.boundary.wards, self.boundary.root
+        return {} if wards is None else {f"{root}/{name}": found for name, found in wards.masks().items()}
+
     @cached_property
     def searcher(self) -> "Searcher":
         from handrail.kernel.search import Searcher  # noqa: PLC0415  the engines load when first used
@@ -143,7 +148,7 @@ class Session:
                     guarded=(*kernel.guarded_names, *_project_files(kernel.boundary.fd)),
                     limits=kernel.limits,
                 )
-                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
+                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings, masks=kernel.masks)
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
 
@@ -188,9 +193,13 @@ def _project_files(root_fd: int) -> list[str]:
 
 def _own_home(root: str) -> tuple[str, ...]:
     """What is ours and lies in the workspace: a command that could change it would leave the sandbox."""
-    ours = (sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+    return inside(root, sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+
+
+def inside(root: str, *places: str) -> tuple[str, ...]:
+    """Those of these places that lie beneath the root, relative to it."""
     return tuple(
         os.path.relpath(place, root)
-        for place in {os.path.realpath(each) for each in ours}
+        for place in {os.path.realpath(each) for each in places}
         if os.path.commonpath([place, root]) == root and place != root
     )
