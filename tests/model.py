@@ -1,6 +1,6 @@
 """The workspace against a model of it: random calls of all dialects, commands, outside edits, kills, undo and redo.
 
-python model.py EXAMPLES STEPS. It is a program of its own because it forks, which a test runner with threads should not.
+python model.py EXAMPLES STEPS. A program of its own because it forks, which a test runner with threads should not.
 Contents are one line each, so that no two changes of a file can be merged: what an undo does is then plain.
 """
 
@@ -36,6 +36,7 @@ class Step:
     before: Files
     after: Files
     undoes: "Step | None" = None
+    kind: str = ""
     undone: bool = False
 
 
@@ -43,7 +44,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = tempfile.mkdtemp(prefix="handrail-model-")
-        os.environ["HANDRAIL_STATE_DIR"], os.environ["HANDRAIL_CONFIG_DIR"] = f"{self.home}/state", f"{self.home}/config"
+        os.environ.update(HANDRAIL_STATE_DIR=f"{self.home}/state", HANDRAIL_CONFIG_DIR=f"{self.home}/config")
         self.root = f"{self.home}/root"
         os.mkdir(self.root)
         self.workspace = self.open()
@@ -71,7 +72,7 @@ class Machine(RuleBasedStateMachine):
             "gemini": ("write_file", {"file_path": f"{self.root}/{path}", "content": text}),
             "context": ("update_file" if there else "create_file", {"path": path, "content": text}),
             "copilot": (
-                ("replace_string_in_file", {"path": path, "old_string": (self.files[path] or ("",))[0], "new_string": text})
+                ("replace_string_in_file", {"path": path, "old_string": self.text(path), "new_string": text})
                 if there
                 else ("create_file", {"path": path, "content": text})
             ),
@@ -82,7 +83,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(path=paths, dialect=st.sampled_from(["file", "context"]))
     def delete(self, path: str, dialect: str) -> None:
-        result = self.workspace.call(dialect, {"file": "file.delete", "context": "delete_file"}[dialect], {"path": path})
+        tool = {"file": "file.delete", "context": "delete_file"}[dialect]
+        result = self.workspace.call(dialect, tool, {"path": path})
         if self.files[path] is None:
             assert not result.success
         else:
@@ -152,8 +154,12 @@ class Machine(RuleBasedStateMachine):
         assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL
         self.workspace = self.open()
         self.strange.clear()
-        if plan and self.on_disk() != self.files:
-            self.done(plan, undo=self.last_standing() if what == "undo" else None)
+        grown = len(self.numbers()) > len(self.steps)
+        if plan is not None:
+            change = {each: file for each, file in plan.items() if self.files[each] != file}
+            assert grown == (self.on_disk() != self.files) or not change
+            if grown:
+                self.done(change, self.last_standing() if what == "undo" else None, what)
 
     def die(self, path: str, text: str, what: str, at: int, how: Any) -> None:
         try:
@@ -169,17 +175,17 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         plan, step = self.plan_of_undo(), self.last_standing()
-        self.taken_back(try_undo(self.workspace), plan, step)
+        self.taken_back(try_undo(self.workspace), plan, step, "undo")
 
-    @precondition(lambda self: any(step.undoes and not step.undone for step in self.steps))
+    @precondition(lambda self: any(step.kind == "undo" and not step.undone for step in self.steps))
     @rule()
     def redo(self) -> None:
-        step = next(step for step in reversed(self.steps) if step.undoes is not None and not step.undone)
+        step = next(step for step in reversed(self.steps) if step.kind == "undo" and not step.undone)
         try:
             plan = self.workspace.history().redo()
         except CannotUndo:
             plan = None
-        self.taken_back(plan, self.turned_back(step), step)
+        self.taken_back(plan, self.turned_back(step), step, "redo")
 
     @rule()
     def reopen(self) -> None:
@@ -195,16 +201,21 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_journal_is_the_models(self) -> None:
-        entries = list(self.workspace.kernel.journal.backwards())
-        assert not [each for each in entries if isinstance(each, Damage)]
-        numbers = [each.n for each in entries if isinstance(each, Entry)][::-1]
-        assert numbers == [step.n for step in self.steps] == list(range(1, len(self.steps) + 1))
+        assert self.numbers() == [step.n for step in self.steps] == list(range(1, len(self.steps) + 1))
 
     # ── the model ──
+
+    def numbers(self) -> list[int]:
+        entries = list(self.workspace.kernel.journal.backwards())
+        assert not [each for each in entries if isinstance(each, Damage)]
+        return [each.n for each in entries if isinstance(each, Entry)][::-1]
 
     def fresh(self) -> str:
         self.count += 1
         return f"v{self.count}"
+
+    def text(self, path: str) -> str:
+        return (self.files[path] or ("", 0))[0]
 
     def patch(self, path: str, text: str) -> str:
         now = self.files[path]
@@ -223,11 +234,11 @@ class Machine(RuleBasedStateMachine):
             assert self.strange & change.keys(), result
             assert result.error.code == "stale_file", result
 
-    def done(self, change: Files, undo: Step | None = None) -> None:
+    def done(self, change: Files, undo: Step | None = None, kind: str = "") -> None:
         before = {path: self.files[path] for path in change}
         self.files.update(change)
         if change or undo:
-            self.steps.append(Step(len(self.steps) + 1, before, dict(change), undo))
+            self.steps.append(Step(len(self.steps) + 1, before, dict(change), undo, kind))
         if undo is not None:
             self.mark(undo, undone=True)
 
@@ -255,7 +266,7 @@ class Machine(RuleBasedStateMachine):
                 return None
         return plan
 
-    def taken_back(self, plan: Plan | None, expected: Files | None, step: Step | None) -> None:
+    def taken_back(self, plan: Plan | None, expected: Files | None, step: Step | None, kind: str) -> None:
         if plan is None:
             assert step is None
         elif expected is None:
@@ -263,7 +274,7 @@ class Machine(RuleBasedStateMachine):
         else:
             assert plan.done, plan
             change = {path: file for path, file in expected.items() if self.files[path] != file}
-            self.done(change, undo=step)
+            self.done(change, step, kind)
 
     def on_disk(self) -> Files:
         found: Files = dict.fromkeys(PATHS)
@@ -289,7 +300,7 @@ def main(examples: int, steps: int) -> None:
             max_examples=examples,
             stateful_step_count=steps,
             deadline=None,
-            derandomize=True,
+            derandomize=examples < 100,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),

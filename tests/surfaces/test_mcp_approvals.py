@@ -67,12 +67,13 @@ def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Pat
     async def act(client: Client) -> list[bool]:
         first = await client.call_tool("file.write", WRITE)
         (root / "a.txt").write_text("old again\n")
+        await client.call_tool("file.read", {"path": "a.txt"})
         second = await client.call_tool("file.write", WRITE)
         return [first.is_error, second.is_error]
 
     assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
     assert len(person.asked) == 1
-    assert [rule.tool for rule in asking.rules.project.rules] == ["file.write"]
+    assert [standing.rule.tool for standing in asking.rules.standing()] == ["file.write"]
 
 
 @pytest.mark.parametrize("era", ERAS)

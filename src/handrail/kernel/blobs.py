@@ -158,7 +158,7 @@ def _read(path: str) -> bytes:
 def _names(path: str) -> list[str]:
     try:
         return os.listdir(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # nothing was kept yet, or something is in the way
         return []
 
 

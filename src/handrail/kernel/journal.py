@@ -108,8 +108,8 @@ class Journal:
             os.close(fd)
 
     def ensure(self, line: bytes) -> None:
-        """Write what a killed process had finished but may not have written."""
-        if self.last_number() < _number(line):
+        """Write what a killed process had finished but may not have written, or not to its end."""
+        if self.last_number() < _number(line) or not _is_whole(self.path):
             self.append(line)
 
     @property
@@ -155,7 +155,7 @@ class Journal:
         for each in self.backwards():
             if isinstance(each, Entry):
                 return each.n + damaged
-            damaged += 1
+            damaged += each.at + each.size < found.st_size  # one that was cut short had not got its number for good
         return damaged
 
 
@@ -177,16 +177,19 @@ def encode(entry: Entry) -> bytes:
     facts["files"] = [list(file) for file in entry.files]
     if entry.note:
         facts["note"] = entry.note
-    body = json.dumps(facts, separators=(",", ":")).encode()
-    return b'%b,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+    return _sealed(json.dumps(facts, separators=(",", ":")).encode()) + b"\n"
+
+
+def _sealed(body: bytes) -> bytes:
+    return b'%b,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
 
 
 def decode(line: bytes) -> Entry | None:
     """None where the line is damaged."""
-    body, told = line[:-_SUM] + b"}", line[-10:-2]
+    body = line[:-_SUM] + b"}"
+    if line != _sealed(body):
+        return None
     try:
-        if int(told, 16) != zlib.crc32(body):
-            return None
         facts = json.loads(body)
         origin = {name: facts[name] for name in Origin.__slots__ if name in facts}
         origin["undoes"] = tuple(facts.get("undoes", ()))
@@ -205,6 +208,13 @@ def _touched(file: list[Any]) -> Touched:
 def _number(line: bytes) -> int:
     entry = decode(line.rstrip(b"\n"))
     return entry.n if entry else 0
+
+
+def _is_whole(path: str) -> bool:
+    """Whether the last line has its end."""
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
 
 
 def _write(fd: int, line: bytes, at: int) -> None:

@@ -39,7 +39,9 @@ def prune(state: State, journal: Journal, *, days: float, most_bytes: int) -> Pr
                 start, named = at, named | new
         if dropped and start is not None:
             _cut(journal.path, start)
-        freed = [blob for blob, (_, written, _) in blobs.items() if blob not in named and _is_old(written)]
+        freed = [
+            blob for blob, (_, written, _) in blobs.items() if blob not in named and _is_old(written, _YOUNG_SECONDS)
+        ]
         for blob in freed:
             journal.blobs.drop(blob)
     for blob in blobs.keys() - freed:
@@ -59,7 +61,7 @@ def _too_much(entry: Entry, days: float, size: int, most_bytes: int) -> bool:
     return size > most_bytes or _is_old(entry.time, days * _DAY)
 
 
-def _is_old(moment: float, seconds: float = _YOUNG_SECONDS) -> bool:
+def _is_old(moment: float, seconds: float) -> bool:
     return moment < time.time() - seconds
 
 

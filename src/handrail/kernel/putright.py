@@ -27,12 +27,12 @@ class PutRight:
         if not record.done:
             for step in reversed(record.steps):
                 stands |= self._in_directory(step, self._restore, held)
-        if stands:
-            self.remember(record)
         for step in record.steps:
             self._in_directory(step, self.drop_spares, held)
         for rel in record.gone if stands else reversed(record.made):
             self.remove_if_empty(rel)
+        if stands:
+            self.remember(record)
         record.end()
 
     def remember(self, record: Record) -> None:

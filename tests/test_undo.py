@@ -1,0 +1,296 @@
+"""Undo, redo and restore: commits that lead back, and never over somebody else's work."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tree import snapshot
+
+from handrail import Question, Workspace
+from handrail.faults import Denied
+from handrail.kernel.journal import Entry
+from handrail.undo import CannotUndo, Plan
+
+
+@pytest.fixture
+def workspace(root: Path) -> Any:
+    with Workspace(str(root), approve="auto", sandbox="off") as opened:
+        yield opened
+
+
+def write(workspace: Workspace, path: str, content: str) -> None:
+    workspace.call("file", "file.read", {"path": path})
+    result = workspace.call("file", "file.write", {"path": path, "content": content})
+    assert result.success, result
+
+
+def shell(workspace: Workspace, command: str) -> None:
+    result = workspace.call("codex", "shell", {"command": command})
+    assert result.success, result
+    assert not result.warnings, result
+
+
+def clashes(plan: Plan) -> dict[str, str]:
+    assert not plan.done
+    return {clash.path: clash.why for clash in plan.clashes}
+
+
+def kinds(workspace: Workspace) -> list[tuple[str, tuple[int, ...]]]:
+    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)]
+    return [(each.origin.kind, each.origin.undoes) for each in reversed(entries)]
+
+
+CASES: dict[str, str] = {
+    "an edit": "printf 'new\\n' > file",
+    "a deletion, with its mode": "rm script",
+    "a move": "mv file sub/moved",
+    "a mode": "chmod 600 script",
+    "a directory moved": "mv sub elsewhere",
+    "a directory deleted": "rm -r sub",
+    "an empty directory deleted": "rmdir empty",
+    "new directories": "mkdir -p x/y/z; touch x/y/z/file",
+    "a link deleted": "rm link",
+    "a link turned": "ln -sfn sub link",
+    "a file that became a link": "rm file; ln -s script file",
+    "a link that became a file": "rm link; echo text > link",
+    "a new link that leads nowhere": "ln -s nowhere/at/all new",
+    "names that need quoting": "mv file 'a \"b\" \t c'; touch $'caf\\xe9'",
+    "many things at once": "rm script; mv sub sub2; echo x >> file; mkdir q; ln -s q r; chmod +x file",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_command_did_is_undone_and_redone(workspace: Workspace, root: Path, case: str) -> None:
+    (root / "file").write_text("old\n")
+    (root / "script").write_text("#!/bin/sh\n")
+    os.chmod(root / "script", 0o751)
+    (root / "sub").mkdir()
+    (root / "sub" / "inner").write_bytes(b"\0binary\xff")
+    (root / "empty").mkdir(mode=0o700)
+    (root / "link").symlink_to("script")
+    before = snapshot(root)
+    shell(workspace, CASES[case])
+    after = snapshot(root)
+    assert after != before
+    assert workspace.history().undo().done
+    assert snapshot(root) == before
+    assert workspace.history().redo().done
+    assert snapshot(root) == after
+    assert workspace.history().undo(1).done
+    assert snapshot(root) == before
+    assert kinds(workspace) == [("command", ()), ("undo", (1,)), ("redo", (2,)), ("undo", (1,))]
+
+
+def test_commits_of_several_files_are_undone_whole(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("one\n")
+    os.chmod(root / "a", 0o750)
+    before = snapshot(root)
+    patch = "*** Begin Patch\n*** Update File: a\n*** Move to: d/b\n@@\n-one\n+two\n*** Add File: d/c\n+new\n*** End Patch\n"
+    assert workspace.call("codex", "apply_patch_freeform", {"patch": patch}).success
+    assert workspace.call("copilot", "create_directory", {"path": "d/e/f"}).success
+    after = snapshot(root)
+    history = workspace.history()
+    assert sorted(history.undo(since=1).numbers) == [1, 2]
+    assert snapshot(root) == before
+    assert history.redo().done
+    assert snapshot(root) == after
+
+
+def test_undo_goes_back_step_by_step_and_redo_forward(workspace: Workspace, root: Path) -> None:
+    for text in "abc":
+        write(workspace, "file", text)
+    history, seen = workspace.history(), []
+    for _ in range(3):
+        assert history.undo().done
+        seen.append((root / "file").read_text() if (root / "file").exists() else "")
+    assert seen == ["b", "a", ""]
+    with pytest.raises(CannotUndo, match="there is nothing to undo"):
+        history.undo()
+    for _ in range(3):
+        assert history.redo().done
+    assert (root / "file").read_text() == "c"
+    with pytest.raises(CannotUndo, match="there is nothing to redo"):
+        history.redo()
+    assert history.undo().numbers == (3,)
+
+
+def test_an_entry_in_the_middle_is_undone_by_merging(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "".join(f"{n}\n" for n in range(10)))
+    text = (root / "file").read_text()
+    write(workspace, "file", text.replace("2\n", "two\n"))
+    write(workspace, "file", text.replace("2\n", "two\n").replace("8\n", "eight\n"))
+    plan = workspace.history().undo(2)
+    assert plan.merged == ["file"]
+    assert (root / "file").read_text() == text.replace("8\n", "eight\n")
+
+
+def test_somebody_elses_lines_are_merged_where_they_do_not_meet(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "a\nb\nc\nd\ne\n")
+    write(workspace, "file", "a\nB\nc\nd\ne\n")
+    (root / "file").write_text("a\nB\nc\nd\nE\n")
+    assert workspace.history().undo().done
+    assert (root / "file").read_text() == "a\nb\nc\nd\nE\n"
+
+
+def test_a_file_that_somebody_changed_since_is_a_conflict_and_nothing_is_done(workspace: Workspace, root: Path) -> None:
+    write(workspace, "other", "x")
+    shell(workspace, "echo y > other; printf 'b\\n' > file")
+    (root / "file").write_text("c\n")
+    before = snapshot(root)
+    plan = workspace.history().undo()
+    assert clashes(plan) == {"file": "changed"}
+    assert "-b\n+c\n" in plan.clashes[0].diff
+    assert snapshot(root) == before
+    assert kinds(workspace) == [("commit", ()), ("command", ())]
+
+
+def test_what_stands_in_the_way_is_never_overwritten(workspace: Workspace, root: Path) -> None:
+    for name in ("a", "b"):
+        (root / name).write_text(name)
+    (root / "d").mkdir()
+    shell(workspace, "rm a b; rmdir d; mkdir made; touch made/file")
+    (root / "a").mkdir()
+    (root / "b").symlink_to("a")
+    (root / "d").write_text("mine")
+    (root / "made" / "mine").write_text("mine")
+    assert clashes(workspace.history().undo()) == {"a": "in_the_way", "b": "changed", "d": "in_the_way"}
+    os.rmdir(root / "a")
+    os.unlink(root / "b")
+    os.unlink(root / "d")
+    assert workspace.history().undo().done
+    assert sorted(os.listdir(root)) == ["a", "b", "d", "made"]
+    assert os.listdir(root / "made") == ["mine"]
+
+
+def test_what_is_as_it_was_already_counts_as_undone(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "a")
+    write(workspace, "file", "b")
+    (root / "file").write_text("a")
+    assert workspace.history().undo().done
+    assert workspace.history().undo().numbers == (1,)
+    assert os.listdir(root) == []
+
+
+def test_a_mode_that_somebody_set_since_stays(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "a")
+    write(workspace, "file", "b")
+    os.chmod(root / "file", 0o700)
+    assert workspace.history().undo().done
+    assert stat.S_IMODE((root / "file").stat().st_mode) == 0o700
+
+
+def test_contents_that_are_damaged_or_gone_are_a_conflict(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "a")
+    write(workspace, "file", "b")
+    (kept,) = [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry) and each.n == 1]
+    node = kept.files[0].after
+    assert node is not None
+    workspace.kernel.journal.blobs.drop(node.kept)
+    assert clashes(workspace.history().undo()) == {"file": "damaged"}
+    assert (root / "file").read_text() == "b"
+
+
+def test_a_session_is_undone_whole_and_others_stay(workspace: Workspace, root: Path) -> None:
+    write(workspace, "mine", "1")
+    other = workspace.session()
+    for path in ("theirs", "also/theirs"):
+        assert other.tools("file").call("file.write", {"path": path, "content": "x"}).success
+    write(workspace, "mine", "2")
+    plan = workspace.history().undo(of=other.session.id)
+    other.close()
+    assert plan.numbers == (3, 2)
+    assert sorted(os.listdir(root)) == ["mine"]
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "a")
+    plan = workspace.history().undo(dry_run=True)
+    assert [change.path for change in plan.changes] == ["file"]
+    assert not plan.done
+    assert (root / "file").read_text() == "a"
+
+
+def test_what_cannot_be_chosen_is_said(workspace: Workspace) -> None:
+    write(workspace, "file", "a")
+    history = workspace.history()
+    with pytest.raises(CannotUndo, match="there is no entry 7"):
+        history.undo(7)
+    with pytest.raises(CannotUndo, match="there is no entry 0"):
+        history.undo(0)
+    with pytest.raises(CannotUndo, match="there is nothing to undo"):
+        history.undo(of="nobody")
+    history.undo()
+    with pytest.raises(CannotUndo, match="entry 1 is undone already"):
+        history.undo(1)
+    with pytest.raises(CannotUndo, match="there is no entry 9"):
+        history.restore("file", 9)
+    with pytest.raises(CannotUndo, match="the journal knows nothing of unknown"):
+        history.restore("unknown", 1)
+
+
+def test_undo_asks_with_the_diff_in_hand(root: Path) -> None:
+    asked: list[Question] = []
+
+    def answer(question: Question) -> bool:
+        asked.append(question)
+        return len(asked) < 2
+
+    with Workspace(str(root), asker=answer) as workspace:
+        write(workspace, "file", "a")
+        with pytest.raises(Denied):
+            workspace.history().undo()
+    assert (asked[1].tool, asked[1].targets) == ("undo", ("file",))
+    assert (root / "file").read_text() == "a"
+
+
+def test_a_file_that_changes_between_plan_and_commit_is_planned_anew(root: Path) -> None:
+    def answer(question: Question) -> bool:
+        if question.tool == "undo" and (root / "file").read_text() == "a\nB\nc\n":
+            (root / "file").write_text("a\nB\nc\nd\ne\n")
+        return True
+
+    with Workspace(str(root), asker=answer) as workspace:
+        write(workspace, "file", "a\nb\nc\n")
+        write(workspace, "file", "a\nB\nc\n")
+        assert workspace.history().undo().done
+    assert (root / "file").read_text() == "a\nb\nc\nd\ne\n"
+
+
+def test_restore_makes_a_file_what_it_was(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("first")
+    for text in ("second", "third"):
+        write(workspace, "file", text)
+    assert workspace.call("file", "file.delete", {"path": "file"}).success
+    write(workspace, "other", "x")
+    history = workspace.history()
+    for at, text in ((1, "second"), (2, "third"), (1, "second")):
+        assert history.restore("file", at).done
+        assert (root / "file").read_text() == text
+    assert history.restore("file", 3).done
+    assert not (root / "file").exists()
+    assert history.undo().done
+    assert (root / "file").read_text() == "second"
+
+
+def test_restore_of_a_directory_brings_back_all_that_is_known_of_it(workspace: Workspace, root: Path) -> None:
+    write(workspace, "d/a", "a1")
+    write(workspace, "d/e/b", "b1")
+    before = snapshot(root)
+    write(workspace, "d/a", "a2")
+    shell(workspace, "rm -r d/e; touch d/new; touch x")
+    assert workspace.history().restore("d", 2).done
+    os.unlink(root / "x")
+    assert snapshot(root) == before
+    shell(workspace, "rm -r d")
+    (root / "d").write_text("in the way")
+    assert clashes(workspace.history().restore("d", 2))["d"] == "in_the_way"
+
+
+def test_an_undo_is_the_sessions_own_doing(workspace: Workspace, root: Path) -> None:
+    write(workspace, "file", "a")
+    write(workspace, "file", "b")
+    assert workspace.history().undo().done
+    edit = {"path": "file", "patches": [{"find": "a", "replace": "c"}]}
+    assert workspace.call("file", "file.patch", edit).success
