@@ -94,8 +94,7 @@ def run() -> list[Row]:
                 lambda: server.call("file.read", path="small.txt"),
                 lambda: empty.call("empty"),
                 1.5,
-                rounds=30,
-                number=20,
+                rounds=400,
             ),
             compare("start to tools/list / the SDK's bare server", _start(ours), _start(bare), 1.2, rounds=10),
         ]
@@ -149,7 +148,7 @@ def _beside_the_peer(server: Pipe, root: Path, opened: ExitStack) -> list[Row]:
         ),
     ]
     return [
-        compare(f"{name} / npm server-filesystem", mine, theirs, math.inf, number=5) for name, mine, theirs in pairs
+        compare(f"{name} / npm server-filesystem", mine, theirs, math.inf, rounds=50) for name, mine, theirs in pairs
     ]
 
 

@@ -32,10 +32,10 @@ def compare(
 
 
 def show(title: str, rows: list[Row]) -> None:
-    print(f"\n{title}\n{'':50} {'ours ms':>10} {'limit ms':>10} {'ratio':>6} {'target':>6}")
+    print(f"\n{title}\n{'':75} {'ours ms':>10} {'limit ms':>10} {'ratio':>6} {'target':>6}")
     for row in rows:
         mark = "" if row["ratio"] <= row["target"] else "  over"
         print(
-            f"{row['name']:50} {row['ours_ms']:10.3f} {row['limit_ms']:10.3f}"
+            f"{row['name']:75} {row['ours_ms']:10.3f} {row['limit_ms']:10.3f}"
             f" {row['ratio']:6.2f} {row['target']:6.2f}{mark}"
         )

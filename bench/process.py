@@ -78,7 +78,7 @@ def terminal_echo() -> dict[str, Any]:
         ours_ms, bare_ms = interleaved(100, lambda: timed(ours), lambda: timed(bare))
         os.close(master)
         os.waitpid(child, 0)
-    return {**result("terminal echo, within 5 ms of a bare PTY", ours_ms, bare_ms, 0), "target": "+5 ms"}
+    return result("terminal echo, of a bare PTY's and 5 ms", ours_ms, bare_ms + 5, 1.0)
 
 
 def idle() -> dict[str, Any]:
@@ -91,14 +91,7 @@ def idle() -> dict[str, Any]:
         before = sum(map(_cpu_seconds, watched))
         time.sleep(IDLE_SECONDS)
         used = sum(map(_cpu_seconds, watched)) - before
-    share = used / IDLE_SECONDS
-    return {
-        "name": "CPU of an idle session (share of one core)",
-        "ours_ms": used * 1000,
-        "limit_ms": 0.0,
-        "ratio": share,
-        "target": "< 0.01",
-    }
+    return result("CPU of an idle session, of 1 % of a core", used * 1000, IDLE_SECONDS * 10, 1.0)
 
 
 def result(name: str, ours: float, bare: float, target: float) -> dict[str, Any]:
@@ -192,9 +185,3 @@ def _tasks(pid: int) -> list[list[int]]:
 def _cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-if __name__ == "__main__":
-    for line in run():
-        figures = f"{line['ours_ms']:9.2f} {line['limit_ms']:9.2f} {line['ratio']:7.3f}"
-        print(f"{line['name']:55} {figures}  {line['target']}")

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,12 @@ def sleeping(marker: str) -> list[int]:
 
 def gone(marker: str, seconds: float = 10) -> bool:
     """Wait until nothing is `sleep MARKER`."""
+    return none_left(lambda: sleeping(marker), seconds)
+
+
+def none_left(look: Callable[[], list[int]], seconds: float = 10) -> bool:
     deadline = time.monotonic() + seconds
-    while sleeping(marker):
+    while look():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.005)

@@ -101,7 +101,7 @@ def test_variables_and_flags_may_set_everything_but_limits() -> None:
         "HANDRAIL_DURABILITY": "rename",
         "HANDRAIL_LOG": "x.jsonl",
         "HANDRAIL_LOG_LEVEL": "off",
-        "HANDRAIL_READABLE": "/a:/b",
+        "HANDRAIL_READABLE": "/a,/b",
         "HANDRAIL_BUILTIN_SEARCH": "no",
         "HANDRAIL_LIMITS": "no such thing",
         "HANDRAIL_STATE_DIR": "not a setting",

@@ -15,6 +15,7 @@ from handrail.dialects import NAMES
 from handrail.dialects.file import tool_registrations
 from handrail.effects import Effect, permissions, risk_level
 from handrail.faults import NotFound
+from handrail.kernel.gate import Keep
 from handrail.policy.rules import BadRule
 
 WRITE = {"path": "a.txt", "content": "new\n"}
@@ -144,7 +145,7 @@ def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None
 
 def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", "/proc/no/config")
-    with Workspace(str(root), asker=lambda _: Verdict(True, "person", always=True)) as workspace:
+    with Workspace(str(root), asker=lambda _: Verdict(True, "person", always=True, keep=Keep("user"))) as workspace:
         result = workspace.call("file", "file.write", WRITE)
     assert result.success
     (warning,) = result.warnings

@@ -8,29 +8,24 @@
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink · AccessDenied · TooLarge
+    │   ├── ProtectedPath      the person keeps it from every tool
     │   ├── Conflict           it kept changing under our hands
     │   ├── StaleFile          somebody else changed it since this session last saw it
     │   └── WriteFailed        the disk said no
     ├── EditFault              also carry the path
     │   ├── NoMatch · NotUnique · MatchCount · BadLineRange
     │   ├── HunkNotFound · HunkNotUnique · HunkApplied
-    │   ├── DeletionLeaves     the patch deletes a file but does not name all of its lines
-    │   ├── BinaryPatch · SpecialMode
+    │   ├── BinaryPatch · SpecialMode · DeletionLeaves
     │   └── TooMuchSearch      a patch made to be slow
-    ├── BadPatch               it cannot be read
-    ├── SandboxUnavailable     nothing here can confine a command
+    ├── BadPatch · SandboxUnavailable · CommandNotStarted
     ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
-    ├── CommandNotStarted      no such program, no such directory
-    ├── TerminalFault          also carry the session's id
-    │   ├── UnknownTerminal · TerminalBusy · TooManyTerminals
+    ├── TerminalFault          UnknownTerminal · TerminalBusy · TooManyTerminals
     ├── FetchFault             carry the URL of the hop that failed
     │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
     │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
     │   ├── FetchFailed        no such host, refused, TLS, broken answer
-    │   ├── FetchTimeout · TooManyRedirects
-    │   └── BinaryContent      not text
-    ├── NoEngine               no ripgrep, and the configuration forbids the built-in search
-    └── Denied                 nobody approved
+    │   └── FetchTimeout · TooManyRedirects · BinaryContent
+    └── NoEngine · Denied      no ripgrep where nothing else may search; nobody approved
 
 Anything else that is raised is a bug.
 """
@@ -151,6 +146,11 @@ class DanglingLink(PathFault):
 @dataclass(eq=False)
 class AccessDenied(PathFault):
     pass
+
+
+@dataclass(eq=False)
+class ProtectedPath(PathFault):
+    rule: str
 
 
 @dataclass(eq=False)

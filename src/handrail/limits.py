@@ -33,6 +33,10 @@ class Limits:
     """Symbolic links followed in one path, as in the Linux kernel."""
     command_chars: int = 8 * KIB
     """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
+    protect_seconds: float = 2.0
+    """How long what is known about protected files stays good, at least."""
+    masked_files: int = 400
+    """Protected files that a sandbox can cover; with more of them no command runs."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
     rule_chars: int = 20_000
@@ -100,6 +104,8 @@ class Limits:
     """How long a program may take to read what is typed."""
     terminal_quiet_seconds: float = 0.15
     """A terminal that printed nothing for so long is quiet."""
+    progress_seconds: float = 1.0
+    """After how long a terminal is told that a call still runs."""
     search_seconds: float = 30.0
     """The time that one search may take; what was found until then is the answer."""
     regex_seconds: float = 5.0

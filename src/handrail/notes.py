@@ -4,7 +4,7 @@ Note:
 ├── RootReplaced           the root's name leads elsewhere now
 ├── FilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
 ├── MorePages
-├── SandboxRestarted · SandboxRefused
+├── SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
 └── NotKept                a command changed files whose former contents were not kept
@@ -82,6 +82,11 @@ class SandboxRestarted(Note):
 class SandboxRefused(Note):
     kind: str
     path: str
+
+
+@dataclass(eq=False)
+class ProtectedInToolsOnly(Note):
+    level: str
 
 
 @dataclass(eq=False)

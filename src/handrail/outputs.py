@@ -5,17 +5,7 @@ object; text has no schema.
 """
 
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    Literal,
-    NotRequired,
-    Required,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 _NAMED: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -41,8 +31,6 @@ def _schema(kind: Any) -> dict[str, Any]:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return {"anyOf": [_schema(option) for option in args]}
-    if origin in (NotRequired, Required):
-        return _schema(args[0])
     if origin is Literal:
         return {"enum": list(args)}
     if origin is list:

@@ -45,6 +45,7 @@ from handrail.faults import (
     PatternTooSlow,
     Problem,
     ProgramNotFound,
+    ProtectedPath,
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
@@ -218,6 +219,11 @@ COMMON: Words = NOTES | {
         "permission_denied",
         "Permission denied: '{path}'",
         "Check the permissions of the file and its directory",
+    ),
+    ProtectedPath: Say(
+        "protected_file",
+        "'{path}' is protected by the rule '{rule}': no tool may reach it",
+        "Do without it; only the person can change what is protected",
     ),
     TooLarge: Say(
         "file_too_large",

@@ -9,9 +9,10 @@ from typing import Any
 from handrail.faults import InvalidPattern
 from handrail.kernel.session import Powers
 from handrail.limits import Limits
+from handrail.ops.places import OWN_FILES
 from handrail.ops.protection import SECRETS, protection
 
-PROJECT_FILE = ".handrail.toml"
+PROJECT_FILE, IGNORE_FILE = OWN_FILES
 
 # From the loosest to the tightest.
 APPROVE = ("auto", "host", "ask", "never")
@@ -91,11 +92,12 @@ def load(
     *,
     user: str = "",
     project: str = "",
+    ignored: list[str] | None = None,
     env: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
     user_file: str = "config.toml",
 ) -> tuple[Settings, list[str]]:
-    """The settings in force, and what the project asked for in vain."""
+    """The settings in force, and what the project asked for in vain. `ignored` are the globs of its ignore file."""
     settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
     wanted = _parse(project, PROJECT_FILE)
     rules = wanted.pop("rule", [])
@@ -106,7 +108,9 @@ def load(
         if name in known and value:
             settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
     given = {key: value for key, value in (flags or {}).items() if value is not None}
-    return _merge(settings, given, ""), notes
+    settings = _merge(settings, given, "")
+    globs = _checked("protect", ignored or [], f"{IGNORE_FILE}: ")
+    return replace(settings, protect=(*settings.protect, *globs)), notes
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:

@@ -70,13 +70,6 @@ class Tool:
         parameters = {word: schema[word] for word in ("type", "properties", "required")}
         return {"name": self.name, "description": self.description, "parameters": parameters}
 
-    def custom(self) -> dict[str, Any] | None:
-        """The form of OpenAI's custom tools, whose input is text; None for a tool that only takes JSON."""
-        if self.freeform is None:
-            return None
-        grammar = {"type": "grammar", "syntax": "lark", "definition": self.freeform.grammar}
-        return {"type": "custom", "name": self.name, "description": self.freeform.description, "format": grammar}
-
 
 def _error_object(said: ToolError) -> Output:
     return {"error": said.code, "message": said.message}

@@ -1,6 +1,7 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from handrail import __version__
@@ -12,19 +13,22 @@ from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
-from handrail.kernel.session import Kernel, Session
-from handrail.kernel.state import State, config_home, environment, read_text, state_home
+from handrail.kernel.session import Kernel, Session, inside
+from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
 from handrail.kernel.tally import Tally
+from handrail.kernel.wards import Wards
 from handrail.limits import Limits
+from handrail.ops.protection import protection, read_globs
 from handrail.policy.approvals import Policy, Rules
 from handrail.policy.books import RuleBook
 from handrail.policy.rules import from_entry
 from handrail.router import ToolRouter
-from handrail.settings import PROJECT_FILE, BadSettings, Settings
+from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
 
 if TYPE_CHECKING:
+    from handrail.kernel.process import Processes
     from handrail.undo import History
 
 
@@ -44,8 +48,12 @@ class Workspace:
         self._default = self.session(asker=asker)
 
     def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
-        self.settings, self.notes = settings_for(boundary, flags)
+        asked, self.notes = settings_for(boundary, flags)
+        self.settings = _with_directories(asked, self.notes)
         limits = self.settings.limits
+        own = inside(boundary.root, config_home(), state_home())
+        if self.settings.protect or own:
+            boundary.wards = Wards(boundary.fd, protection(self.settings.protect), limits, own)
         state = State(boundary.root)
         if state.warning:
             self.notes.append(state.warning)
@@ -77,6 +85,11 @@ class Workspace:
     @property
     def root(self) -> str:
         return self.kernel.boundary.root
+
+    @property
+    def processes(self) -> "Processes":
+        """What runs commands, in the sandbox that the settings ask for."""
+        return self._default.session.processes
 
     def session(self, *, asker: Any = None) -> "ClientSession":
         """A client's own session: its log, its terminals, its memory."""
@@ -142,12 +155,27 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     """The settings in force beneath a root, and what its project asked for in vain."""
     user_file = f"{config_home()}/config.toml"
     user = _readable(user_file, lambda: read_text(user_file))
-    project = _readable(PROJECT_FILE, lambda: _project_text(boundary))
-    return load_settings(user=user, project=project, env=environment(), flags=flags, user_file=user_file)
+    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE))
+    ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE)))
+    return load_settings(
+        user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
+    )
 
 
-def _project_text(boundary: FsBoundary) -> str:
-    file = Reader(boundary, Limits()).read_if_there(PROJECT_FILE)
+def _with_directories(settings: Settings, notes: list[str]) -> Settings:
+    """The settings with the directories of the sandbox as they are on this machine."""
+
+    def found(key: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        places = {name: directory_named(name) for name in names}
+        notes.extend(f"{key}: {name} is no absolute path of a directory" for name in names if not places[name])
+        return tuple(place for place in places.values() if place)
+
+    readable, writable = found("readable", settings.readable), found("writable", settings.writable)
+    return replace(settings, readable=readable, writable=writable)
+
+
+def _project_text(boundary: FsBoundary, name: str) -> str:
+    file = Reader(boundary, Limits()).read_if_there(name)
     return file.data.decode() if file else ""
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sandboxes import python, said, sh, workspace
+from sandboxes import none_left, python, running, said, sh, workspace
 
 from handrail.kernel.process import Processes
 from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
@@ -298,3 +298,12 @@ def test_a_first_command_that_cannot_be_seen_is_left_to_the_supervisor(said: byt
     assert watched is None or said == b'{"child-pid": 1}'
     assert first.status() is None
     first.close()
+
+
+def test_a_sandbox_that_is_closed_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    for _ in range(20):
+        with workspace(tmp_path / "ws") as processes:
+            link = processes.sandbox._new_link(processes.sandbox._ways[0])
+            processes.sandbox._spawn_way(processes.sandbox._ways[0], link)
+            link.close(0)
+    assert none_left(lambda: running(str(tmp_path)))

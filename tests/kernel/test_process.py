@@ -176,7 +176,7 @@ def test_endless_output_is_bounded_in_memory_and_on_disk(tmp_path: Path) -> None
         assert Path(outcome.stdout.spool).stat().st_size == 1_000_000
         assert outcome.stdout.tail.endswith(b"end\n")
         assert outcome.stdout.cut_bytes == 30_000_004 - 1000
-    assert not Path(outcome.stdout.spool).exists()
+        assert outcome.stdout.spooled_bytes == 1_000_000
 
 
 def test_a_deadline_returns_what_was_printed_and_leaves_nothing(processes: Processes, marker: str) -> None:

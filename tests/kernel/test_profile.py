@@ -207,7 +207,7 @@ def test_the_environment_is_clean() -> None:
         (b"touch: cannot touch '/etc/x': Read-only file system\n", [Denial("write_outside", "/etc/x")]),
         (b"bash: line 1: /usr/x: Read-only file system\n", [Denial("write_outside", "/usr/x")]),
         (b"bash: /w/.git/hooks/x: Read-only file system\n", [Denial("guarded", "/w/.git/hooks/x")]),
-        (b"error: could not write config file .git/config: Read-only file system", [Denial("guarded")]),
+        (b"error: could not write config file .git/config: Read-only file system", [Denial("guarded", ".git/config")]),
         (b"curl: (6) Could not resolve host: example.com\n", [Denial("network")]),
         (b"OSError: [Errno 101] Network is unreachable\n", [Denial("network")]),
         (b"Permission denied\n", []),
@@ -276,5 +276,5 @@ def test_a_file_system_that_cannot_splice_is_written_to(tmp_path: Path, monkeypa
     os.close(writer)
     assert keeper.pull(reader, buffer) == 0
     os.close(reader)
-    assert keeper.finish() == Output(b"abcde", b"defgh", 14, str(spool))
+    assert keeper.finish() == Output(b"abcde", b"defgh", 14, str(spool), 24)
     assert spool.read_bytes() == b"abcdefgh" * 3

@@ -59,9 +59,8 @@ def test_every_kind_of_change_is_found(scan: Callable[..., Scan], tree: Path) ->
     os.chmod(tree / "d" / "e" / "c", 0o700)
     assert found(made) == {"d/b": "gone", "d/x.o": "new", "d/e/c": "changed"}
     (tree / "d").rename(tree / "f")
-    assert found(made) == {
-        "d": "gone", "d/e": "gone", "d/e/c": "gone", "d/x.o": "gone", "f": "new", "f/e": "new", "f/e/c": "new", "f/x.o": "new",
-    }  # fmt: skip
+    inside = ("", "/e", "/e/c", "/x.o")
+    assert found(made) == {**{f"d{each}": "gone" for each in inside}, **{f"f{each}": "new" for each in inside}}
     (tree / "f" / "e" / "c").write_text("in a directory that was moved")
     (tree / "f" / "e" / "new").mkdir()
     (tree / "f" / "e" / "new" / "file").write_text("x")

@@ -201,7 +201,7 @@ PATHS = [
     (TXT, ".git./new.txt", False),
     (TXT, ".g\u200cit/new.txt", False),
     (TXT, "git~1/new.txt", False),
-    (TXT, ".ｇｉｔ/new.txt", False),
+    (TXT, ".\uff47\uff49\uff54/new.txt", False),
     (TXT, "vendored/.git/new.txt", False),
     (TXT, "hooks/new.txt", False),
     (TXT, "src/../.git/hooks/new.txt", False),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,45 +16,138 @@ def file() -> Path:
     return Path(os.environ["HANDRAIL_CONFIG_DIR"]) / "approvals.toml"
 
 
-def test_rules_are_added_listed_switched_and_removed(file: Path) -> None:
-    assert handrail("approvals", "list").stdout == f"No rules. They live in {file}\n"
+def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> None:
+    none = handrail("approvals", "list", "--root", str(root)).stdout
+    assert none.startswith(f"No rules. They live in {file} and, for this project, in ")
     added = handrail("approvals", "add", "file.write", r'^\{"path":"a\.txt".*')
     assert (added.stdout, added.returncode) == ('Added rule 1: file.write ^\\{"path":"a\\.txt".*\n', 0)
     second = handrail("approvals", "add", "file.delete", ".*", "--expires-at", "2099-01-01T00:00:00+02:00")
     assert second.stdout == "Added rule 2: file.delete .*\n"
+    words = handrail("approvals", "add", "shell", '["rm", "..."]', "--deny")
+    assert words.stdout == 'Added rule 3: shell ["rm", "..."]\n'
     assert handrail("approvals", "disable", "1").stdout == 'Disabled rule 1: file.write ^\\{"path":"a\\.txt".*\n'
     assert handrail("approvals", "list").stdout == (
-        '1. file.write  ^\\{"path":"a\\.txt".*  (off)\n2. file.delete  .*  (on, until 2098-12-31T22:00:00+00:00)\n'
+        f"{file}:\n"
+        '  1. file.write  ^\\{"path":"a\\.txt".*  (off, never used)\n'
+        "  2. file.delete  .*  (on, until 2098-12-31T22:00:00+00:00, never used)\n"
+        '  3. shell  ["rm", "..."]  (deny, on, never used)\n'
     )
     assert handrail("approvals", "enable", "1").stdout.startswith("Enabled rule 1: ")
+    common = {"scope": "user", "matches": [], "rejects": [], "enabled": True, "used": 0, "last_used": None}
     assert json.loads(handrail("approvals", "list", "--json").stdout) == [
-        {"number": 1, "tool": "file.write", "pattern": '^\\{"path":"a\\.txt".*', "enabled": True, "expires_at": None,
-         "matches": [], "rejects": []},
-        {"number": 2, "tool": "file.delete", "pattern": ".*", "enabled": True,
-         "expires_at": "2098-12-31T22:00:00+00:00", "matches": [], "rejects": []},
+        {**common, "number": 1, "tool": "file.write", "pattern": '^\\{"path":"a\\.txt".*', "deny": False,
+         "expires_at": None},
+        {**common, "number": 2, "tool": "file.delete", "pattern": ".*", "deny": False,
+         "expires_at": "2098-12-31T22:00:00+00:00"},
+        {**common, "number": 3, "tool": "shell", "argv": ["rm", "..."], "deny": True, "expires_at": None},
     ]  # fmt: skip
     assert handrail("approvals", "remove", "1").stdout == 'Removed rule 1: file.write ^\\{"path":"a\\.txt".*\n'
-    assert handrail("approvals", "list").stdout.startswith("1. file.delete  .*")
+    assert handrail("approvals", "list").stdout.startswith(f"{file}:\n  1. file.delete  .*")
 
 
-def test_the_same_rule_is_kept_once() -> None:
+def test_the_same_rule_is_kept_once(file: Path) -> None:
     assert handrail("approvals", "add", "file.delete", "x").stdout == "Added rule 1: file.delete x\n"
     assert handrail("approvals", "add", "file.delete", "x").stdout == "Added rule 1: file.delete x\n"
-    assert handrail("approvals", "list").stdout == "1. file.delete  x  (on)\n"
+    assert handrail("approvals", "list").stdout == f"{file}:\n  1. file.delete  x  (on, never used)\n"
 
 
-def test_a_rule_can_be_tried_without_calling(file: Path) -> None:
-    handrail("approvals", "add", "file.write", r'\{"path":"a\.txt","content":"[^"]*"\}')
-    yes = handrail("approvals", "test", "file.write", '{"path": "a.txt", "content": "x"}')
-    assert (yes.stdout, yes.returncode) == ("Approved by rule 1\n", 0)
-    any_order = handrail("approvals", "test", "file.write", '{"content": "x", "path": "a.txt"}')
-    assert (any_order.stdout, any_order.returncode) == ("Approved by rule 1\n", 0)
-    no = handrail("approvals", "test", "file.write", '{"path": "b.txt", "content": "x"}')
-    assert (no.stdout, no.returncode) == ("No rule approves this call: it would be asked\n", 3)
-    other = handrail("approvals", "test", "file.delete", '{"path": "a.txt"}')
-    assert other.returncode == 3
-    unknown = handrail("approvals", "test", "no.tool", "{}")
+def test_a_rule_of_a_project_holds_in_that_project_only(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    here, there = ("--root", str(root)), ("--root", str(tmp_path / "other"))
+    assert handrail("approvals", "add", "file.write", ".*", "--scope", "project", *here).returncode == 0
+    assert "  1. file.write  .*  (on, never used)\n" in handrail("approvals", "list", *here).stdout
+    assert handrail("approvals", "list", *there).stdout.startswith("No rules.")
+    assert handrail("call", "file.write", "path=a", "content=x", *here).returncode == 0
+    assert handrail("call", "file.write", "path=a", "content=x", *there).returncode == 3
+    assert not list((tmp_path / "other").iterdir())
+    assert [path.name for path in root.iterdir()] == ["a"]  # its rules are not in the project
+    removed = handrail("approvals", "remove", "1", "--scope", "project", *here)
+    assert removed.stdout == "Removed rule 1: file.write .*\n"
+
+
+def test_the_list_says_how_often_and_when_a_rule_was_used(root: Path) -> None:
+    here = ("--root", str(root))
+    handrail("approvals", "add", "file.write", r'\{"path":"[ab]","content":"x"\}')
+    handrail("approvals", "add", "file.delete", ".*", "--deny")
+    for name in ("a", "b", "c"):
+        handrail("call", "file.write", f"path={name}", "content=x", *here)
+    handrail("call", "file.delete", "path=a", *here)
+    first, second = handrail("approvals", "list", *here).stdout.split("\n")[1:3]
+    assert re.fullmatch(r".*\(on, used 2 times, last 20\d\d-.*\+00:00\)", first)
+    assert re.fullmatch(r".*\(deny, on, used once, last 20\d\d-.*\+00:00\)", second)
+    facts = json.loads(handrail("approvals", "list", "--json", *here).stdout)
+    assert [each["used"] for each in facts] == [2, 1]
+
+
+def test_counting_never_fails_a_call(root: Path) -> None:
+    handrail("approvals", "add", "file.write", ".*")
+    counts = Path(os.environ["HANDRAIL_STATE_DIR"]) / "approvals.json"
+    counts.parent.mkdir(parents=True, exist_ok=True)
+    for damage in ("half", "[]", '{"x": 1}', '{"x": [1, "yesterday"]}'):
+        counts.write_text(damage)
+        done = handrail("call", "file.write", "path=a", f"content={damage}", "--root", str(root))
+        assert (done.returncode, done.stderr) == (0, "")
+    counts.unlink()
+    counts.mkdir()
+    assert handrail("call", "file.write", "path=a", "content=y", "--root", str(root)).returncode == 0
+    assert "(on, never used)" in handrail("approvals", "list", "--root", str(root)).stdout
+
+
+def test_a_call_can_be_tried_without_being_made(root: Path) -> None:
+    here = ("--root", str(root))
+    pattern = r'\{"path":"a\.txt","content":"[^"]*"\}'
+    handrail("approvals", "add", "file.write", pattern)
+    handrail("approvals", "add", "file.delete", ".*")
+    yes = handrail("approvals", "test", "file.write", '{"path": "./a.txt", "content": "x"}', *here)
+    assert (yes.stdout, yes.returncode) == (
+        f"Approved by user rule 1: {pattern}\n  not user rule 2: it is for another tool\n",
+        0,
+    )
+    any_order = handrail("approvals", "test", "file.write", '{"content": "x", "path": "a.txt"}', *here)
+    assert any_order.returncode == 0
+    no = handrail("approvals", "test", "file.write", '{"path": "b.txt", "content": "x"}', *here)
+    assert no.returncode == 3
+    assert no.stdout == (
+        "No rule decides about this call: it would be asked\n"
+        "  not user rule 1: its pattern does not match\n"
+        "  not user rule 2: it is for another tool\n"
+    )
+    (root / "a.txt").write_text("x")
+    handrail("approvals", "add", "*", '.*"a.txt".*', "--deny")
+    denied = handrail("approvals", "test", "file.delete", '{"path": "a.txt"}', *here)
+    assert (denied.stdout, denied.returncode) == ('Forbidden by user rule 3: .*"a.txt".*\n', 3)
+    as_json = handrail("approvals", "test", "file.write", '{"path": "b", "content": "x"}', "--json", *here)
+    assert json.loads(as_json.stdout) == {
+        "decision": "No rule decides about this call: it would be asked",
+        "by": [],
+        "others": [
+            {"rule": "user rule 3", "why_not": "its pattern does not match"},
+            {"rule": "user rule 1", "why_not": "its pattern does not match"},
+            {"rule": "user rule 2", "why_not": "it is for another tool"},
+        ],
+    }
+    assert [path.name for path in root.iterdir()] == ["a.txt"]
+
+
+def test_trying_says_what_would_not_be_asked(root: Path) -> None:
+    here = ("--root", str(root))
+    missing = handrail("approvals", "test", "file.delete", '{"path": "a.txt"}', *here)
+    assert (missing.stdout, missing.returncode) == (
+        "It would fail before anybody is asked: 'a.txt' does not exist\n",
+        3,
+    )
+    outside = handrail(
+        "approvals", "test", "create_file", '{"path": "../a", "content": ""}', "--dialect", "copilot", *here
+    )
+    assert outside.stdout == "It would fail before anybody is asked: Path '../a' is outside working directory\n"
+    reading = handrail("approvals", "test", "file.list", "{}", *here)
+    assert (reading.stdout, reading.returncode) == ("It would be answered unasked\n", 3)
+    unknown = handrail("approvals", "test", "no.tool", "{}", *here)
     assert unknown.returncode == 3
+    guarded = handrail("approvals", "add", "file.write", ".*")
+    assert guarded.returncode == 0
+    hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
+    assert hook.stdout.endswith("  not user rule 1: it reaches into .git, which is guarded\n")
 
 
 def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
@@ -83,12 +177,14 @@ def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:
     assert len(json.loads(handrail("approvals", "list", "--json").stdout)) == 1
 
 
-def test_a_rule_may_live_for_some_hours(file: Path) -> None:
+def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
+    (root / "x").write_text("x")
+    test = ("approvals", "test", "file.delete", '{"path": "x"}', "--root", str(root))
     handrail("approvals", "add", "file.delete", ".*", "--for", "0")
-    assert handrail("approvals", "list").stdout.startswith("1. file.delete  .*  (expired, until 20")
-    assert handrail("approvals", "test", "file.delete", '{"path": "x"}').returncode == 3
+    assert "  1. file.delete  .*  (expired, until 20" in handrail("approvals", "list").stdout
+    assert handrail(*test).stdout.endswith("  not user rule 1: it has expired\n")
     handrail("approvals", "add", "file.delete", ".*", "--for", "1.5")
-    assert handrail("approvals", "test", "file.delete", '{"path": "x"}').stdout == "Approved by rule 2\n"
+    assert handrail(*test).stdout.startswith("Approved by user rule 2: .*\n")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +202,12 @@ def test_a_rule_may_live_for_some_hours(file: Path) -> None:
         (("add", "t", "x", "--for", "1e300"), "--for 1e+300 is not a number of hours that a calendar can hold"),
         (("add", "t", "x", "--for", "nan"), "--for nan is not a number of hours that a calendar can hold"),
         (("add", "t", "x", "--for", "-1"), "Invalid value for '--for': "),
+        (("add", "*", "x"), "the rule: only a rule that denies can be for every tool"),
+        (("add", "t", "[1]"), "the rule: argv cannot be [1]"),
+        (("add", "t", "[x"), "the rule: not a JSON list: "),
+        (("add", "t", '["*"]'), "the rule: argv must begin with a program"),
+        (("add", "t", ""), "the rule: needs either pattern or argv"),
+        (("add", "t", "x", "--scope", "session"), "Invalid value for '--scope': "),
         (("remove", "1"), "there is no rule 1"),
         (("enable", "0"), "there is no rule 0"),
         (("disable", "-1"), ""),
@@ -128,5 +230,6 @@ def test_a_malformed_file_is_named_with_the_reason(file: Path, root: Path) -> No
 
 def test_a_pattern_cannot_play_with_the_terminal(file: Path) -> None:
     handrail("approvals", "add", "file.write", "a\x1b.2Jb\u202ec")
-    assert handrail("approvals", "list").stdout == "1. file.write  a\\x1b.2Jb\\u202ec  (on)\n"
+    listed = handrail("approvals", "list").stdout
+    assert listed == f"{file}:\n  1. file.write  a\\x1b.2Jb\\u202ec  (on, never used)\n"
     assert json.loads(handrail("approvals", "list", "--json").stdout)[0]["pattern"] == "a\x1b.2Jb\u202ec"

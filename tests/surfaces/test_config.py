@@ -127,6 +127,19 @@ def test_what_cannot_be_merged_is_left_alone(tmp_path: Path, root: Path, client:
     assert file.read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("platform", "place"),
+    [("darwin", "{home}/Library/Application Support"), ("win32", "{home}/AppData"), ("linux", "{home}/.config")],
+)
+def test_a_desktop_application_is_found_on_each_system(
+    own_home: Path, root: Path, monkeypatch: pytest.MonkeyPatch, platform: str, place: str
+) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setenv("APPDATA", str(own_home / "AppData"))
+    out = _config("claude-desktop", "--root", root)
+    assert f"{place.format(home=own_home)}/Claude/claude_desktop_config.json" in out.stderr
+
+
 def test_a_configuration_behind_a_link_stays_behind_it(tmp_path: Path, root: Path) -> None:
     (tmp_path / "real.json").write_text("{}")
     (tmp_path / "link.json").symlink_to("real.json")

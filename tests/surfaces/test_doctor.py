@@ -8,10 +8,25 @@ from pathlib import Path
 import pytest
 from command import handrail, usage_error
 
+from handrail import Workspace
 from handrail.kernel import machine
 from handrail.kernel.resolve import Openat2
+from handrail.kernel.sandbox import bwrap, canaries, landlock
+from handrail.kernel.sandbox.settings import REDUCED_CANNOT_STOP
 
 NAMES = ["system", "openat2", "Landlock", "bubblewrap", "ripgrep", "shell", "state", "configuration"]
+CANARIES = [
+    "writes outside the workspace are refused",
+    "the home directory is not there",
+    "system settings cannot be changed",
+    "no process outside is seen",
+    "the network is not there",
+    "no capability is held",
+    "system calls are filtered",
+    "the workspace can be written",
+    "temporary files work",
+    "system programs run",
+]
 
 
 def findings(root: Path) -> dict[str, machine.Finding]:
@@ -21,7 +36,7 @@ def findings(root: Path) -> dict[str, machine.Finding]:
 def test_every_finding_is_a_line_with_a_mark(root: Path) -> None:
     done = handrail("doctor", "--root", str(root))
     lines = done.stdout.splitlines()
-    assert [line[2:].partition(":")[0] for line in lines] == NAMES
+    assert [line[2:].partition(":")[0] for line in lines][: len(NAMES) + 1] == [*NAMES, "sandbox"]
     assert {line[0] for line in lines} <= {"✓", "✗"}
     assert lines[0] == (f"✓ system: {platform.system()} {platform.release()}, Python {platform.python_version()}")
     assert f"✓ state: {os.environ['HANDRAIL_STATE_DIR']}" in lines
@@ -32,6 +47,54 @@ def test_json_says_the_same(root: Path) -> None:
     told = json.loads(handrail("doctor", "--root", str(root), "--json").stdout)
     lines = handrail("doctor", "--root", str(root)).stdout.splitlines()
     assert [f"{'✓' if each['good'] else '✗'} {each['name']}: {each['says']}" for each in told] == lines
+
+
+def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> list[str]:
+    with Workspace(str(root), **settings) as workspace:
+        return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in machine.try_sandbox(workspace.processes)]
+
+
+def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = sandbox_lines(root, monkeypatch)
+    if not lines[0].startswith("✓ sandbox: strict, by "):
+        pytest.skip(f"no strict sandbox here: {lines[0]}")
+    assert lines[1:] == [f"✓ canary: {name}" for name in CANARIES]
+    assert list(root.iterdir()) == []
+
+
+def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    lines = sandbox_lines(root, monkeypatch)
+    if lines[0].startswith("✗ sandbox: no command"):
+        pytest.skip("no Landlock here")
+    assert lines[0] == "✗ sandbox: reduced, by landlock, because there is no strict here (bubblewrap: not found)"
+    assert lines[1 : 1 + len(REDUCED_CANNOT_STOP)] == [f"✗ cannot stop: {each}" for each in REDUCED_CANNOT_STOP]
+    assert {line[:9] for line in lines[1 + len(REDUCED_CANNOT_STOP) :]} == {"✓ canary:"}
+
+
+def test_no_sandbox_at_all_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    (line,) = sandbox_lines(root, monkeypatch)
+    assert line.startswith("✗ sandbox: no command can be run: bubblewrap: not found; landlock: ")
+
+
+def test_the_level_to_try_can_be_chosen(root: Path) -> None:
+    done = handrail("doctor", "--root", str(root), "--sandbox", "off")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[len(NAMES) : len(NAMES) + 2] == [
+        "✗ sandbox: off, by nothing",
+        "✗ cannot stop: everything",
+    ]
+
+
+def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = {"writes outside the workspace are refused": ("true", ("strict", "network", "reduced"))}
+    monkeypatch.setattr(canaries, "_REFUSED", broken)
+    with Workspace(str(root)) as workspace:
+        found = {finding.says: finding for finding in machine.try_sandbox(workspace.processes)}
+    failed = found["writes outside the workspace are refused"]
+    assert (failed.good, failed.needed) == (False, True)
 
 
 def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from mcp.types import ElicitResult, InputRequiredResult
 from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
-from handrail.kernel.state import config_home, read_text
 
 MODERN = ERAS[1]
 WRITE = {"path": "a.txt", "content": "new\n"}
@@ -68,12 +67,13 @@ def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Pat
     async def act(client: Client) -> list[bool]:
         first = await client.call_tool("file.write", WRITE)
         (root / "a.txt").write_text("old again\n")
+        await client.call_tool("file.read", {"path": "a.txt"})
         second = await client.call_tool("file.write", WRITE)
         return [first.is_error, second.is_error]
 
     assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
     assert len(person.asked) == 1
-    assert "file.write" in read_text(f"{config_home()}/approvals.toml")
+    assert [standing.rule.tool for standing in asking.rules.standing()] == ["file.write"]
 
 
 @pytest.mark.parametrize("era", ERAS)

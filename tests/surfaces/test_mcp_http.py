@@ -294,6 +294,6 @@ def test_fifty_clients_at_once_get_their_own_answers_and_leave_nothing(tmp_path:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     assert calls >= 200
     assert after[0] <= files + 10, (files, after)
-    assert after[1] <= len(roots) + 20, (threads, after)
+    assert after[1] <= 2 * len(roots) + 20, (threads, after)  # a workspace that was written to has one of its own
     assert after[2] <= memory + 60_000, (memory, after)
     assert children == ""

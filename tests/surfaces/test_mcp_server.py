@@ -274,12 +274,20 @@ def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) ->
 
 
 def test_what_is_no_text_comes_back_replaced(workspace: Workspace, era: str) -> None:
-    async def act(client: Client) -> Any:
-        return await client.call_tool("file.read", {"path": "a\ud800b"})
+    """The wire is UTF-8: a half of a surrogate pair cannot be sent back as it came."""
+    probe = Dialect("probe")
 
-    result = talk(in_memory(workspace), act, era)
+    @probe.tool("echo", Effect.READ)
+    def echo(p: _Wait, c: Call) -> dict[str, Any]:
+        c.metadata["names"] = [p.name]
+        return {p.name: "a\udc80b"}
+
+    async def act(client: Client) -> Any:
+        return await client.call_tool("echo", {"name": "plain"})
+
+    result = talk(build(Offer.of([workspace], probe)), act, era)
     result.model_dump_json()
-    assert "Unicode" in envelope(result)["error"]["message"]
+    assert (result.structured_content, envelope(result)["metadata"]) == ({"plain": "a?b"}, {"names": ["plain"]})
 
 
 def test_the_instructions_name_the_roots(workspace: Workspace, root: Path, era: str) -> None:

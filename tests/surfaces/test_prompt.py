@@ -7,6 +7,8 @@ import pytest
 from command import ARGV, envelope, handrail
 from terminal import Terminal
 
+from handrail.surfaces.cli.answers import HELP
+
 HELLO = 'print("hello world")'
 SHOWN = """\
 diff --git a/hello.py b/hello.py
@@ -31,7 +33,7 @@ PROMPT = "Approve? (y/n/always): "
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
 
 
 def call(root: Path, tool: str, *arguments: str) -> Terminal:
@@ -74,7 +76,7 @@ def test_other_answers_are_asked_again(root: Path) -> None:
         terminal.until(PROMPT)
         for junk in ("", "maybe", "yn", "ja"):
             terminal.send(f"{junk}\n")
-            assert terminal.until(PROMPT) == f"{junk}\n{PROMPT}"
+            assert terminal.until(PROMPT) == f"{junk}\n{HELP}{PROMPT}"
         assert not (root / "hello.py").exists()
         terminal.send("y\n")
         assert terminal.finish()[0] == 0
@@ -86,11 +88,11 @@ def test_always_stores_and_shows_a_rule_for_exactly_this_call(root: Path) -> Non
         terminal.until(PROMPT)
         terminal.send("always\n")
         status, _, rest = terminal.finish()
-    assert (status, rest) == (0, f"always\nNew rule: file.write {pattern}\n")
-    assert handrail("approvals", "list").stdout == f"1. file.write  {pattern}  (on)\n"
-    assert (
-        handrail("approvals", "test", "file.write", json.dumps({"path": "hello.py", "content": HELLO})).returncode == 0
-    )
+    assert (status, rest) == (0, f"always\nNew rule (this project): file.write {pattern}\n")
+    here = ("--root", str(root))
+    assert f"  1. file.write  {pattern}  (on, never used)\n" in handrail("approvals", "list", *here).stdout
+    again = json.dumps({"path": "hello.py", "content": "x"})
+    assert handrail("approvals", "test", "file.write", again, *here).returncode == 3
 
     (root / "hello.py").unlink()
     with write(root) as terminal:
@@ -233,6 +235,7 @@ def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
 
 def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "xterm")
     with write(root, content="one\n") as terminal:
         assert terminal.until("Tool:") == (
             "diff --git a/hello.py b/hello.py\nnew file mode 100644\n"

@@ -2,11 +2,12 @@
 
 import errno
 import os
+import posixpath
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from handrail.faults import (
     AccessDenied,
@@ -26,6 +27,9 @@ from handrail.faults import (
 from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk
 from handrail.limits import Limits
 from handrail.paths import GivenPath, split
+
+if TYPE_CHECKING:
+    from handrail.kernel.wards import Wards
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _KINDS: list[tuple[Callable[[int], bool], str]] = [
@@ -84,6 +88,8 @@ class FsBoundary:
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
         self._resolver: Resolver = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else self._walk
         self.resolver = "openat2" if fast else "walk"
+        self.wards: Wards | None = None
+        """What no tool may reach; set when the settings are known."""
 
     def close(self) -> None:
         os.close(self.fd)
@@ -101,13 +107,14 @@ class FsBoundary:
 
     def open_file(self, path: str) -> tuple[int, os.stat_result]:
         """A regular file for reading. What is not one is never opened, so that nothing blocks or is set off."""
-        given = self.split(path)
+        given = self._permitted(path)
         try:
             if self._resolver is self._walk:
                 return self._open_walked(given)
             handle = self._resolver.open(given.parts, O_PATH)
             try:
                 found = os.fstat(handle)
+                self._check_handle(given, handle, found)
                 self._expect_file(given, found.st_mode)
                 return self._reopen(handle, given), found
             finally:
@@ -125,11 +132,15 @@ class FsBoundary:
     def _open_walked(self, given: GivenPath) -> tuple[int, os.stat_result]:
         self._expect_file(given, self._stat(given, follow=True).st_mode)
         fd = self._walk.open(given.parts, os.O_RDONLY)
-        found = os.fstat(fd)
-        if stat.S_ISREG(found.st_mode):
-            return fd, found
-        os.close(fd)
-        raise Conflict(given.given)
+        try:
+            found = os.fstat(fd)
+            self._check_handle(given, fd, found)
+            if not stat.S_ISREG(found.st_mode):
+                raise Conflict(given.given)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, found
 
     @staticmethod
     def _expect_file(given: GivenPath, mode: int) -> None:
@@ -144,32 +155,75 @@ class FsBoundary:
         raise SpecialFile(given.given, next((name for test, name in _KINDS if test(mode)), "special file"))
 
     def open_directory(self, path: str) -> int:
-        given = self.split(path)
+        given = self._permitted(path)
         with faults_for(path):
-            return self._resolver.open(given.parts, _DIRECTORY)
+            fd = self._resolver.open(given.parts, _DIRECTORY)
+        if self.wards is not None:
+            self._check_handle(given, fd, os.fstat(fd), close=True)
+        return fd
+
+    def open_any_directory(self, path: str) -> int:
+        """A directory, protected or not: for putting right what a killed process left there."""
+        with faults_for(path):
+            return self._resolver.open(self.split(path).parts, _DIRECTORY)
 
     def stat(self, path: str, *, follow: bool = True) -> os.stat_result:
-        given = self.split(path)
+        given = self._permitted(path)
         with faults_for(path):
             return self._stat(given, follow=follow)
 
     def _stat(self, given: GivenPath, *, follow: bool) -> os.stat_result:
         place = self._walk.look(given.parts, follow=follow)
         try:
-            return os.stat(place.name or ".", dir_fd=place.dir_fd, follow_symlinks=False)
+            found = os.stat(place.name or ".", dir_fd=place.dir_fd, follow_symlinks=False)
+            self._check_place(given, place.rel, found)
+            return found
         finally:
             place.close()
 
+    # What is protected is refused by the name as it was written, by the place that it leads to, and by what is there.
+
+    def _permitted(self, path: str) -> GivenPath:
+        given = self.split(path)
+        if self.wards is not None:
+            self.wards.check_name(path, posixpath.normpath("/".join(given.parts)))
+        return given
+
+    def _check_handle(self, given: GivenPath, fd: int, found: os.stat_result, *, close: bool = False) -> None:
+        if self.wards is None:
+            return
+        try:
+            place = self._canonical(fd)
+            if place is None:  # no /proc, or another mount: by name once more
+                look = self._walk.look(given.parts)
+                look.close()
+                place = look.rel
+            self._check_place(given, place, found)
+        except BaseException:
+            if close:
+                os.close(fd)
+            raise
+
+    def _check_place(self, given: GivenPath, place: str, found: os.stat_result | None) -> None:
+        if self.wards is not None:
+            self.wards.check_name(given.given, place)
+            if found is not None and stat.S_ISREG(found.st_mode):
+                self.wards.check_file(given.given, found)
+
     def locate(self, path: str, *, follow: bool = True, future: bool = False) -> Place:
         """The directory and name to change. A link is followed inside, or, where not `follow`, is what is meant."""
-        given = self.split(path)
+        given = self._permitted(path)
         with faults_for(path):
             place = self._locate_fast(given) or self._walk.locate(given.parts, follow=follow, future=future)
-        if given.wants_directory and not place.rest:
-            found = place.stat()
-            if found is not None and not stat.S_ISDIR(found.st_mode):
-                place.close()
+        try:
+            wanted = given.wants_directory or self.wards is not None
+            found = place.stat() if wanted and not place.rest else None
+            self._check_place(given, place.target, found)
+            if given.wants_directory and found is not None and not stat.S_ISDIR(found.st_mode):
                 raise NotADirectory(path)
+        except BaseException:
+            place.close()
+            raise
         return place
 
     def _locate_fast(self, given: GivenPath) -> Place | None:

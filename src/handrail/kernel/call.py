@@ -3,7 +3,7 @@
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +186,8 @@ class Files:
             yield
         except NotFound:
             if not needs_approval(self._call.effects):
-                self._call.session.seen.forget(self.target(path))
+                with suppress(PathFault):  # a dangling link has no place
+                    self._call.session.seen.forget(self.target(path))
             raise
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:

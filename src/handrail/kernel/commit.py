@@ -31,10 +31,12 @@ from handrail.kernel.putright import PutRight
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place, rename_to_free_name
 from handrail.kernel.state import State
+from handrail.kernel.syncing import can_sync_whole, sync_whole
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
+_MANY = 32  # files of one commit, from which on their whole file system is synced instead of each
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOBODY = Origin()
 Then = Callable[[list[Version | None]], None]
@@ -154,9 +156,12 @@ class Writer:
         for number, work in enumerate(works):
             self._note(record, work, number)
         record.save(sync=False)
+        whole = sync and len(works) >= _MANY and can_sync_whole()
         for work in works:
             with _conflict_if_changed(work.change.path):
-                self._prepare(record, work)
+                self._prepare(record, work, sync=self._sync_files and not whole)
+        if whole:
+            sync_whole(work.place.dir_fd for work in works)
         self._compose(record, works, origin)
         record.save(sync=sync)
         for work in works:
@@ -216,7 +221,7 @@ class Writer:
             work.step.removes = _new(work.change) is None
             record.steps.append(work.step)
 
-    def _prepare(self, record: Record, work: _Work) -> None:
+    def _prepare(self, record: Record, work: _Work, *, sync: bool) -> None:
         for part in work.chain:
             work.place = self._descend(record, work.place, part)
         if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.chain:
@@ -227,11 +232,11 @@ class Writer:
             os.symlink(os.fsdecode(work.change.to.data), work.step.temp, dir_fd=work.place.dir_fd)
             work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
         else:
-            work.made = self._write(work, work.step)
+            work.made = self._write(work, work.step, sync=sync)
         if work.made is not None:
             work.step.identity = [work.made.st_ino, work.made.st_size, work.made.st_mtime_ns]
 
-    def _write(self, work: _Work, step: Step) -> os.stat_result:
+    def _write(self, work: _Work, step: Step, *, sync: bool) -> os.stat_result:
         data, mode = _new(work.change) or (b"", None)
         exact = isinstance(work.change, Restore)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
@@ -243,7 +248,7 @@ class Writer:
                 copy_metadata(fd, work.place, work.found, mode)
             elif exact and mode is not None:
                 os.fchmod(fd, mode)
-            if self._sync_files:
+            if sync:
                 os.fsync(fd)
             return os.fstat(fd)
         finally:

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
@@ -90,7 +90,7 @@ class Reader:
         fd = self.boundary.open_directory(path)
         try:
             with os.scandir(fd) as listed:
-                entries = [entry for each in listed if (entry := self._entry(path, each))]
+                entries = [entry for each in self._shown(path, listed) if (entry := self._entry(path, each))]
             entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
         except OSError as error:
             raise_fault(error, path)
@@ -98,6 +98,16 @@ class Reader:
             os.close(fd)
         entries.sort(key=lambda entry: entry.name)
         return entries
+
+    def _shown(self, path: str, listed: "Iterable[os.DirEntry[str]]") -> "Iterable[os.DirEntry[str]]":
+        """What is protected is in no list."""
+        wards = self.boundary.wards
+        if wards is None:
+            return listed
+        place = self.boundary.locate(path)
+        place.close()
+        stem = f"{place.rel}/" if place.rel else ""
+        return (each for each in listed if not wards.hides(stem + each.name))
 
     def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
         try:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from handrail.faults import NoEngine
 from handrail.kernel.call import Call
@@ -18,31 +19,43 @@ class Finder:
 
     def search(self, directory: str, request: SearchRequest) -> SearchResult:
         with self._opened(directory) as fd:
-            result = self._kernel.searcher.search(fd, request, self._call.cancel)
+            within = replace(request, scope=self._permitted(request.scope, directory))
+            result = self._kernel.searcher.search(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
         return result
 
     def find(self, directory: str, request: FindRequest) -> FindResult:
         with self._opened(directory) as fd:
-            result = self._kernel.searcher.find(fd, request, self._call.cancel)
+            within = replace(request, scope=self._permitted(request.scope, directory))
+            result = self._kernel.searcher.find(fd, within, self._call.cancel)
         self._call.warnings += _notes(result)
         return result
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         with self._opened(directory) as fd:
-            result = self._kernel.searcher.rank(fd, request, self._call.cancel)
+            within = replace(request, scope=self._permitted(request.scope, directory))
+            result = self._kernel.searcher.rank(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
         return result
 
     def entries(self, directory: str, pattern: str) -> list[Entry]:
         """The files that a glob matches, with size and time; a glob without a slash means the directory's own files."""
-        request = FindRequest(Scope((pattern,), anywhere=False), limit=self._call.limits.listed_files)
+        scope = self._permitted(Scope((pattern,), anywhere=False), directory)
+        request = FindRequest(scope, limit=self._call.limits.listed_files)
         with self._opened(directory) as fd:
             result = self._kernel.searcher.find(fd, request, self._call.cancel)
             self._call.warnings += _notes(result)
             return [entry for name in result.files if (entry := _entry(fd, name))]
+
+    def _permitted(self, scope: Scope, directory: str) -> Scope:
+        """The scope without what is protected."""
+        wards = self._kernel.boundary.wards
+        if wards is None:
+            return scope
+        stem = self._call.files.stem(directory)
+        return replace(scope, protected=lambda path: wards.hides(stem + path))
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:

@@ -23,7 +23,7 @@ def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | N
         line.draw(writer, prompt)
         for key in _keys(reader.fileno()):
             if key in _DONE or (key == _END_OF_FILE and not line.text):
-                writer.write("\r\n")
+                writer.write("\n")
                 writer.flush()
                 return line.text if key in _DONE else None
             line.take(key)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.process import Processes
+from handrail.kernel.sandbox.canaries import check
 from handrail.kernel.state import config_home, state_home
 
 _LANDLOCK_CREATE_RULESET = 444
@@ -47,6 +49,20 @@ def _examine(root: str) -> Iterator[Finding]:
     for name, home in (("state", state_home()), ("configuration", config_home())):
         good = _can_write(home)
         yield Finding(name, good, home if good else f"{home} cannot be written")
+
+
+def try_sandbox(processes: Processes) -> Iterator[Finding]:
+    """What holds commands here, and whether it does."""
+    first, *canaries = check(processes)
+    held = processes.sandbox.confinement
+    if held is None:
+        yield Finding("sandbox", good=False, says=f"no command can be run: {first.detail}")
+        return
+    why = f", because there is no {processes.sandbox.settings.level} here ({'; '.join(held.why)})" if held.why else ""
+    yield Finding("sandbox", held.by_bubblewrap, f"{held.level}, by {held.by}{why}")
+    yield from (Finding("cannot stop", good=False, says=each) for each in held.cannot_stop)
+    yield from (Finding("not guarded", good=False, says=each) for each in held.unguarded)
+    yield from (Finding("canary", each.passed, each.name, needed=True) for each in canaries)
 
 
 def _landlock() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
-from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot
+from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
@@ -50,7 +50,7 @@ class PutRight:
     def _in_directory(self, step: Step, act: Callable[[Step, int], bool], held: Mapping[str, int]) -> bool:
         try:
             kept = held.get(step.directory)
-            fd = os.dup(kept) if kept is not None else self._boundary.open_directory(quote(step.directory) or ".")
+            fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
         except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
             return False  # the directory was taken away, and all that was in it
         try:
@@ -82,7 +82,7 @@ class PutRight:
         return False
 
     def remove_if_empty(self, rel: str) -> None:
-        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop):
+        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop, ProtectedPath):
             place = self._boundary.locate(quote(rel), follow=False)
             try:
                 os.rmdir(place.name, dir_fd=place.dir_fd)

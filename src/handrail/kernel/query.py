@@ -32,6 +32,8 @@ class Scope:
     max_depth: int | None = None
     """How many levels are looked at; 1 is the directory's own files."""
     max_file_bytes: int | None = None
+    protected: Callable[[str], bool] | None = None
+    """Whether a file or directory is kept from all tools, whatever else the scope says."""
 
     @cached_property
     def included(self) -> Glob | None:
@@ -44,12 +46,16 @@ class Scope:
         return compile_exclusions(self.exclude, fold_case=self.fold_case) if self.exclude else None
 
     def holds(self, path: str) -> bool:
-        """Whether include and exclude let a file pass."""
+        """Whether include, exclude and protection let a file pass."""
+        if self.protected is not None and self.protected(path):
+            return False
         if self.included is not None and not self.included.matches(path):
             return False
         return self.excluded is None or not self.excluded(path)
 
     def held(self, paths: list[str]) -> list[str]:
+        if self.protected is not None:
+            paths = [path for path in paths if not self.protected(path)]
         if self.included is not None:
             matches = self.included.matches
             paths = [path for path in paths if matches(path)]

@@ -218,6 +218,8 @@ class Ripgrep:
     def _complaints(self, dir_fd: int, scope: Scope, run: Run) -> Skipped:
         skipped = Skipped.none(self._limits)
         for path, about_the_pattern in rgoutput.complaints(run.errors):
+            if scope.protected is not None and scope.protected(path):
+                continue
             if about_the_pattern:
                 skipped.abandoned.add(path)
             elif scope.holds(path) or _is_directory(dir_fd, path):

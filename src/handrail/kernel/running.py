@@ -15,7 +15,7 @@ from handrail.kernel.gate import Verdict
 from handrail.kernel.log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
-from handrail.notes import NotAllTyped, SandboxRefused, SandboxRestarted
+from handrail.notes import NotAllTyped, ProtectedInToolsOnly, SandboxRefused, SandboxRestarted
 
 if TYPE_CHECKING:
     from handrail.kernel.output import Output
@@ -139,8 +139,11 @@ class Commands:
 
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
         self._call.metadata["sandbox"] = confinement.level
-        if confinement.level == "reduced":
-            self._call.metadata["sandbox_cannot_stop"] = list(confinement.cannot_stop)
+        if self._session.kernel.boundary.wards is not None and not confinement.by_bubblewrap:
+            self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
+        for name in ("cannot_stop", "why", "unguarded"):
+            if facts := getattr(confinement, name):
+                self._call.metadata[f"sandbox_{name}"] = list(facts)
         if restarted:
             self._call.warnings.append(SandboxRestarted())
 

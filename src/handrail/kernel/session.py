@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -72,6 +74,11 @@ class Kernel:
         names = (*self.guarded_names, *PROJECT_FILES)
         return next((found for path in paths if (found := guarded_place(unquote(path), names))), "")
 
+    def masks(self) -> dict[str, tuple[int, int]]:
+        """The protected files that are there now, and what stands there: for a sandbox to cover."""
+        wards, root = self.boundary.wards, self.boundary.root
+        return {} if wards is None else {f"{root}/{name}": found for name, found in wards.masks().items()}
+
     @cached_property
     def searcher(self) -> "Searcher":
         from handrail.kernel.search import Searcher  # noqa: PLC0415  the engines load when first used
@@ -122,6 +129,7 @@ class Session:
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
         self._terminals: Terminals | None = None
+        self._own_spools = ""
 
     @property
     def sandbox(self) -> "Sandbox":
@@ -131,7 +139,7 @@ class Session:
         with self._lock:
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
-                spools = f"{kernel.state.path}/output"
+                spools = self._spool_directory()
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
                     readable=(*powers.readable, spools),
@@ -140,9 +148,18 @@ class Session:
                     guarded=(*kernel.guarded_names, *_project_files(kernel.boundary.fd)),
                     limits=kernel.limits,
                 )
-                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings)
+                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings, masks=kernel.masks)
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
+
+    def _spool_directory(self) -> str:
+        """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
+        from handrail.kernel.sandbox.build import identity  # noqa: PLC0415  most sessions run nothing
+
+        if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
+            return f"{self.kernel.state.path}/output"
+        self._own_spools = tempfile.mkdtemp(prefix="handrail-")
+        return self._own_spools
 
     @property
     def processes(self) -> "Processes":
@@ -165,6 +182,8 @@ class Session:
         for part in (self._terminals, self._processes, self._sandbox):
             if part is not None:
                 part.close()
+        if self._own_spools:
+            shutil.rmtree(self._own_spools, ignore_errors=True)
 
 
 def _project_files(root_fd: int) -> list[str]:
@@ -174,9 +193,13 @@ def _project_files(root_fd: int) -> list[str]:
 
 def _own_home(root: str) -> tuple[str, ...]:
     """What is ours and lies in the workspace: a command that could change it would leave the sandbox."""
-    ours = (sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+    return inside(root, sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+
+
+def inside(root: str, *places: str) -> tuple[str, ...]:
+    """Those of these places that lie beneath the root, relative to it."""
     return tuple(
         os.path.relpath(place, root)
-        for place in {os.path.realpath(each) for each in ours}
+        for place in {os.path.realpath(each) for each in places}
         if os.path.commonpath([place, root]) == root and place != root
     )

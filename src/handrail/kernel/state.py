@@ -102,5 +102,11 @@ def write_text(path: str, text: str) -> None:
         raise
 
 
+def directory_named(text: str) -> str | None:
+    """A directory that the person named, `~` understood; None where there is none of this name."""
+    path = os.path.expanduser(text)
+    return os.path.realpath(path) if os.path.isabs(path) and os.path.isdir(path) else None
+
+
 def environment() -> dict[str, str]:
     return dict(os.environ)

@@ -17,7 +17,12 @@ def open_terminal() -> tuple[TextIO, TextIO] | None:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return can_erase(stream) and not os.environ.get("NO_COLOR")
+
+
+def can_erase(stream: TextIO) -> bool:
+    """Whether it is a terminal on which more can be done than to add text."""
+    return stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
 
 
 def size(default: tuple[int, int] = (80, 24)) -> tuple[int, int]:

@@ -118,6 +118,8 @@ class Walk:
         if name in self.scope.exclusions:
             return False
         path, excluded = prefix + name, self.scope.excluded
+        if self.scope.protected is not None and self.scope.protected(path):
+            return False
         if excluded is not None and (excluded(path) or excluded(path + "//")):
             return False
         return not (rules and ignored(path, rules, is_directory=True))

@@ -22,6 +22,10 @@ def folded(name: str) -> str:
     return ".git" if _SHORT_NAME.fullmatch(stem) else stem or plain
 
 
+def folded_path(path: str) -> str:
+    return "/".join(map(folded, path.split("/")))
+
+
 def guarded_place(path: str, names: Iterable[str]) -> str:
     """The guarded name that `path`, relative to the root, is or lies in; empty where there is none.
 

@@ -26,6 +26,9 @@ class Protection:
         self._places = _Rules([(glob, _plain(glob)) for glob in globs if _is_place(glob)])
         self._about_name = lru_cache(maxsize=1 << 16)(self._look_up)
 
+    def __bool__(self) -> bool:
+        return bool(self._names.each or self._places.each)
+
     def _look_up(self, name: str) -> tuple[str, str]:
         shape = folded(name)
         return shape, self._names.rule_for(shape)
@@ -44,7 +47,7 @@ class Protection:
 class _Rules:
     def __init__(self, rules: list[tuple[str, list[str]]]) -> None:
         """(the glob as it was written, the plain ones that it stands for)"""
-        self._each = [
+        self.each = [
             (glob, re.compile("|".join(f"{path_regex(one)}(?:/.*)?" for one in plain), re.DOTALL).fullmatch)
             for glob, plain in rules
         ]
@@ -54,13 +57,13 @@ class _Rules:
     def rule_for(self, shape: str) -> str:
         if self._any is None or not self._any(shape):
             return ""
-        return next(glob for glob, matches in self._each if matches(shape))
+        return next(glob for glob, matches in self.each if matches(shape))
 
 
-def protection(globs: tuple[str, ...]) -> Protection | None:
-    """None where there is nothing to protect. A glob without a slash is a name at any depth."""
+def protection(globs: tuple[str, ...]) -> Protection:
+    """A glob without a slash is a name at any depth."""
     wanted = [each for glob in globs for each in (SECRET_FILES if glob == SECRETS else (glob,))]
-    return Protection(list(dict.fromkeys(wanted))) if wanted else None
+    return Protection(list(dict.fromkeys(wanted)))
 
 
 def _is_place(glob: str) -> bool:

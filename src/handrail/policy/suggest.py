@@ -42,7 +42,7 @@ def _page(question: Question) -> str:
     if start is None:
         return _exact(question)
     others = [f'"{name}":{_value(value)}' for name, value in (question.resolved or {}).items() if name != "url"]
-    site = f'"url":"{re.escape(json.dumps(start[0], ensure_ascii=False)[1:-1])}(?:[/?#](?:[^"\\\\]|\\\\.)*)?"'
+    site = f'"url":"{_inside_quotes(start[0])}(?:[/?#](?:[^"\\\\]|\\\\.)*)?"'
     return rf"^\{{{','.join([site, *others])}\}}$"
 
 
@@ -58,11 +58,16 @@ def _files(question: Question) -> str:
 
 
 def _beside(path: str) -> str:
+    if '"' in path or "\\" in path:
+        return _inside_quotes(path)  # too odd to be widened
     directory, slash, name = path.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
-    end = re.escape(json.dumps(f".{suffix}", ensure_ascii=False)[1:-1]) if dot and stem else ""
-    start = re.escape(json.dumps(directory + slash, ensure_ascii=False)[1:-1])
-    return f'{start}[^"/\\\\]+{end}'
+    end = _inside_quotes(f".{suffix}") if dot and stem else ""
+    return f'{_inside_quotes(directory + slash)}[^"/\\\\]+{end}'
+
+
+def _inside_quotes(text: str) -> str:
+    return _value(text)[1:-1]
 
 
 def _value(value: object) -> str:

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,12 +38,19 @@ class Started:
 
 class Sandbox:
     def __init__(
-        self, root_fd: int, root: str, settings: SandboxSettings, person: Mapping[str, str] | None = None
+        self,
+        root_fd: int,
+        root: str,
+        settings: SandboxSettings,
+        person: Mapping[str, str] | None = None,
+        masks: Callable[[], dict[str, tuple[int, int]]] = dict,
     ) -> None:
+        """`masks` names what must not exist for commands, and what stands there; it is asked before each of them."""
         environment = dict(os.environ if person is None else person)
         self.settings = settings
         self._place = build.Place(root, root_fd, settings, environment)
         self._guard = Guard(root_fd)
+        self._masks, self._masked = masks, dict[str, tuple[int, int]]()
         self._lock = threading.Lock()
         self._link: Link | None = None
         self._stood = self._closed = False
@@ -80,6 +87,7 @@ class Sandbox:
     def start(self) -> Confinement:
         """Stand, or raise `SandboxUnavailable`. Commands and terminals do this by themselves."""
         with self._lock:
+            self._renew_masks()
             self._living_link()
             return self._ways[0]
 
@@ -88,6 +96,7 @@ class Sandbox:
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable(self.settings.level, ["closed"])
+            self._renew_masks()
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
                 return replace(self._start_along(self._whole(request), streams), restarted=restarted)
@@ -100,6 +109,20 @@ class Sandbox:
                     restarted = True
                 else:
                     return Started(channel, self._ways[0], restarted)
+
+    def _renew_masks(self) -> None:
+        """A name that came since, or a file that was replaced, stands uncovered: only a new sandbox covers it."""
+        if not (self._ways and self._ways[0].by_bubblewrap):
+            return
+        wanted = self._masks()
+        if len(wanted) > self.settings.limits.masked_files:
+            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
+        if self._link is not None and self._alive():
+            if wanted.items() <= self._masked.items():
+                return
+            self._link.kill()
+            self._link.lost()
+        self._masked = wanted
 
     def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
         way = self._ways[0]
@@ -182,7 +205,9 @@ class Sandbox:
         self._guard.leave()
         self._guard.stand(self.settings.guarded)
         self._ways[0] = replace(self._ways[0], unguarded=tuple(self._guard.unguarded))
-        return build.strict(self._place, way.by, self._guard, alongside)
+        hidden = (*self.settings.hidden, *self._masked)
+        place = replace(self._place, settings=replace(self.settings, hidden=hidden))
+        return build.strict(place, way.by, self._guard, alongside)
 
     def _spawn(self, link: Link, building: build.Building) -> None:
         try:

@@ -153,10 +153,9 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         *(n for n in etc if os.path.isdir(n)),
         *places.toolchains(place.person.get("PATH", ""), home, root),
     ]
-    if who.drop_to is not None:
-        shown = [path for path in shown if places.reachable(path, *who.drop_to)]
-    readable = [*shown, *settings.readable]
-    visible = [root, *readable, *settings.writable]
+    readable = places.within_reach([*shown, *settings.readable], who.drop_to)
+    writable = places.within_reach(settings.writable, who.drop_to)
+    visible = [root, *readable, *writable]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
     hidden = [path for path in hidden if any(places.is_inside(path, there) for there in visible)]
     return profile.View(
@@ -170,7 +169,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         limits=settings.limits,
         system=places.system_directories(),
         read_only=[(path, handles.path(path)) for path in readable],
-        writable=[(path, handles.path(path)) for path in settings.writable],
+        writable=[(path, handles.path(path)) for path in writable],
         guard_writable=[(f"{root}/{name}", fd) for name, fd in guard.writable],
         guard_read_only=[(f"{root}/{name}", fd) for name, fd in guard.read_only],
         hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],

@@ -35,19 +35,18 @@ def options(place: Place, private: str) -> dict[str, Any]:
     look = EXECUTE | READ | LIST
     use = (READ | WRITE | LIST | TRUNCATE | IOCTL) & everything
     who = identity(place.root_fd).drop_to
-    readable = [path for path in place.settings.readable if who is None or places.reachable(path, *who)]
     shown = [
         *(name for name, target in places.system_directories() if not target),
         *places.etc_names(network=place.network),
         *places.toolchains(place.person.get("PATH", ""), place.home, place.root),
-        *readable,
+        *place.settings.readable,
         "/proc",
         *(f"/etc/{name}" for name in ("passwd", "group", "hosts")),
     ]
-    rules: list[tuple[int | str, int]] = [(path, look) for path in shown if os.path.exists(path)]
+    rules: list[tuple[int | str, int]] = [(path, look) for path in places.within_reach(shown, who)]
     rules += [(f"/dev/{name}", use) for name in DEVICES if os.path.exists(f"/dev/{name}")]
     rules += [(place.root_fd, everything)]
-    rules += [(path, everything) for path in (private, *place.settings.writable)]
+    rules += [(path, everything) for path in (private, *places.within_reach(place.settings.writable, who))]
     families = (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK) if place.network else (seccomp.NETLINK,)
     return {
         "rights": everything,

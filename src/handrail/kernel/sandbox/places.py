@@ -71,6 +71,11 @@ def reachable(path: str, uid: int, gid: int) -> bool:
     return True
 
 
+def within_reach(paths: Iterable[str], who: tuple[int, int] | None) -> list[str]:
+    """Those that the one who runs commands can reach: nobody can be shown what the system keeps from them."""
+    return [path for path in paths if os.path.exists(path) and (who is None or reachable(path, *who))]
+
+
 def _parts_of(entry: str) -> list[str]:
     prefix, last = os.path.split(entry)
     if last not in PREFIX_PARTS:

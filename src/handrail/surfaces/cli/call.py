@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from handrail.dialects import NAMES, load
-from handrail.surfaces.cli.answers import terminal_asker
+from handrail.kernel.terminal import wants_colour
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
+from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json, human
 from handrail.tool import ToolResult
 
@@ -33,12 +35,15 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     """
     spoken = dialect_of(tool, dialect)
     params = _params(spoken, tool, arguments)
-    with open_workspace(options.pop("root"), asker=terminal_asker(), **options) as workspace:
-        result = workspace.tools(spoken).call(tool, params)
+    progress = Progress()
+    asker = progress.asking(terminal_asker())
+    with open_workspace(options.pop("root"), asker=asker, **options) as workspace:
+        with progress.during(tool):
+            result = workspace.tools(spoken).call(tool, params)
         if as_json:
             echo_json(result.to_dict())
         else:
-            click.echo(human(result, workspace.root))
+            click.echo(human(result, workspace.root, colour=wants_colour(sys.stdout)))
     raise SystemExit(exit_code(result))
 
 

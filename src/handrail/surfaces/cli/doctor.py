@@ -2,8 +2,8 @@
 
 import click
 
-from handrail.kernel.machine import Finding, examine
-from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.kernel.machine import Finding, examine, try_sandbox
+from handrail.surfaces.cli.options import json_option, open_workspace, root_option, sandbox_option, usage_errors
 from handrail.surfaces.cli.show import echo_json
 
 _MARKS = {True: "✓", False: "✗"}
@@ -11,11 +11,14 @@ _MARKS = {True: "✓", False: "✗"}
 
 @click.command("doctor")
 @root_option
+@sandbox_option
 @json_option
-def command(root: str, as_json: bool) -> None:
-    """Say what this machine offers and what is missing."""
+def command(root: str, sandbox: str | None, as_json: bool) -> None:
+    """Say what this machine offers and what is missing, and try the sandbox."""
     with usage_errors(root):
         findings = examine(root)
+    with open_workspace(root, sandbox=sandbox) as workspace:
+        findings += try_sandbox(workspace.processes)
     if as_json:
         echo_json([_facts(finding) for finding in findings], indent=2)
     else:

@@ -9,8 +9,8 @@ from handrail.dialects import load
 from handrail.exports import api_name
 from handrail.kernel.state import read_text
 from handrail.limits import Limits
-from handrail.settings import APPROVE, SANDBOX
-from handrail.surfaces.cli.options import dialect_option, open_workspace, read_only_option
+from handrail.settings import APPROVE
+from handrail.surfaces.cli.options import dialect_option, open_workspace, read_only_option, sandbox_option
 
 DEFAULT = "copilot"
 """The dialect if none is named: files, search, commands and pages."""
@@ -23,7 +23,7 @@ SHORTEST_TOKEN = 16
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches.")
-@click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
+@sandbox_option
 @click.option("--log", metavar="FILE", help="Where the session log goes.")
 @click.option("--safe-names", is_flag=True, help="List file.read as file_read, for clients that forbid dots.")
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve Streamable HTTP instead of standard input.")

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.answers import terminal_asker
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
+from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json
 from handrail.tool import ToolResult
 from handrail.words import ToolError
@@ -21,13 +22,14 @@ _HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}
 @click.option("--json", "_", is_flag=True, hidden=True, help="The output is always JSON.")
 def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
     """Answer JSON lines from standard input: {"tool", "params", "id"?} in, one envelope a line out."""
-    with open_workspace(root, asker=terminal_asker(), **options) as workspace:
+    progress = Progress()
+    with open_workspace(root, asker=progress.asking(terminal_asker()), **options) as workspace:
         for line in sys.stdin.buffer:
             if line.strip():
-                echo_json(_answer(workspace, dialect, line))
+                echo_json(_answer(workspace, dialect, line, progress))
 
 
-def _answer(workspace: Workspace, dialect: str | None, line: bytes) -> dict[str, Any]:
+def _answer(workspace: Workspace, dialect: str | None, line: bytes, progress: Progress) -> dict[str, Any]:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -43,9 +45,10 @@ def _answer(workspace: Workspace, dialect: str | None, line: bytes) -> dict[str,
     except click.UsageError as error:
         return _bad(error.message, request)
     call_id = request.get("id")
-    result = workspace.tools(spoken).call(
-        request["tool"], request.get("params"), call_id=None if call_id is None else str(call_id)
-    )
+    with progress.during(request["tool"]):
+        result = workspace.tools(spoken).call(
+            request["tool"], request.get("params"), call_id=None if call_id is None else str(call_id)
+        )
     return _with_id(result, request)
 
 

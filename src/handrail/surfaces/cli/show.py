@@ -20,7 +20,7 @@ def echo_json(value: Any, indent: int | None = None) -> None:
     click.echo(_DELICATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
 
 
-def human(result: ToolResult, root: str) -> str:
+def human(result: ToolResult, root: str, *, colour: bool = False) -> str:
     lines = [f"✗ {_failure(result)}"] if result.error else _success(result)
     if result.error and result.error.suggestion:
         lines.append(f"  Suggestion: {result.error.suggestion}")
@@ -29,7 +29,8 @@ def human(result: ToolResult, root: str) -> str:
     lines += [f"  Location: {root.rstrip('/')}/{path}" for path in result.files_affected]
     lines += [f"  Warning: {warning}" for warning in result.warnings]
     lines.append(f"  Time: {duration(result.execution_time_ms)}")
-    return visible("\n".join(lines))
+    shown = visible("\n".join(lines))
+    return f"\x1b[{31 if result.error else 32}m{shown[0]}\x1b[0m{shown[1:]}" if colour else shown
 
 
 def _failure(result: ToolResult) -> str:

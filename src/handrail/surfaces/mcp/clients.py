@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ SESSION = "handrail/session"
 class Client:
     def __init__(self, offer: Offer, name: str) -> None:
         self.name = name
-        self.limiter = anyio.CapacityLimiter(offer.limits.client_calls)
+        self.running = 0
+        self.workers = ThreadPoolExecutor(offer.limits.client_calls, "handrail")
         self.last_seen = time.monotonic()
         self._offer = offer
         self._sessions: dict[str, ClientSession] = {}
@@ -39,11 +41,8 @@ class Client:
     def any_router(self) -> ToolRouter:
         return self.router(next(iter(self._offer.workspaces)))
 
-    @property
-    def busy(self) -> bool:
-        return self.limiter.borrowed_tokens > 0
-
     async def close(self) -> None:
+        self.workers.shutdown(wait=False)
         sessions, self._sessions, self._routers = self._sessions, {}, {}
         for session in sessions.values():
             await to_thread.run_sync(session.close)
@@ -98,6 +97,6 @@ class Clients:
             await anyio.sleep(seconds / 4)
             silent = time.monotonic() - seconds
             for name, client in [*self._known.items()]:
-                if name != "pipe" and not client.busy and client.last_seen < silent:
+                if name != "pipe" and not client.running and client.last_seen < silent:
                     del self._known[name]
                     await client.close()

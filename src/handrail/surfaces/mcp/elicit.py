@@ -5,7 +5,9 @@ question and a sealed state; the client asks, then calls again with both, and th
 counts only for the very change that was shown.
 """
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
 from dataclasses import fields
 from typing import Any
@@ -14,7 +16,6 @@ from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.values import Change, Put, Remove, Restore
 from handrail.policy.approvals import how_to_allow
-from handrail.surfaces.cli.asking import display, happening
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"
@@ -48,27 +49,36 @@ def ask_nobody(question: Question) -> Verdict:
     return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question, way))
 
 
-def ask_and_wait(context: Any) -> Ask:
+class Dialogue:
     """A dialogue within the call, for the revisions in which a server may send requests."""
 
-    def ask(question: Question) -> Verdict:
-        from asyncio import CancelledError  # noqa: PLC0415  with a server they are all loaded already
+    def __init__(self, context: Any) -> None:
+        self._context, self._loop = context, asyncio.get_running_loop()
+        self._answer: Future[Any] | None = None
+        self._stopped = False
 
-        from anyio import from_thread  # noqa: PLC0415
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415
+    def __call__(self, question: Question) -> Verdict:
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  with a server it is loaded already
 
-        async def elicit() -> Any:
-            return await context.session.elicit_form(message(question), SCHEMA, context.request_id)
-
+        self._answer = asyncio.run_coroutine_threadsafe(self._elicit(question), self._loop)
+        if self._stopped:
+            self._answer.cancel()
         try:
-            answer = from_thread.run(elicit)
+            answer = self._answer.result()
         except CancelledError:
             raise Cancelled from None
         except MCPError as error:
             return Verdict(False, "client", reason=f"the client did not ask: {error}", remedy=how_to_allow(question))
         return verdict(answer.action, answer.content)
 
-    return ask
+    async def _elicit(self, question: Question) -> Any:
+        return await self._context.session.elicit_form(message(question), SCHEMA, self._context.request_id)
+
+    def stop(self) -> None:
+        """Nobody waits for the answer any more."""
+        self._stopped = True
+        if self._answer is not None:
+            self._answer.cancel()
 
 
 class Rounds:
@@ -122,18 +132,15 @@ def verdict(action: str, content: dict[str, Any] | None) -> Verdict:
 
 
 def message(question: Question, most: int = 200) -> str:
+    from handrail.surfaces.cli.asking import display, happening  # noqa: PLC0415  only where somebody is asked
+
     return "\n".join([*happening(question, colour=False, most=most), "", display(question)]).strip()
 
 
 def fingerprint(question: Question) -> str:
     """The question with all that would happen: another change is another question."""
     facts = {each.name: getattr(question, each.name) for each in fields(question) if each.name != "changes"}
-    shown = {
-        **facts,
-        "effects": question.effects.value,
-        "bodies": sorted(question.bodies),
-        "paths": sorted(question.paths),
-    }
+    shown = {**facts, "effects": question.effects.value}
     return digest(shown, [_facts(change) for change in question.changes])
 
 

@@ -53,8 +53,8 @@ class Sealer:
 
 def digest(*parts: Any) -> str:
     """One name for several values; what differs in any of them has another name."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_bytes).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
-def _bytes(value: Any) -> str:
-    return hashlib.sha256(value).hexdigest()
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else hashlib.sha256(value).hexdigest()

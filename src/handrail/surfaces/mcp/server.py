@@ -1,19 +1,19 @@
 """The MCP server: lists the tools of one dialect and calls them, in both eras of the protocol."""
 
+import asyncio
+import itertools
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-from anyio import to_thread
 from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, PaginatedRequestParams
 
 import handrail
 from handrail.faults import Denied, Fault
 from handrail.surfaces.mcp.clients import Client, Clients
-from handrail.surfaces.mcp.elicit import Ask, Rounds, ask_and_wait, ask_nobody, asking
+from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_nobody, asking
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.mcp.sealed import Refused, Sealer, digest
@@ -60,10 +60,15 @@ class Handlers:
         tool, cancel = router.real_name(params.name), threading.Event()
 
         def work() -> ToolResult:
+            asking.set(ask)
             return router.call(tool, arguments, call_id=str(context.request_id), cancel=cancel)
 
-        asking.set(ask)
-        result = await _in_thread(work, client, cancel, context)
+        def stop() -> None:
+            cancel.set()
+            if isinstance(ask, Dialogue):
+                ask.stop()
+
+        result = await _beside(client, work, stop, context.session.report_progress)
         question = ask.unanswered() if isinstance(ask, Rounds) else None
         return question or to_mcp(result)
 
@@ -74,7 +79,7 @@ class Handlers:
         if forms is None or (forms.form is None and forms.url is not None):
             return ask_nobody
         if context.session.can_send_request:
-            return ask_and_wait(context)
+            return Dialogue(context)
         call = digest(client.name, params.name, params.arguments or {})
         try:
             return Rounds(self._sealer, call, params.request_state, params.input_responses or {})
@@ -82,23 +87,43 @@ class Handlers:
             raise Denied(params.name, str(reason), "Call again without the state to be asked again") from None
 
 
-async def _in_thread(
-    work: Callable[[], ToolResult], client: Client, cancel: threading.Event, context: Any
+async def _beside(
+    client: Client, work: Callable[[], ToolResult], stop: Callable[[], None], report: Callable[..., Awaitable[None]]
 ) -> ToolResult:
     """Run a call beside the others. When the request is cancelled the call is told, and its end awaited."""
+    loop = asyncio.get_running_loop()
+    done = loop.run_in_executor(client.workers, work)
+    reports = Reports(loop, report)
+    client.running += 1
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        stop()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([done])
+        raise
+    finally:
+        client.running -= 1
+        reports.end()
 
-    async def watch() -> None:
-        started = time.monotonic()
-        try:
-            while True:
-                await anyio.sleep(1)
-                seconds = round(time.monotonic() - started)
-                await context.session.report_progress(seconds, message=f"Running for {seconds} s")
-        finally:
-            cancel.set()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        result = await to_thread.run_sync(work, limiter=client.limiter)
-        tasks.cancel_scope.cancel()
-    return result
+class Reports:
+    """Progress of a call, every second for as long as it runs; most end before the first."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[..., Awaitable[None]]) -> None:
+        self._report = report
+        self._task: asyncio.Task[None] | None = None
+        self._timer = loop.call_later(1, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        for seconds in itertools.count(1):
+            await self._report(seconds, message=f"Running for {seconds} s")
+            await asyncio.sleep(1)
+
+    def end(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()

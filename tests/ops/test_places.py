@@ -1,0 +1,97 @@
+"""Names that deserve care, however they are written; and globs for files that nobody may reach."""
+
+import pytest
+
+from handrail.faults import InvalidPattern
+from handrail.ops.places import GUARDED, folded, guarded_place
+from handrail.ops.protection import SECRET_FILES, protection, read_globs
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".git",
+        ".GIT",
+        ".Git",
+        ".git.",
+        ".git ",
+        ".git. .",
+        ".git::$INDEX_ALLOCATION",
+        "git~1",
+        "GIT~2",
+        ".\uff47\uff49\uff54",
+    ]
+    + [f".g{mark}it" for mark in "\u200b\u200c\u200d\u2060\ufeff\u202e\u00ad\ufe0f"],
+)
+def test_every_spelling_of_git_is_git(name: str) -> None:
+    assert folded(name) == ".git"
+    for path in (name, f"{name}/hooks/x", f"a/b/{name}/config"):
+        assert guarded_place(path, ()) == ".git"
+
+
+@pytest.mark.parametrize("path", ["git", ".gitignore", ".github/x", "a.git", "src/.gitkeep", "...", ":", "", "git~x"])
+def test_other_names_are_their_own(path: str) -> None:
+    assert guarded_place(path, GUARDED) == ""
+
+
+def test_a_guarded_name_with_a_slash_is_meant_from_the_root() -> None:
+    names = (".config/tool", ".vscode")
+    assert guarded_place(".config/Tool/x", names) == ".config/tool"
+    assert guarded_place("a/.config/tool/x", names) == ""
+    assert guarded_place(".config", names) == ""
+    assert guarded_place("a/.VSCODE/tasks.json", names) == ".vscode"
+    assert guarded_place("a/.handrail.toml", ()) == ".handrail.toml"
+
+
+PROTECTED = [
+    ((".env",), ".env", ".env"),
+    ((".env",), "a/b/.ENV", ".env"),
+    ((".env",), ".env.", ".env"),
+    ((".env",), ".e\u200bnv", ".env"),
+    ((".env",), ".env/x", ".env"),
+    ((".env",), ".env.local", ""),
+    ((".env",), "env", ""),
+    ((".env", "*.pem"), "x.PEM", "*.pem"),
+    (("*.pem",), "x.pem/readme", "*.pem"),
+    (("secrets/",), "a/secrets/x", "secrets/"),
+    (("/secrets",), "secrets/x", "/secrets"),
+    (("/secrets",), "a/secrets/x", ""),
+    (("config/*.key",), "config/a.key", "config/*.key"),
+    (("config/*.key",), "config/a/b.key", ""),
+    (("config/**/*.key",), "config/a/b.key", "config/**/*.key"),
+    (("{a,b/c}.txt",), "a.txt", "{a,b/c}.txt"),
+    (("{a,b/c}.txt",), "b/c.txt", "{a,b/c}.txt"),
+    (("[A-C].txt",), "b.txt", "[A-C].txt"),
+    (("Straße.txt",), "STRASSE.TXT", "Straße.txt"),
+    (("é.txt",), "e\u0301.txt", "é.txt"),
+    (("@secrets",), "deploy/ID_RSA", "id_rsa"),
+    (("@secrets",), ".aws/credentials", ".aws"),
+    (("@secrets",), "home/.docker/config.json", "**/.docker/config.json"),
+    (("@secrets",), ".env.production", ".env.*"),
+    (("@secrets",), "src/environment.py", ""),
+    (("@secrets",), "src/keys.py", ""),
+]
+
+
+@pytest.mark.parametrize(("globs", "path", "rule"), PROTECTED)
+def test_a_glob_protects_names_as_any_file_system_would_take_them(globs: tuple[str, ...], path: str, rule: str) -> None:
+    assert protection(globs).rule_for(path) == rule
+
+
+def test_nothing_is_protected_unless_it_is_asked_for() -> None:
+    assert protection(()).rule_for(".env") == ""
+
+
+@pytest.mark.parametrize("glob", ["", "/", "[a", "{a", "./"])
+def test_a_glob_that_names_nothing_is_refused(glob: str) -> None:
+    with pytest.raises(InvalidPattern):
+        protection((glob,))
+
+
+def test_an_ignore_file_can_only_add() -> None:
+    text = "\ufeff# ours\n\n  .env  \r\n!.env\n/private/\n*.key # not a comment\n"
+    assert read_globs(text) == [".env", "/private/", "*.key # not a comment"]
+
+
+def test_the_list_of_the_usual_secrets_is_made_of_globs() -> None:
+    assert len(set(SECRET_FILES)) == len(SECRET_FILES)

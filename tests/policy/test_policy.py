@@ -1,0 +1,186 @@
+"""Who decides, and what is remembered: through a workspace, with a callback in the person's place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Question, Verdict, Workspace
+from handrail.kernel.gate import Keep
+from handrail.kernel.tally import Tally
+from handrail.policy.rules import BadRule, Rule
+from handrail.policy.suggest import suggestion
+from handrail.surfaces.cli.approvals import stopped_at_the_gate
+
+YES = Verdict(True, "person")
+
+
+class Person:
+    """Gives the answers in turn, and remembers the questions."""
+
+    def __init__(self, *answers: Verdict) -> None:
+        self.answers, self.questions = list(answers), list[Question]()
+
+    def __call__(self, question: Question) -> Verdict:
+        self.questions.append(question)
+        return self.answers.pop(0) if self.answers else Verdict(False, "person", reason="no more answers")
+
+
+def create(workspace: Any, path: str) -> bool:
+    return bool(workspace.call("copilot", "create_file", {"path": path, "content": "x"}).success)
+
+
+def test_a_rule_that_denies_holds_whatever_the_policy_is(root: Path) -> None:
+    for approve in ("auto", "host", "ask"):
+        with Workspace(str(root), approve=approve, asker=Person(YES, YES)) as workspace:
+            workspace.rules.add(Rule("create_file", r'\{"path":"no.*', deny=True))
+            result = workspace.call("copilot", "create_file", {"path": "no", "content": "x"})
+            assert result.error is not None
+            assert result.error.code == "approval_denied"
+            said = r"""create_file was not approved: rule 1 of the user's rules forbids it: \{"path":"no.*"""
+            assert result.error.message == said
+            assert result.error.suggestion == "Do it another way; only the person can change the rule"
+            assert create(workspace, approve)
+    assert sorted(path.name for path in root.iterdir()) == ["ask", "auto", "host"]
+
+
+def test_a_projects_own_file_can_only_forbid(root: Path) -> None:
+    (root / ".handrail.toml").write_text(
+        '[[rule]]\ntool = "create_file"\npattern = ".*"\n[[rule]]\ntool = "*"\npattern = ".*migra.*"\ndeny = true\n'
+    )
+    person = Person(YES)
+    with Workspace(str(root), asker=person) as workspace:
+        assert workspace.notes == [".handrail.toml cannot approve anything: only its rules with deny = true count"]
+        assert create(workspace, "a")
+        assert len(person.questions) == 1  # its first rule approved nothing
+        result = workspace.call("copilot", "create_file", {"path": "migrations/1.sql", "content": "x"})
+        assert result.error is not None
+        assert "rule 1 of the project's .handrail.toml forbids it" in result.error.message
+    assert len(person.questions) == 1
+
+
+@pytest.mark.parametrize("text", ["rule = 5", "rule = [5]", "[[rule]]\ntool = 'x'", "[[rule]]\npattern = 'x'"])
+def test_a_projects_rules_that_make_no_sense_are_said(root: Path, text: str) -> None:
+    (root / ".handrail.toml").write_text(text)
+    with pytest.raises(BadRule, match=r"rule 1 in \.handrail\.toml"):
+        Workspace(str(root))
+
+
+def test_each_session_remembers_for_itself(root: Path) -> None:
+    always = Verdict(True, "person", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
+    one, two = Person(always), Person()
+    with Workspace(str(root)) as workspace:
+        first, second = workspace.session(asker=one), workspace.session(asker=two)
+        for name, session in (("a", first), ("b", first)):
+            assert session.tools("copilot").call("create_file", {"path": name, "content": "x"}).success
+        (root / "a").unlink()
+        assert not second.tools("copilot").call("create_file", {"path": "a", "content": "x"}).success
+        assert (len(one.questions), len(two.questions)) == (1, 1)
+        first.close()
+        second.close()
+
+
+def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]
+    with Workspace(str(root), asker=Person(*answers)) as workspace:
+        assert create(workspace, "p")
+        assert create(workspace, "u")
+        assert create(workspace, "p") is False  # it exists
+    for name in ("p", "u"):
+        (root / name).unlink()
+    with Workspace(str(root)) as again:
+        assert (create(again, "p"), create(again, "u")) == (True, True)
+    with Workspace(str(other)) as elsewhere:
+        assert (create(elsewhere, "p"), create(elsewhere, "u")) == (False, True)
+
+
+def test_a_rule_may_end(root: Path) -> None:
+    answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
+    person = Person(*answers)
+    with Workspace(str(root), asker=person) as workspace:
+        for name in ("a", "b", "c"):
+            assert create(workspace, name)
+    assert len(person.questions) == 2
+
+
+def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None:
+    answers = [
+        Verdict(True, "person", always=True),
+        Verdict(True, "person", always=True, keep=Keep("user", "(")),
+        Verdict(True, "person", always=True, keep=Keep("user", ".*", 1e300)),
+    ]
+    with Workspace(str(root), asker=Person(*answers)) as workspace:
+        warnings = [
+            workspace.call("copilot", "create_file", {"path": path, "content": "x"}).warnings
+            for path in (".git/hooks/x", "a", "b")
+        ]
+        assert workspace.rules.standing() == []
+    begin = "approved, but this time only: the rule could not be stored: "
+    assert warnings == [
+        [f"{begin}it is always asked: it reaches into .git, which is guarded"],
+        [f"{begin}the rule: the pattern is not a valid regular expression: missing ) at position 1"],
+        [f"{begin}1e+300 hours from now is beyond any calendar"],
+    ]
+
+
+SUGGESTED = [
+    ("run_in_terminal", {"command": "git status --short"}, '["git", "status", "..."]'),
+    ("run_in_terminal", {"command": "pytest tests/a.py"}, '["pytest", "..."]'),
+    ("run_in_terminal", {"command": "make"}, '["make", "..."]'),
+    ("run_in_terminal", {"command": "a && b"}, r'^\{"command":"a\ \&\&\ b"\}$'),
+    ("run_in_terminal", {"command": "sh build.sh"}, r'^\{"command":"sh\ build\.sh"\}$'),
+    ("run_in_terminal", {"command": "env A=1 make"}, r'^\{"command":"env\ A=1\ make"\}$'),
+    ("create_file", {"path": "a", "content": "x"}, r"""^\{"path":"[^"/\\]+","content":"(?:[^"\\]|\\.)*"\}$"""),
+    ("create_directory", {"path": "src/a.d/b.c"}, r"""^\{"path":"src/a\.d/[^"/\\]+\.c"\}$"""),
+    (
+        "fetch_webpage",
+        {"url": "https://docs.example.com/a", "timeout_seconds": 5},
+        r"""^\{"url":"https://docs\.example\.com(?:[/?#](?:[^"\\]|\\.)*)?","timeout_seconds":5\}$""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tool", "params", "expected"), SUGGESTED)
+def test_a_suggestion_is_a_little_wider_than_the_call(
+    root: Path, tool: str, params: dict[str, Any], expected: str
+) -> None:
+    with Workspace(str(root)) as workspace:
+        question, result = stopped_at_the_gate(workspace, "copilot", tool, params)
+        assert question is not None, result
+        assert suggestion(question, workspace.settings.limits) == expected
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"path": 'ü "x"\\\n', "content": 'a"\\\u2028'},
+        {"path": ".hidden", "content": ""},
+        {"path": "a/b.c/d.e.f", "content": "x"},
+        {"path": "x.", "content": "{}[]^$.*"},
+    ],
+)
+def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: dict[str, str]) -> None:
+    (root / "a/b.c").mkdir(parents=True)
+    with Workspace(str(root)) as workspace:
+        question, _ = stopped_at_the_gate(workspace, "copilot", "create_file", params)
+        assert question is not None
+        workspace.rules.session.rules = [Rule("create_file", suggestion(question, workspace.settings.limits))]
+        assert workspace.rules.decide(question).allowed
+
+
+def test_a_tally_counts_across_processes_and_survives_damage(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "counts.json"
+    one, two = Tally(str(path)), Tally(str(path))
+    one.count(["a"])
+    two.count(["a", "b"])
+    assert {key: count.times for key, count in one.read().items()} == {"a": 2, "b": 1}
+    assert list(json.loads(path.read_text())) == ["a", "b"]
+    path.write_text("{")
+    assert one.read() == {}
+    one.count([])
+    assert path.read_text() == "{"
+    one.count(["c"])
+    assert one.read()["c"].times == 1

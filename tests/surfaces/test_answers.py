@@ -1,0 +1,322 @@
+"""Every answer to the approval question, given at a real terminal."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from command import ARGV, envelope, handrail
+from terminal import Terminal
+
+from handrail.surfaces.cli.answers import HELP
+
+PROMPT = "Approve? (y/n/always): "
+SCOPE = "For (session/project/user): "
+HINT = "Change it if you like; Enter takes it, an empty line goes back.\n"
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("SHELL", "/bin/sh")
+
+
+def call(root: Path, tool: str, **params: object) -> Terminal:
+    return Terminal(*ARGV, "call", tool, json.dumps(params), "--json", "--dialect", "copilot", "--root", str(root))
+
+
+def session(root: Path, *calls: tuple[str, dict[str, object]]) -> Terminal:
+    lines = "".join(json.dumps({"tool": tool, "params": params}) + "\n" for tool, params in calls)
+    return Terminal(*ARGV, "run", "--dialect", "copilot", "--root", str(root), stdin=lines.encode())
+
+
+def rules(root: Path) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(handrail("approvals", "list", "--json", "--root", str(root)).stdout)
+    return found
+
+
+def test_a_command_is_shown_with_its_programs_directory_sandbox_and_network(root: Path) -> None:
+    with call(root, "run_in_terminal", command="git log | head -n 1 && FOO=1 make") as terminal:
+        assert terminal.until(PROMPT) == (
+            "Command: git log | head -n 1 && FOO=1 make\n"
+            "Programs: git, head, make\n"
+            "Sets: FOO\n"
+            "Directory: .\n"
+            "Sandbox: strict, without network\n"
+            "\n"
+            "Tool: run_in_terminal\n"
+            "Parameters:\n"
+            "  command: git log | head -n 1 && FOO=1 make\n"
+            "Files affected: (none)\n"
+            "Risk level: dangerous\n"
+            "\n" + PROMPT
+        )
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_a_command_cannot_hide_anything(root: Path) -> None:
+    with call(root, "run_in_terminal", command="echo \x1b[2K\rrm\u202e\n\teval $x") as terminal:
+        assert terminal.until("\nDirectory") == (
+            "Command:\n"
+            "  echo \\x1b[2K\\x0drm\\u202e\n"
+            "  \\teval $x\n"
+            "Programs: echo, eval, others that cannot be told from its text\n"
+            "Directory"
+        )
+        terminal.send("n\n")
+        terminal.finish()
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [("network", "strict, but with network"), ("off", "off: nothing confines it, and it has network")],
+)
+def test_the_sandbox_is_named_as_it_is(root: Path, setting: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_SANDBOX", setting)
+    with call(root, "run_in_terminal", command="ls") as terminal:
+        assert f"\nSandbox: {shown}\n" in terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_a_fetch_shows_its_host(root: Path) -> None:
+    with call(root, "fetch_webpage", url="https://Example.COM/a/b?c=d") as terminal:
+        assert terminal.until(PROMPT).startswith("Host: example.com\n\nTool: fetch_webpage\n")
+        terminal.send("n\n")
+        assert terminal.finish()[0] == 3
+
+
+def test_what_reaches_into_a_guarded_place_is_pointed_out_and_never_remembered(root: Path) -> None:
+    with call(root, "create_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n") as terminal:
+        shown = terminal.until(PROMPT)
+        assert "Careful: .git is guarded, since your own tools may run what it holds\n" in shown
+        for answer in ("always", "always user", "pattern"):
+            terminal.send(f"{answer}\n")
+            assert terminal.until(PROMPT) == (
+                f"{answer}\nThis is asked every time: it reaches into .git, which is guarded.\n{PROMPT}"
+            )
+        terminal.send("n\n")
+        assert terminal.finish()[0] == 3
+    assert rules(root) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("n use tabs, not spaces", "the person said no: use tabs, not spaces"),
+        ("no  Übung ✓ ", "the person said no: Übung ✓"),
+        ("N", "the person said no"),
+    ],
+)
+def test_a_reason_goes_back_to_the_model(root: Path, answer: str, reason: str) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        terminal.until(PROMPT)
+        terminal.send(f"{answer}\n")
+        status, out, _ = terminal.finish()
+    assert status == 3
+    assert envelope(out)["error"] == {
+        "code": "approval_denied",
+        "message": f"create_file was not approved: {reason}",
+        "suggestion": "Ask what to do instead",
+    }
+
+
+@pytest.mark.parametrize("answer", ["?", "help", "always forever", "always 8", "nope", "pattern x"])
+def test_what_is_not_understood_gets_the_list_of_answers(root: Path, answer: str) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        terminal.until(PROMPT)
+        terminal.send(f"{answer}\n")
+        assert terminal.until(PROMPT) == f"{answer}\n{HELP}{PROMPT}"
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_always_for_the_session_is_forgotten_with_it(root: Path) -> None:
+    touch: tuple[str, dict[str, object]] = ("run_in_terminal", {"command": "echo x >> log"})
+    with session(root, touch, touch) as terminal:
+        terminal.until(PROMPT)
+        terminal.send("always session\n")
+        status, out, rest = terminal.finish()
+    assert status == 0
+    assert rest.startswith("always session\nNew rule (this session): run_in_terminal ^")
+    assert [envelope(line)["success"] for line in out.splitlines()] == [True, True]
+    assert (root / "log").read_text() == "x\nx\n"
+    assert rules(root) == []
+    with session(root, touch) as terminal:
+        terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+
+
+@pytest.mark.parametrize(
+    ("answer", "scope", "expires"),
+    [
+        ("always", "project", False),
+        ("always project", "project", False),
+        ("ALWAYS User", "user", False),
+        ("always user 8h", "user", True),
+        ("always 2d", "project", True),
+    ],
+)
+def test_always_is_stored_where_it_is_said(root: Path, answer: str, scope: str, expires: bool) -> None:
+    with call(root, "create_file", path="./a.txt", content="x") as terminal:
+        terminal.until(PROMPT)
+        terminal.send(f"{answer}\n")
+        assert terminal.finish()[0] == 0
+    (rule,) = rules(root)
+    assert (rule["scope"], rule["expires_at"] is not None) == (scope, expires)
+    assert rule["pattern"] == r'^\{"path":"a\.txt","content":"x"\}$'
+    (root / "a.txt").unlink()
+    with call(root, "create_file", path="a.txt", content="x") as terminal:
+        assert terminal.finish()[::2] == (0, "")
+
+
+def test_a_pattern_is_suggested_and_taken_with_enter(root: Path) -> None:
+    with call(root, "run_in_terminal", command="git status --short") as terminal:
+        terminal.until(PROMPT)
+        terminal.send("pattern\n")
+        assert terminal.until("Pattern: ") == f"pattern\n{HINT}\rPattern: "
+        terminal.until('["git", "status", "..."]')
+        terminal.send("\r")
+        terminal.until(SCOPE)
+        terminal.send("project 8h\n")
+        status, _, rest = terminal.finish()
+    assert rest.endswith('New rule (this project, for 8 hours): run_in_terminal ["git", "status", "..."]\n')
+    assert status in (0, 1)
+    (rule,) = rules(root)
+    assert rule["argv"] == ["git", "status", "..."]
+    covered = handrail("approvals", "test", "run_in_terminal", '{"command": "git status -b"}', "--root", str(root))
+    assert covered.returncode == 0
+
+
+def test_a_pattern_is_edited_and_must_cover_this_call(root: Path) -> None:
+    with call(root, "create_file", path="notes/a.md", content="x\n") as terminal:
+        terminal.until(PROMPT)
+        terminal.send("pattern\n")
+        suggested = r"""^\{"path":"notes/[^"/\\]+\.md","content":"(?:[^"\\]|\\.)*"\}$"""
+        terminal.until(suggested)
+        terminal.send("\x15^no$\r")
+        terminal.until("It does not cover this call: its pattern does not match")
+        terminal.send("\x15(\r")
+        terminal.until("not a valid regular expression")
+        # Built with the keys of a line editor: typed in the wrong order, corrected, its end deleted.
+        terminal.send("\x15")
+        terminal.send("content.*zz")
+        terminal.send("\x01.*\x05")
+        terminal.send("\x7f\x7f\x1b[D\x1b[D\x1b[C\x1b[C")
+        terminal.send("\x1b[H\x06\x06x\x7f\x1b[F")
+        terminal.send("Z\x02\x1b[3~\r")
+        terminal.until(SCOPE)
+        terminal.send("nonsense\n")
+        terminal.until(SCOPE)
+        terminal.send("user\n")
+        assert terminal.finish()[0] == 0
+    (rule,) = rules(root)
+    assert (rule["scope"], rule["pattern"]) == ("user", ".*content.*")
+
+
+def test_a_pattern_may_be_given_up(root: Path) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        terminal.until(PROMPT)
+        for keys in ("\x15\r", "\x15\x04"):
+            terminal.send("pattern\n")
+            terminal.until("Pattern: ")
+            terminal.send(keys)
+            terminal.until(PROMPT)
+        terminal.send("pattern\n")
+        terminal.until(r"\}$")
+        terminal.send("\r")
+        terminal.until(SCOPE)
+        terminal.send("\x04")
+        terminal.until(PROMPT)
+        terminal.send("n\n")
+        assert terminal.finish()[0] == 3
+    assert rules(root) == []
+
+
+def test_the_end_of_the_terminal_in_the_middle_of_a_pattern_is_a_no(root: Path) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        terminal.until(PROMPT)
+        terminal.send("pattern\n")
+        terminal.until("Pattern: ")
+        terminal.send("\x03")
+        status, out, _ = terminal.finish()
+    assert (status, out) == (130, "")
+    assert not list(root.iterdir())
+    assert rules(root) == []
+
+
+def test_the_line_fits_the_terminal_however_it_is_resized(root: Path) -> None:
+    with call(root, "create_file", path="a" * 60, content="x") as terminal:
+        terminal.until(PROMPT)
+        terminal.send("pattern\n")
+        terminal.until(r"\}$")
+        terminal.resize(24, 30)
+        terminal.send("\x01")
+        shown = terminal.until("\x1b[20D").rpartition("\r")[2]
+        assert shown == 'Pattern: ^\\{"path":"[^"/\\\\]+"\x1b[K\x1b[20D'
+        terminal.resize(24, 50)
+        terminal.send("\x05")
+        shown = terminal.until(r"\}$").rpartition("\r")[2]
+        assert re.fullmatch(r"Pattern: .{39}", shown)
+        terminal.send("\x15\r")
+        terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_all_shows_a_long_change_whole(root: Path) -> None:
+    content = "".join(f"{n}\n" for n in range(300))
+    with call(root, "create_file", path="a", content=content) as terminal:
+        assert "lines not shown" in terminal.until(PROMPT)
+        terminal.send("all\n")
+        shown = terminal.until(PROMPT)
+        assert "".join(f"+{n}\n" for n in range(300)) in shown
+        assert "not shown" not in shown
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_a_file_that_is_swapped_while_the_person_thinks_is_asked_anew(root: Path) -> None:
+    """The approval is for what was shown: content, place and version."""
+    file = root / "a.txt"
+    file.write_text("old\n")
+    with call(root, "replace_string_in_file", path="a.txt", old_string="old", new_string="new") as terminal:
+        assert "-old\n+new\n" in terminal.until(PROMPT)
+        file.write_text("secret old\n")
+        terminal.send("y\n")
+        assert "-secret old\n+secret new\n" in terminal.until(PROMPT)
+        assert file.read_text() == "secret old\n"
+        (root / "b.txt").write_text("other old\n")
+        file.unlink()
+        file.symlink_to("b.txt")
+        terminal.send("y\n")
+        shown = terminal.until(PROMPT)
+        assert "-other old\n+other new\n" in shown
+        assert "Files affected: b.txt\n" in shown
+        terminal.send("y\n")
+        status, out, _ = terminal.finish()
+    assert (status, envelope(out)["files_affected"]) == (0, ["b.txt"])
+    assert (root / "b.txt").read_text() == "other new\n"
+
+
+def test_a_rule_that_forbids_and_comes_while_the_person_thinks_wins(root: Path) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        terminal.until(PROMPT)
+        handrail("approvals", "add", "create_file", ".*", "--deny")
+        terminal.send("y\n")
+        status, out, _ = terminal.finish()
+    assert status == 3
+    assert "forbids it" in envelope(out)["error"]["message"]
+    assert not (root / "a").exists()
+
+
+def test_without_a_terminal_the_answer_says_how_to_allow_it(root: Path) -> None:
+    done = handrail("call", "create_file", "path=./a", "content=x", "--dialect", "copilot", "--root", str(root))
+    assert done.returncode == 3
+    how = r"""allow exactly this call: handrail approvals add create_file '^\{"path":"a","content":"x"\}$'"""
+    assert how in done.stdout
+    assert os.listdir(root) == []

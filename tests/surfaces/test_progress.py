@@ -1,0 +1,107 @@
+"""What the person sees beside an answer: colours and a line that says that a call still runs, on a terminal only."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command import ARGV, envelope, handrail
+from terminal import Terminal
+
+PROMPT = "Approve? (y/n/always): "
+SLOW = {"command": "sleep 3; echo done"}
+
+
+@pytest.fixture(autouse=True)
+def terminal_that_can_erase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("SHELL", "/bin/sh")
+
+
+def slow(root: Path, *flags: str) -> tuple[str, ...]:
+    return (*ARGV, "call", "run_in_terminal", json.dumps(SLOW), "--root", str(root), *flags)
+
+
+def test_a_call_that_takes_more_than_a_second_says_so_and_takes_it_back(root: Path) -> None:
+    with Terminal(*slow(root, "--json", "--approve", "auto")) as terminal:
+        terminal.until("\r\x1b[K… run_in_terminal 1s")
+        status, out, rest = terminal.finish()
+    assert (status, envelope(out)["output"]) == (0, "Command output:\ndone\n")
+    assert re.fullmatch(r"(\r\x1b\[K… run_in_terminal \d+s)*\r\x1b\[K", rest)
+
+
+def test_the_line_stays_out_of_the_way_of_a_question(root: Path) -> None:
+    with Terminal(*slow(root, "--json")) as terminal:
+        assert "…" not in terminal.until(PROMPT)
+        terminal.send("y\n")
+        terminal.until("… run_in_terminal 1s")
+        assert terminal.finish()[0] == 0
+
+
+def test_run_says_it_too(root: Path) -> None:
+    line = json.dumps({"tool": "run_in_terminal", "params": SLOW}).encode() + b"\n"
+    with Terminal(*ARGV, "run", "--approve", "auto", "--root", str(root), stdin=line) as terminal:
+        terminal.until("… run_in_terminal 1s")
+        status, out, rest = terminal.finish()
+    assert (status, envelope(out)["success"]) == (0, True)
+    assert rest.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("kind", ["dumb", ""])
+def test_a_terminal_that_cannot_erase_gets_no_line(root: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", kind)
+    with Terminal(*slow(root, "--json", "--approve", "auto")) as terminal:
+        assert terminal.finish()[::2] == (0, "")
+
+
+def test_without_a_terminal_there_is_one_document_and_nothing_else(root: Path) -> None:
+    (root / ".handrail.toml").write_text('approve = "auto"\n')
+    done = handrail(*slow(root, "--json", "--approve", "auto")[len(ARGV) :])
+    assert envelope(done.stdout)["success"]
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == "handrail: .handrail.toml cannot set approve = 'auto': a project may only tighten\n"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "params"),
+    [
+        ("gemini", "list_directory", {"path": "{root}"}),
+        ("context", "list_directory", {}),
+        ("copilot", "list_dir", {}),
+        ("file", "file.list", {}),
+        ("codex", "list_dir", {}),
+        ("gemini", "read_file", {"absolute_path": "{root}/none"}),
+        ("context", "read_file", {"path": "none"}),
+        ("copilot", "read_file", {"path": "none"}),
+        ("file", "file.read", {"path": "none"}),
+        ("codex", "read_file", {"path": "none"}),
+    ],
+)
+def test_every_dialect_has_a_human_and_a_json_form(root: Path, dialect: str, tool: str, params: dict[str, str]) -> None:
+    given = json.dumps(params).replace("{root}", str(root))
+    argv = ("call", tool, given, "--dialect", dialect, "--root", str(root))
+    as_json, human = handrail(*argv, "--json"), handrail(*argv)
+    answer = envelope(as_json.stdout)
+    assert (answer["tool"], as_json.returncode, human.returncode) == (tool, *[0 if answer["success"] else 1] * 2)
+    lines = human.stdout.split("\n")
+    assert lines[0].startswith("✓ " if answer["success"] else "✗ ")
+    assert lines[-2].startswith("  Time: ")
+    if not answer["success"]:
+        assert answer["error"]["message"].split("\n")[0] in lines[0]
+        assert f"  Code: {answer['error']['code']}" in lines
+        assert any(line.startswith("  Suggestion: ") for line in lines)
+
+
+def test_marks_are_coloured_where_somebody_looks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from handrail import ToolResult
+    from handrail.surfaces.cli.show import human
+    from handrail.words import ToolError
+
+    fine = ToolResult("t", True, "done", [], 1.0)
+    failed = ToolResult("t", False, "Error: no", [], 1.0, error=ToolError("no", "no", ""))
+    assert human(fine, "/", colour=True).startswith("\x1b[32m✓\x1b[0m done\n")
+    assert human(failed, "/", colour=True).startswith("\x1b[31m✗\x1b[0m Error: no\n")
+    monkeypatch.delenv("NO_COLOR")
+    piped = handrail("call", "list_dir", "{}", "--dialect", "copilot", "--root", str(root)).stdout
+    assert "\x1b" not in piped

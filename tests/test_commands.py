@@ -1,0 +1,142 @@
+"""Commands as whole calls: what the person's settings let them see, change and reach."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import handrail
+
+from handrail import Workspace
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "data").write_text("data\n")
+    return place
+
+
+def shell(root: Path, command: str, **settings: Any) -> dict[str, Any]:
+    with Workspace(str(root), approve="auto", **settings) as workspace:
+        result = workspace.call("codex", "shell", {"command": command})
+    if result.metadata.get("sandbox") == "reduced":
+        pytest.skip("no bubblewrap here")
+    return result.to_dict()
+
+
+def test_what_is_not_listed_is_not_there(root: Path, elsewhere: Path) -> None:
+    assert shell(root, f"ls {elsewhere}")["output"]["returncode"] == 2
+
+
+def test_a_readable_directory_can_be_read_and_not_changed(root: Path, elsewhere: Path) -> None:
+    told = shell(root, f"cat {elsewhere}/data; echo x > {elsewhere}/data", readable=[str(elsewhere)])
+    assert told["output"]["stdout"] == "data\n"
+    assert told["warnings"] == [
+        (
+            f"writing outside the workspace is blocked by the sandbox ({elsewhere}/data); "
+            "the person can allow a directory with writable in the configuration"
+        )
+    ]
+    assert (elsewhere / "data").read_text() == "data\n"
+
+
+def test_a_writable_directory_can_be_changed(root: Path, elsewhere: Path) -> None:
+    assert shell(root, f"echo x > {elsewhere}/data", writable=[str(elsewhere)])["output"]["returncode"] == 0
+    assert (elsewhere / "data").read_text() == "x\n"
+
+
+def test_a_directory_may_be_named_from_the_home(root: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(elsewhere.parent))
+    assert shell(root, f"cat {elsewhere}/data", readable=["~/elsewhere"])["output"]["stdout"] == "data\n"
+
+
+def test_a_directory_that_is_not_there_is_said_and_left_out(root: Path, elsewhere: Path) -> None:
+    with Workspace(
+        str(root), approve="auto", readable=[f"{elsewhere}/no", "relative"], writable=["/no/such"]
+    ) as workspace:
+        assert workspace.notes == [
+            f"readable: {elsewhere}/no is no absolute path of a directory",
+            "readable: relative is no absolute path of a directory",
+            "writable: /no/such is no absolute path of a directory",
+        ]
+        assert workspace.call("codex", "shell", {"command": "echo runs"}).output["stdout"] == "runs\n"  # type: ignore[index]
+
+
+def test_listed_variables_are_seen_and_no_others(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROJECT_MODE", "fast")
+    monkeypatch.setenv("OTHER_MODE", "slow")
+    monkeypatch.setenv("SERVICE_TOKEN", "secret")
+    told = shell(root, "env", environment=["PROJECT_MODE", "SERVICE_TOKEN"])
+    seen = dict(line.split("=", 1) for line in told["output"]["stdout"].split("\n") if "=" in line)
+    assert seen["PROJECT_MODE"] == "fast"
+    assert not {"OTHER_MODE", "SERVICE_TOKEN"} & seen.keys()
+
+
+def test_guarded_names_cannot_be_made_and_others_can(root: Path) -> None:
+    told = shell(root, "mkdir .vscode; echo x > guarded.toml", guarded=["guarded.toml"])
+    assert told["output"]["returncode"] != 0
+    assert (root / ".vscode").is_dir()
+    assert not (root / "guarded.toml").is_file()
+
+
+def test_our_own_configuration_in_the_workspace_cannot_be_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, name in (("HANDRAIL_CONFIG_DIR", "config"), ("HANDRAIL_STATE_DIR", "state")):
+        monkeypatch.setenv(variable, str(root / name))
+        (root / name).mkdir()
+    (root / "config" / "approvals.toml").write_text("")
+    told = shell(root, "echo x > config/approvals.toml; touch state/x; echo x > own")
+    assert told["output"]["stderr"].count("Read-only file system") == 2
+    assert (root / "config" / "approvals.toml").read_text() == ""
+    assert (root / "own").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("level", ["strict", "network", "off"])
+@pytest.mark.parametrize("surface", ["call", "run"])
+def test_the_level_is_the_person_s_to_choose_on_the_command_line(root: Path, surface: str, level: str) -> None:
+    flags = ["--dialect", "codex", "--root", str(root), "--approve", "auto", "--sandbox", level]
+    params = {"command": "echo hi"}
+    if surface == "call":
+        done = handrail("call", "shell", json.dumps(params), "--json", *flags)
+    else:
+        done = handrail("run", *flags, stdin=json.dumps({"tool": "shell", "params": params}) + "\n")
+    told = json.loads(done.stdout)
+    assert told["output"]["stdout"] == "hi\n"
+    assert told["metadata"]["sandbox"] in (level, "reduced" if level != "off" else "off")
+
+
+def test_without_a_sandbox_commands_are_the_person_s_own(root: Path, elsewhere: Path) -> None:
+    told = shell(root, f"echo x > {elsewhere}/data", sandbox="off")
+    assert (told["output"]["returncode"], told["metadata"]) == (
+        0,
+        {"sandbox": "off", "sandbox_cannot_stop": ["everything"]},
+    )
+    assert (elsewhere / "data").read_text() == "x\n"
+
+
+def test_a_project_cannot_switch_the_sandbox_off(root: Path) -> None:
+    (root / ".handrail.toml").write_text('sandbox = "off"\nwritable = ["/"]\n')
+    with Workspace(str(root), approve="auto") as workspace:
+        assert (workspace.settings.sandbox, workspace.settings.writable) == ("strict", ())
+        assert len(workspace.notes) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as somebody else")
+def test_the_whole_output_can_be_read_by_the_owner_of_the_workspace(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    for place in (tmp_path, *list(tmp_path.parents)[:-2]):
+        if place.stat().st_uid == 0 and place != Path("/tmp"):
+            place.chmod(0o755)
+    os.chown(root, 1234, 1234)
+    with Workspace(str(root), approve="auto") as workspace:
+        first = workspace.call("codex", "shell", {"command": "id -u; seq 1 200000"})
+        if first.metadata.get("sandbox") != "strict" or not first.success:
+            pytest.skip("the owner of the workspace cannot reach an interpreter here")
+        assert isinstance(first.output, dict)
+        reading = first.output["stdout"].partition("all of it: ")[2].partition(" …]")[0]
+        again = workspace.call("codex", "shell", {"command": reading}).output
+    assert isinstance(again, dict)
+    assert again["stdout"].endswith("\n200000\n"), again
