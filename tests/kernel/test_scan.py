@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail.kernel import inotify
+from handrail.kernel import scan as scan_module
 from handrail.kernel.scan import Scan
 from handrail.limits import Limits
 
@@ -138,7 +140,57 @@ def test_more_events_than_the_system_holds_are_not_missed(
     assert found(made) == {"a": "changed"}
 
 
-def test_a_directory_that_cannot_be_read_any_more_costs_only_itself(scan: Callable[..., Scan], tree: Path) -> None:
+class Unreadable:
+    """The system, in which one directory is not to be read."""
+
+    def __init__(self, name: str, call: str) -> None:
+        self._name, self._call = name, call
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            if name == self._call and (args[0] == self._name or self._holds(args[0])):
+                raise PermissionError(13, "not to be read")
+            return real(*args, **options)
+
+        return call if name == self._call else real
+
+    def _holds(self, fd: object) -> bool:
+        return isinstance(fd, int) and os.readlink(f"/proc/self/fd/{fd}").endswith(f"/{self._name}")
+
+
+@pytest.mark.parametrize("call", ["open", "scandir"])
+def test_a_directory_that_is_not_to_be_read_is_left_alone(
+    scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr(scan_module, "os", Unreadable("d", call))
+    made = scan()
+    assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "link"]
+    (tree / "a").write_text("changed")
+    assert found(made) == {"a": "changed"}
+
+
+def test_a_directory_that_can_no_longer_be_read_counts_as_gone(
+    scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = scan()
+    monkeypatch.setattr(scan_module, "os", Unreadable("e", "open"))
+    (tree / "d" / "e" / "c").write_text("changed")
+    (tree / "d" / "b").write_text("changed")
+    assert found(made) == {"d/b": "changed", "d/e": "gone", "d/e/c": "gone"}
+
+
+def test_what_is_too_deep_is_not_entered(
+    scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan_module, "_DEEPEST", 1)
+    made = scan()
+    assert made.cut
+    assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "d/b", "link"]
+
+
+def test_a_directory_that_became_a_file_is_one_change(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     (tree / "d" / "b").unlink()
     (tree / "d" / "e" / "c").unlink()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handrail import ToolResult, Workspace
+from handrail.kernel import shadow, walk
 from handrail.kernel.blobs import fingerprint
 from handrail.kernel.journal import Entry, Node, Touched
 
@@ -184,9 +185,37 @@ def test_an_entry_that_cannot_be_written_afterwards_is_said(workspace: Workspace
     ]
 
 
-def test_what_is_not_to_be_read_is_recorded_without_its_content(workspace: Workspace, root: Path) -> None:
+def test_what_is_not_to_be_read_is_recorded_without_its_content(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (root / "a").write_text("a")
     shell(workspace, "true")
-    result = shell(workspace, "mkdir -p x/y; echo > x/y/z; rm a")
-    assert result.warnings == []
-    assert [each.path for each in entries(workspace)[0].files] == ["a", "x", "x/y", "x/y/z"]
+
+    def refuse(*_: Any) -> int:
+        raise PermissionError(13, "not to be read")
+
+    monkeypatch.setattr("handrail.kernel.shadow.open_file", refuse)
+    shell(workspace, "echo new > a")
+    assert entries(workspace)[0].files == (Touched("a", file("a"), Node("file", "", 0o644)),)
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").write_text("a")
+    real = walk.open_file
+
+    def change_first(dir_fd: int, path: str, *flags: int) -> int:
+        (root / path).write_text("longer than it was when it was looked at")
+        return real(dir_fd, path, *flags)
+
+    def exchange_first(dir_fd: int, path: str, *flags: int) -> int:
+        (root / "other").write_text("b")
+        (root / "other").rename(root / path)
+        return real(dir_fd, path, *flags)
+
+    for act in (change_first, exchange_first):
+        monkeypatch.setattr(shadow, "open_file", act)
+        shell(workspace, "true")
+        monkeypatch.undo()
+        assert "a" not in workspace.kernel.shadow._kept

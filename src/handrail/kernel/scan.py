@@ -61,11 +61,6 @@ class Scan:
                 changed[path] = changed[path][0] if path in changed else before, now
         return changed
 
-    def sign(self, path: str) -> Sign | None:
-        directory, _, name = path.rpartition("/")
-        known = self._known.get(directory)
-        return known.names.get(name) if known else None
-
     def signs(self) -> Iterator[tuple[str, Sign]]:
         for path, known in self._known.items():
             stem = f"{path}/" if path else ""
@@ -189,6 +184,10 @@ class Scan:
         return found
 
 
+def sign_of(about: os.stat_result) -> Sign:
+    return about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
 def _wanted(dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
     if name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
         return False
@@ -204,7 +203,7 @@ def _note(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> Non
         return
     if entry.name.startswith(SPARE):
         return  # a commit of somebody else is on its way
-    found.names[entry.name] = about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+    found.names[entry.name] = sign_of(about)
     found.unsure |= about.st_nlink > 1
     if about.st_ctime_ns >= fresh_since:
         found.fresh.add(entry.name)

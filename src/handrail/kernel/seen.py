@@ -76,19 +76,21 @@ class Seen:
     @contextmanager
     def own_command(self, reader: Reader) -> Iterator[None]:
         """What changes meanwhile is the session's own doing; what somebody else changed before stays so."""
-        before = {place: file for place in list(self._files) if self._is_known(place, file := _look(reader, place))}
+        versions = {place: _version(reader, place) for place in list(self._files)}
+        before = {place: version for place, version in versions.items() if self._is_known(reader, place, version)}
         try:
             yield
         finally:
-            for place, file in before.items():
-                now = _look(reader, place)
-                if now is None:
-                    self.wrote(place, None, None)
-                elif file is None or now.version != file.version:
-                    self.wrote(place, now.version, now.data)
+            for place, version in before.items():
+                if _version(reader, place) != version:
+                    now = _look(reader, place)
+                    self.wrote(place, now.version if now else None, now.data if now else None)
 
-    def _is_known(self, place: str, file: File | None) -> bool:
-        return self.changed(place, file) is None
+    def _is_known(self, reader: Reader, place: str, version: Version | None) -> bool:
+        saw = self._files.get(place)
+        if saw is not None and saw.version == version:
+            return True
+        return self.changed(place, _look(reader, place)) is None
 
     def _drop(self, place: str) -> None:
         saw = self._files.pop(place, None)
@@ -98,6 +100,13 @@ class Seen:
         place, saw = next((place, saw) for place, saw in self._files.items() if saw.data)
         self._files[place] = saw._replace(data=None)
         self._held -= len(saw.data or b"")
+
+
+def _version(reader: Reader, place: str) -> Version | None:
+    try:
+        return Version.of(reader.boundary.stat(quote(place), follow=False))
+    except PathFault:
+        return None
 
 
 def _look(reader: Reader, place: str) -> File | None:

@@ -17,7 +17,7 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.entering import count_lines
 from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched
 from handrail.kernel.resolve import O_PATH
-from handrail.kernel.scan import Scan, Sign
+from handrail.kernel.scan import Scan, Sign, sign_of
 from handrail.kernel.state import State, read_text, write_text
 from handrail.kernel.walk import open_file
 from handrail.limits import Limits
@@ -153,19 +153,17 @@ class Shadow:
             if stat.S_ISLNK(sign[0]):
                 return Node("link", self._link(path), mode)
             data = self._data(path, sign) if room.takes(sign[2]) else None
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
+        except OSError:
             data = None  # it went again, or is not to be read
         return Node("file", "" if data is None else self._journal.blobs.put(data), mode)
 
     def _data(self, path: str, sign: Sign) -> bytes | None:
         fd = open_file(self._fd, path)
         try:
-            if os.fstat(fd).st_ino != sign[1]:
-                return None
             data = b""
-            while len(data) <= sign[2] and (more := os.read(fd, sign[2] + 1 - len(data))):
+            while len(data) < sign[2] and (more := os.read(fd, sign[2] - len(data))):
                 data += more
-            return data if len(data) == sign[2] else None
+            return data if sign_of(os.fstat(fd)) == sign else None  # else it is not what was looked at
         finally:
             os.close(fd)
 
