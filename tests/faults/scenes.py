@@ -76,6 +76,8 @@ class Stage:
     new: Tree
     missing: tuple[str, ...] = ()
     """Calls that the file system does not have."""
+    entries: int = 0
+    """How many the journal had before the scene was played."""
 
     @classmethod
     def of(cls, scene: str, root: str, missing: tuple[str, ...] = ()) -> "Stage":
