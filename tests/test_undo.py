@@ -87,7 +87,8 @@ def test_commits_of_several_files_are_undone_whole(workspace: Workspace, root: P
     (root / "a").write_text("one\n")
     os.chmod(root / "a", 0o750)
     before = snapshot(root)
-    patch = "*** Begin Patch\n*** Update File: a\n*** Move to: d/b\n@@\n-one\n+two\n*** Add File: d/c\n+new\n*** End Patch\n"
+    body = "*** Update File: a\n*** Move to: d/b\n@@\n-one\n+two\n*** Add File: d/c\n+new\n"
+    patch = f"*** Begin Patch\n{body}*** End Patch\n"
     assert workspace.call("codex", "apply_patch_freeform", {"patch": patch}).success
     assert workspace.call("copilot", "create_directory", {"path": "d/e/f"}).success
     after = snapshot(root)

@@ -8,11 +8,14 @@ commands only what a parser is sure about.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from handrail.kernel.gate import Question
 from handrail.limits import Limits
-from handrail.ops.commands import CommandLine, parse_command
 from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, fits, words_fit
+
+if TYPE_CHECKING:
+    from handrail.ops.commands import CommandLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,9 @@ class Matcher:
         return ""
 
     @cached_property
-    def _line(self) -> CommandLine:
+    def _line(self) -> "CommandLine":
+        from handrail.ops.commands import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
+
         question = self._question
         if not question.command or question.terminal:
             return CommandLine()

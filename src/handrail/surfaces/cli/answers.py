@@ -4,14 +4,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import TextIO, get_args
 
-from handrail.kernel.gate import Approver, Keep, Question, Scope, Verdict
+from handrail.kernel.gate import Keep, Question, Scope, Verdict
 from handrail.kernel.lineedit import edit_line
-from handrail.kernel.terminal import open_terminal, size, wants_colour
+from handrail.kernel.terminal import size, wants_colour
 from handrail.limits import Limits
 from handrail.ops.show import one_line
 from handrail.policy.matching import Matcher, why_always_asked
 from handrail.policy.rules import BadRule, exact_pattern, from_text
-from handrail.policy.suggest import suggestion
 from handrail.surfaces.cli.asking import display, happening
 
 SCOPES = get_args(Scope)
@@ -25,12 +24,6 @@ HELP = """\
 """
 _ALWAYS = re.compile(rf"always(?:\s+({'|'.join(SCOPES)}))?(?:\s+(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
 _NO = re.compile(r"(?:n|no)(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
-
-
-def terminal_asker(limits: Limits | None = None) -> Approver | None:
-    """Somebody to ask, where there is a terminal."""
-    terminal = open_terminal()
-    return None if terminal is None else Asker(*terminal, limits or Limits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +82,8 @@ class Asker:
         """Shown, changed, tested against this call, and only then stored."""
         if not self._can_be_kept(question):
             return None
+        from handrail.policy.suggest import suggestion  # noqa: PLC0415  only where it is wanted
+
         self.writer.write("Change it if you like; Enter takes it, an empty line goes back.\n")
         text = suggestion(question, self.limits)
         while True:

@@ -3,8 +3,6 @@
 import json
 
 from handrail.kernel.gate import Question
-from handrail.ops.commands import parse_command
-from handrail.ops.preview import change_diff
 from handrail.ops.show import fold, one_line, visible
 
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
@@ -46,6 +44,8 @@ def happening(question: Question, *, colour: bool, most: int) -> list[str]:
 
 
 def diff_lines(question: Question, *, colour: bool, most: int) -> list[str]:
+    from handrail.ops.preview import change_diff  # noqa: PLC0415  only where a change is shown
+
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
     if all(line.endswith("\r") for line in body):  # its line ends are as they were: nothing to point at
@@ -63,6 +63,8 @@ def _block(title: str, text: str, most: int) -> list[str]:
 
 
 def _about_command(question: Question) -> list[str]:
+    from handrail.ops.commands import parse_command  # noqa: PLC0415  only where a command is shown
+
     line = parse_command(question.command)
     programs = [one_line(program) for program in line.programs]
     if line.unknown:

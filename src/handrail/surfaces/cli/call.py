@@ -8,8 +8,8 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.kernel.terminal import wants_colour
-from handrail.surfaces.cli.answers import terminal_asker
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
+from handrail.surfaces.cli.person import terminal_asker
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json, human
 from handrail.tool import ToolResult

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.answers import terminal_asker
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
+from handrail.surfaces.cli.person import terminal_asker
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json
 from handrail.tool import ToolResult

@@ -16,7 +16,6 @@ from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.values import Change, Put, Remove, Restore
 from handrail.policy.approvals import how_to_allow
-from handrail.surfaces.cli.asking import display, happening
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"
@@ -133,6 +132,8 @@ def verdict(action: str, content: dict[str, Any] | None) -> Verdict:
 
 
 def message(question: Question, most: int = 200) -> str:
+    from handrail.surfaces.cli.asking import display, happening  # noqa: PLC0415  only where somebody is asked
+
     return "\n".join([*happening(question, colour=False, most=most), "", display(question)]).strip()
 
 
