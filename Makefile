@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests conformance test-adapters bundle bench fuzz-shell clean
+.PHONY: run test lint types tests conformance test-adapters bundle bench soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -36,6 +36,10 @@ bundle: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+soak: $(VENV)/ready
+	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \
+		$(BIN)/python -m pytest tests/faults/test_soak.py tests/test_model.py
 
 fuzz-shell: $(VENV)/ready
 	$(BIN)/python tests/fuzz_shell.py 60000

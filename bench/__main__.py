@@ -4,7 +4,7 @@ from importlib import import_module
 
 from bench.measure import show
 
-MODULES = ("files", "search", "patch", "process", "mcp")
+MODULES = ("files", "search", "patch", "process", "mcp", "journal")
 
 
 def main() -> None:

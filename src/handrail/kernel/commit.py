@@ -195,7 +195,7 @@ class Writer:
                     self._right.drop_spares(work.step, work.place.dir_fd)
             for rel in record.gone:
                 self._right.remove_if_empty(rel)
-            self._right.remember(record)
+            self._right.remember(record, again=False)
             record.end()
         except OSError:
             self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again

@@ -206,8 +206,7 @@ def _touched(file: list[Any]) -> Touched:
 
 
 def _number(line: bytes) -> int:
-    entry = decode(line.rstrip(b"\n"))
-    return entry.n if entry else 0
+    return int(line[len(b'{"n":') : line.index(b",")])
 
 
 def _is_whole(path: str) -> bool:

@@ -35,12 +35,13 @@ class PutRight:
             self.remember(record)
         record.end()
 
-    def remember(self, record: Record) -> None:
+    def remember(self, record: Record, *, again: bool = True) -> None:
         """Enter in the journal what was done, once. Only a configuration that demands it lets this fail."""
         if not record.line:
             return
+        enter = self._journal.ensure if again else self._journal.append
         try:
-            self._journal.ensure(record.line.encode())
+            enter(record.line.encode())
         except OSError as error:
             if self._journal.mode == "required":
                 raise

@@ -224,14 +224,20 @@ def _left_out(path: str, known: dict[str, _Directory]) -> bool:
 
 def _compare(path: str, before: _Directory | None, now: _Directory | None, changed: Changed) -> None:
     if path and (before and before.mode) != (now and now.mode):
-        changed[path] = _as_sign(before), _as_sign(now)
+        _enter(changed, path, _as_sign(before), _as_sign(now))
     old, new = before.names if before else {}, now.names if now else {}
     if old == new and not (before and before.fresh):
         return
     stem = f"{path}/" if path else ""
     for name in old.keys() | new.keys():
         if old.get(name) != new.get(name) or (before and name in before.fresh):
-            changed[stem + name] = old.get(name), new.get(name)
+            _enter(changed, stem + name, old.get(name), new.get(name))
+
+
+def _enter(changed: Changed, path: str, old: Sign | None, new: Sign | None) -> None:
+    """A directory that went and a file that took its name are one change."""
+    had, has = changed.get(path, (None, None))
+    changed[path] = had or old, has or new
 
 
 def _as_sign(directory: _Directory | None) -> Sign | None:

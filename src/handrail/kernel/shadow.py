@@ -94,9 +94,11 @@ class Shadow:
         files: list[Touched] = []
         for path, (old, new) in sorted(self._changed().items()):
             before = recorded[path] if path in recorded else self._former(path, old)
+            if old == new and _unkept(before):
+                continue  # nothing says that it changed, and there is nothing to compare it with
             after = self._read(path, new, room)
             self._remember(path, new, after)
-            if _differ(before, after, same_sign=old == new):
+            if _differ(before, after):
                 files.append(Touched(path, before, after, self._count(before, after)))
         self._last = self._journal.last_number()
         most = self._limits.scan_kept_files
@@ -226,7 +228,7 @@ def _unkept(node: Node | None) -> bool:
     return node is not None and node.kind == "file" and not node.kept
 
 
-def _differ(before: Node | None, after: Node | None, *, same_sign: bool) -> bool:
+def _differ(before: Node | None, after: Node | None) -> bool:
     if before is not None and after is not None and before.kind == after.kind == "directory":
         return False
-    return before != after or (_unkept(after) and not same_sign)
+    return before != after or _unkept(after)

@@ -8,14 +8,12 @@ from typing import Any
 import click
 
 from handrail.kernel.journal import Damage, Entry, Journal, open_journal
-from handrail.kernel.prune import prune as prune_journal
 from handrail.kernel.state import State
 from handrail.limits import Limits
 from handrail.ops.show import one_line
 from handrail.ops.spark import spark
 from handrail.paths import quote
-from handrail.surfaces.cli.options import json_option, root_option, usage_errors
-from handrail.surfaces.cli.show import echo_json
+from handrail.surfaces.cli.plain import echo_json, json_option, root_errors, root_option
 
 _SHOWN = 50
 
@@ -38,7 +36,7 @@ def command(
     megabytes: float | None,
 ) -> None:
     """List what was changed, the newest first: calls, files, lines added and removed."""
-    with usage_errors(root):
+    with root_errors(root):
         state, journal = open_journal(root)
     if prune:
         _prune(state, journal, days, megabytes)
@@ -52,6 +50,8 @@ def command(
 
 
 def _prune(state: State, journal: Journal, days: float | None, megabytes: float | None) -> None:
+    from handrail.kernel.prune import prune as prune_journal  # noqa: PLC0415  it loads what listing does not need
+
     limits = Limits()
     most = limits.journal_bytes if megabytes is None else int(megabytes * 1_000_000)
     gone = prune_journal(state, journal, days=limits.journal_days if days is None else days, most_bytes=most)

@@ -7,20 +7,17 @@ from typing import Any
 import click
 
 from handrail.dialects import DEFAULT, NAMES, find_dialect
-from handrail.faults import PathFault
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, SANDBOX, BadSettings
+from handrail.surfaces.cli import plain
 from handrail.workspace import Workspace
 
 _Function = Callable[..., Any]
 
 dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect to speak.")
-root_option = click.option(
-    "--root", default=".", metavar="DIR", help="The workspace; the current directory if not given."
-)
+root_option, json_option = plain.root_option, plain.json_option
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
 
 
 def workspace_options(function: _Function) -> _Function:
@@ -40,9 +37,8 @@ def workspace_options(function: _Function) -> _Function:
 def usage_errors(root: str) -> Iterator[None]:
     """What is wrong with the command line, its root or the configuration is for the person to put right."""
     try:
-        yield
-    except PathFault as fault:
-        raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
+        with plain.root_errors(root):
+            yield
     except (BadSettings, BadRule) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:  # nowhere to keep the state

@@ -12,8 +12,9 @@ from handrail.kernel.state import read_text
 from handrail.ops.show import one_line
 from handrail.replay import Outcome, read_log
 from handrail.replay import replay as replay_log
-from handrail.surfaces.cli.options import json_option, root_option, usage_errors
+from handrail.surfaces.cli.options import usage_errors
 from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.plain import json_option, root_option
 from handrail.surfaces.cli.show import echo_json
 
 _SAYS = {

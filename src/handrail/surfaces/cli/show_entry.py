@@ -11,8 +11,7 @@ from handrail.ops.diff import unified
 from handrail.ops.show import one_line, visible
 from handrail.paths import quote
 from handrail.surfaces.cli.history import counts, facts
-from handrail.surfaces.cli.options import json_option, root_option, usage_errors
-from handrail.surfaces.cli.show import echo_json
+from handrail.surfaces.cli.plain import echo_json, json_option, root_errors, root_option
 
 
 @click.command("show")
@@ -21,7 +20,7 @@ from handrail.surfaces.cli.show import echo_json
 @json_option
 def command(n: int, root: str, as_json: bool) -> None:
     """Show what entry N of the history changed."""
-    with usage_errors(root):
+    with root_errors(root):
         _, journal = open_journal(root)
     entry = journal.entry(n)
     if entry is None:

@@ -11,8 +11,9 @@ from handrail.ops.show import visible
 from handrail.paths import quote
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.options import json_option, open_workspace, root_option
+from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.plain import json_option, root_option
 from handrail.surfaces.cli.show import echo_json
 from handrail.undo import CannotUndo, History, Plan
 from handrail.words import word

@@ -1,0 +1,116 @@
+"""What memory costs: edits with the journal and without, the last page of a long history, a watched command."""
+
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+from bench.measure import Row, compare, show
+from handrail import Workspace
+from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
+from handrail.kernel.state import State
+
+FILES = 50_000
+CALLS = 100_000
+
+
+def run() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
+        os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
+        os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/config"
+        return [*_edits(Path(home)), *_history(Path(home)), _command(Path(home))]
+
+
+def _edits(home: Path) -> list[Row]:
+    rows = []
+    for size, name in ((4_000, "4 KB"), (100_000, "100 KB")):
+        with _editing(home / f"on{size}", size, "on") as on, _editing(home / f"off{size}", size, "off") as off:
+            row = compare(f"file.patch of {name} with journal / without", _patcher(on), _patcher(off), 1.5, rounds=60)
+            rows.append(row)
+    return rows
+
+
+def _editing(root: Path, size: int, journal: str) -> Workspace:
+    root.mkdir()
+    (root / "file").write_text("".join(f"line {n:05} {'x' * 87}\n" for n in range(size // 99)))
+    return Workspace(str(root), approve="auto", journal=journal)
+
+
+def _patcher(workspace: Workspace) -> Callable[[], None]:
+    """Every edit makes a content that was never there before, so that nothing is saved by having it already."""
+    tools, turns = workspace.tools("file"), itertools.count()
+
+    def patch() -> None:
+        turn = next(turns)
+        old = "line 00020 " if turn == 0 else f"edit {turn - 1:05} "
+        edit = {"path": "file", "patches": [{"find": old, "replace": f"edit {turn:05} "}]}
+        result = tools.call("file.patch", edit)
+        assert result.success, result
+
+    return patch
+
+
+def _history(home: Path) -> list[Row]:
+    root = home / "history"
+    root.mkdir()
+    journal = journal_of(State(str(root)))
+    _fill(journal)
+
+    def start() -> None:
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+
+    def last() -> None:
+        assert len(list(islice(journal.backwards(), 50))) == 50
+
+    def one() -> None:
+        assert journal.entry(CALLS // 3) is not None
+
+    def click() -> None:
+        subprocess.run([sys.executable, "-c", "import click"], check=True)
+
+    def listing() -> None:
+        subprocess.run([sys.executable, "-m", "handrail", "history", "--root", root], stdout=-3, check=True)
+
+    return [
+        compare("last 50 of 100 000 entries / an empty Python start", last, start, 2),
+        compare("any one of 100 000 entries / an empty Python start", one, start, 2),
+        compare("handrail history of 100 000 / import click", listing, click, 3),
+    ]
+
+
+def _fill(journal: Journal) -> None:
+    node = Node("file", "0" * 40, 0o644)
+    with open(journal.path, "wb") as file:
+        for n in range(1, CALLS + 1):
+            origin = Origin("commit", "20260101-000000-abcdef", n, None, "file", "file.patch", "policy auto")
+            file.write(encode(Entry(n, 1.7e9 + n, origin, (Touched(f"src/module{n % 100}.py", node, node, (3, 1)),))))
+
+
+def _command(home: Path) -> Row:
+    root = home / "large"
+    for n in range(FILES):
+        path = root / f"d{n // 1000:02}" / f"e{n // 50 % 20:02}" / f"f{n % 50:02}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"x = {n}\n")
+    git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "core.fsmonitor=false"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *command], check=True)
+    with Workspace(str(root), approve="auto") as workspace:
+        shadow, told = workspace.kernel.shadow, list[object]()
+
+        def around() -> None:
+            with shadow.around(Origin("command"), told.append, []):
+                pass
+
+        def status() -> None:
+            subprocess.run([*git, "status", "--porcelain"], check=True, stdout=-3)
+
+        return compare("scan around a command, 50 000 files / git status", around, status, 1.5)
+
+
+if __name__ == "__main__":
+    show("Journal", run())

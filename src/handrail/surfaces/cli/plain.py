@@ -1,0 +1,29 @@
+"""Options that load nothing else, for commands that must be quick."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from handrail.faults import PathFault
+
+root_option = click.option(
+    "--root", default=".", metavar="DIR", help="The workspace; the current directory if not given."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
+
+
+@contextmanager
+def root_errors(root: str) -> Iterator[None]:
+    """A root that cannot be opened is for the person to put right."""
+    try:
+        yield
+    except PathFault as fault:
+        raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
+
+
+def echo_json(value: Any, indent: int | None = None) -> None:
+    from handrail.surfaces.cli.show import echo_json as echo  # noqa: PLC0415  it loads what most listings do not need
+
+    echo(value, indent)

@@ -1,0 +1,150 @@
+"""The scan around a command finds what changed, whether or not the system reports it."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.kernel import inotify
+from handrail.kernel.scan import Scan
+from handrail.limits import Limits
+
+
+@pytest.fixture(params=["reported", "looked for"])
+def scan(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Scan]]:
+    if request.param == "looked for":
+        monkeypatch.setattr(inotify, "_LOCAL", set())
+    fd = os.open(root, os.O_RDONLY)
+    opened = []
+
+    def make(**limits: int) -> Scan:
+        opened.append(Scan(fd, Limits(**limits)))
+        opened[-1].changed()
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+    os.close(fd)
+
+
+def found(scan: Scan) -> dict[str, str]:
+    words = {(False, True): "new", (True, False): "gone", (True, True): "changed"}
+    return {path: words[old is not None, new is not None] for path, (old, new) in scan.changed().items() if old != new}
+
+
+@pytest.fixture
+def tree(root: Path) -> Path:
+    for name in ("a", "d/b", "d/e/c", "node_modules/x", ".git/config", "logs/l", "deep/logs/l"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "link").symlink_to("a")
+    (root / ".gitignore").write_text("logs/\n*.o\n")
+    return root
+
+
+def test_the_first_look_finds_everything_but_what_is_left_out(scan: Callable[..., Scan], tree: Path) -> None:
+    made = scan()
+    assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "d/b", "d/e/c", "link"]
+    assert found(made) == {}
+
+
+def test_every_kind_of_change_is_found(scan: Callable[..., Scan], tree: Path) -> None:
+    made = scan()
+    (tree / "a").write_text("changed")
+    assert found(made) == {"a": "changed"}
+    (tree / "d" / "b").unlink()
+    (tree / "d" / "x.o").write_text("ignored files count: only directories are left out")
+    os.chmod(tree / "d" / "e" / "c", 0o700)
+    assert found(made) == {"d/b": "gone", "d/x.o": "new", "d/e/c": "changed"}
+    (tree / "d").rename(tree / "f")
+    inside = ("", "/e", "/e/c", "/x.o")
+    assert found(made) == {**{f"d{each}": "gone" for each in inside}, **{f"f{each}": "new" for each in inside}}
+    (tree / "f" / "e" / "c").write_text("in a directory that was moved")
+    (tree / "f" / "e" / "new").mkdir()
+    (tree / "f" / "e" / "new" / "file").write_text("x")
+    assert found(made) == {"f/e/c": "changed", "f/e/new": "new", "f/e/new/file": "new"}
+    (tree / "f" / "e" / "new" / "file").write_text("again, in a directory that is new")
+    assert found(made) == {"f/e/new/file": "changed"}
+    (tree / "link").unlink()
+    (tree / "link").symlink_to("f")
+    assert found(made) == {"link": "changed"}
+    os.mkfifo(tree / "fifo")
+    (tree / ".handrail-123-1-0.new").write_text("a commit on its way")
+    for name in ("node_modules/x", ".git/config", "logs/l", "deep/logs/l"):
+        (tree / name).write_text("not looked into")
+    assert found(made) == {}
+
+
+def test_a_file_replaced_by_another_of_the_same_size_and_date_is_found(scan: Callable[..., Scan], tree: Path) -> None:
+    made = scan()
+    about = (tree / "a").stat()
+    (tree / "new").write_text("A")
+    os.utime(tree / "new", ns=(about.st_atime_ns, about.st_mtime_ns))
+    (tree / "new").rename(tree / "a")
+    assert found(made) == {"a": "changed"}
+
+
+def test_a_file_written_at_the_moment_of_the_look_is_looked_at_again(scan: Callable[..., Scan], tree: Path) -> None:
+    (tree / "a").write_text("1")
+    made = scan()
+    (tree / "d" / "z").write_text("so that something happened there")
+    (tree / "y").write_text("the same")
+    changed = made.changed()
+    assert changed["a"][0] == changed["a"][1]
+
+
+def test_a_change_through_another_name_of_the_same_file_is_found(scan: Callable[..., Scan], tree: Path) -> None:
+    (tree / "node_modules" / "twin").hardlink_to(tree / "a")
+    made = scan()
+    (tree / "node_modules" / "twin").write_text("longer than it was")
+    assert found(made) == {"a": "changed"}
+
+
+def test_what_becomes_ignored_has_not_gone_and_what_ceases_to_be_has_not_come(
+    scan: Callable[..., Scan], tree: Path
+) -> None:
+    made = scan()
+    (tree / ".gitignore").write_text("d/\n")
+    assert found(made) == {".gitignore": "changed"}
+    (tree / "d" / "b").write_text("no longer looked at")
+    (tree / "logs" / "l").write_text("looked at from now on")
+    assert found(made) == {"logs/l": "changed"}
+
+
+def test_beyond_the_limit_nothing_is_looked_at_and_that_is_said(scan: Callable[..., Scan], tree: Path) -> None:
+    assert not scan().cut
+    assert scan(scan_files=2).cut
+
+
+def test_too_many_directories_to_be_reported_are_looked_into_instead(scan: Callable[..., Scan], tree: Path) -> None:
+    made = scan(scan_directories=1)
+    assert not made._watcher.works
+    (tree / "d" / "b").write_text("changed")
+    assert found(made) == {"d/b": "changed"}
+
+
+def test_more_events_than_the_system_holds_are_not_missed(
+    scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = scan()
+    monkeypatch.setattr(inotify, "_OVERFLOW", inotify._CREATE)
+    (tree / "d" / "new").write_text("x")
+    (tree / "a").write_text("changed")
+    assert found(made) == {"d/new": "new", "a": "changed"}
+    monkeypatch.undo()
+    (tree / "a").write_text("changed again")
+    assert found(made) == {"a": "changed"}
+
+
+def test_a_directory_that_cannot_be_read_any_more_costs_only_itself(scan: Callable[..., Scan], tree: Path) -> None:
+    made = scan()
+    (tree / "d" / "b").unlink()
+    (tree / "d" / "e" / "c").unlink()
+    (tree / "d" / "e").rmdir()
+    (tree / "d").rmdir()
+    (tree / "d").write_text("a file now")
+    changed = made.changed()
+    assert {path for path, (old, new) in changed.items() if old != new} == {"d", "d/b", "d/e", "d/e/c"}
+    assert changed["d"][1] is not None

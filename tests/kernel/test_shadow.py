@@ -1,0 +1,192 @@
+"""What commands change is recorded, within bounds that are said when they strike."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import ToolResult, Workspace
+from handrail.kernel.blobs import fingerprint
+from handrail.kernel.journal import Entry, Node, Touched
+
+
+@pytest.fixture
+def workspace(root: Path) -> Iterator[Workspace]:
+    with open_workspace(root) as opened:
+        yield opened
+
+
+def open_workspace(root: Path, **flags: Any) -> Workspace:
+    return Workspace(str(root), approve="auto", sandbox="off", **flags)
+
+
+def shell(workspace: Workspace, command: str) -> ToolResult:
+    result = workspace.call("codex", "shell", {"command": command})
+    assert result.success, result
+    return result
+
+
+def entries(workspace: Workspace) -> list[Entry]:
+    return [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)][::-1]
+
+
+def file(text: str, mode: int = 0o644) -> Node:
+    return Node("file", fingerprint(text.encode()), mode)
+
+
+def test_a_command_is_recorded_with_all_it_changed(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("one\n")
+    result = shell(workspace, "echo two >> a; mkdir d; ln -s ../a d/l; export api_key=abcdefgh")
+    assert result.files_affected == ["a", "d", "d/l"]
+    (entry,) = entries(workspace)
+    assert (entry.origin.kind, entry.origin.tool, entry.origin.by) == ("command", "shell", "policy auto")
+    assert entry.origin.about == "echo two >> a; mkdir d; ln -s ../a d/l; export api_key=[hidden]"
+    assert entry.files == (
+        Touched("a", file("one\n"), file("one\ntwo\n"), (1, 0)),
+        Touched("d", None, Node("directory", "", 0o755)),
+        Touched("d/l", None, Node("link", "../a", 0o777)),
+    )
+    assert shell(workspace, "cat a").files_affected == []
+    assert len(entries(workspace)) == 1
+
+
+def test_what_somebody_else_changed_before_a_command_is_not_the_commands(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("a")
+    shell(workspace, "true")
+    (root / "a").write_text("mine")
+    (root / "b").write_text("mine too")
+    shell(workspace, "true")
+    assert entries(workspace) == []
+    shell(workspace, "printf theirs > a")
+    assert entries(workspace)[0].files == (Touched("a", file("mine"), file("theirs"), (1, 1)),)
+
+
+def test_a_command_that_fails_or_never_starts_is_recorded_too(workspace: Workspace, root: Path) -> None:
+    result = workspace.call("gemini", "run_shell_command", {"command": "touch made; exit 3"})
+    assert result.files_affected == ["made"]
+    assert [each.files[0].path for each in entries(workspace)] == ["made"]
+
+
+def test_what_a_terminal_does_between_two_calls_is_recorded_with_the_next(workspace: Workspace, root: Path) -> None:
+    start = {"cmd": "read line; echo x > early; read line; exit", "session_id": "t"}
+    assert workspace.call("codex", "exec_command", start).success
+    (root / "meanwhile").write_text("as if the program had done it")
+    assert workspace.call("codex", "write_stdin", {"session_id": "t", "chars": "go\n"}).success
+    assert {file.path for each in entries(workspace) for file in each.files} == {"early", "meanwhile"}
+
+
+def test_a_commit_while_a_command_runs_is_recorded_once(workspace: Workspace, root: Path) -> None:
+    (root / "mine").write_text("old")
+    (root / "both").write_text("old")
+    shell(workspace, "true")
+    other = workspace.session().tools("file")
+    running = threading.Thread(
+        target=shell, args=(workspace, "while [ ! -e go ]; do sleep 0.01; done; echo > did; rm both")
+    )
+    running.start()
+    for name in ("mine", "both"):
+        assert other.call("file.write", {"path": name, "content": "new"}).success
+    (root / "go").touch()
+    running.join()
+    touched = [(file.path, file.before) for each in entries(workspace) for file in each.files]
+    assert touched == [
+        ("mine", file("old")),
+        ("both", file("old")),
+        ("both", file("new")),
+        ("did", None),
+        ("go", None),
+    ]
+
+
+def test_contents_beyond_the_bounds_are_not_kept_and_that_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handrail.kernel.scan._TICK_NS", 0)  # or files that are so new would be read twice
+    for name in "abcd":
+        (root / name).write_text(name * 10)
+        os.utime(root / name, (ord(name), ord(name)))
+    (root / "large").write_text("x" * 1000)
+    with open_workspace(root, limits={"scan_kept_files": 2, "scan_file_bytes": 100}) as workspace:
+        result = shell(workspace, "echo > a; echo > d; echo > large")
+        assert result.warnings == [
+            "more than 2 files: what the command changed beyond them was not recorded",
+            "the command changed 1 files whose former contents were not kept: a",
+        ]
+        (entry,) = entries(workspace)
+        assert entry.files == (
+            Touched("a", Node("file", "", 0o644), file("\n")),
+            Touched("d", file("d" * 10), file("\n"), (1, 1)),
+        )
+        assert entry.note == "not kept: the former contents of 1 files"
+        plan = workspace.history().undo()
+        assert [(each.path, each.why) for each in plan.clashes] == [("a", "not_kept")]
+
+
+def test_a_large_file_that_a_command_changes_is_named(root: Path) -> None:
+    (root / "large").write_text("x" * 1000)
+    with open_workspace(root, limits={"scan_file_bytes": 100}) as workspace:
+        result = shell(workspace, "printf y >> large")
+        assert result.warnings == ["the command changed 1 files whose former contents were not kept: large"]
+        lost = Node("file", "", 0o644)
+        assert entries(workspace)[0].files == (Touched("large", lost, lost),)
+
+
+def test_more_files_than_can_be_watched_are_said(root: Path) -> None:
+    for n in range(5):
+        (root / f"d{n}").mkdir()
+        (root / f"d{n}" / "file").touch()
+    with open_workspace(root, limits={"scan_files": 3}) as workspace:
+        assert shell(workspace, "true").warnings == [
+            "more than 3 files: what the command changed beyond them was not recorded"
+        ]
+
+
+def test_what_is_kept_is_known_to_the_next_session(root: Path) -> None:
+    (root / "a").write_text("a")
+    with open_workspace(root) as workspace:
+        shell(workspace, "true")
+        index = Path(workspace.kernel.state.path, "kept.json")
+    with open_workspace(root, limits={"scan_kept_files": 1}) as workspace:
+        (root / "new").write_text("new")
+        shell(workspace, "true")
+        assert shell(workspace, "rm a").warnings == []
+        shell(workspace, "rm new")
+        assert [each.files[0].before for each in entries(workspace)] == [file("a"), file("new")]
+    for damage in (b"", b"\xff\xfe", index.read_bytes()[:-5] + b"12345"):
+        index.write_bytes(damage)
+        (root / "b").write_text("b")
+        with open_workspace(root) as workspace:
+            assert shell(workspace, "rm b").warnings == []
+            assert entries(workspace)[-1].files[0].before == file("b")
+
+
+def test_a_content_that_was_pruned_meanwhile_counts_as_not_kept(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("a")
+    shell(workspace, "true")
+    workspace.kernel.journal.blobs.drop(fingerprint(b"a"))
+    assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose former contents were not kept: a"]
+
+
+def test_a_journal_that_cannot_be_written_lets_the_command_run(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("a")
+    Path(workspace.kernel.state.path, "blobs").write_text("in the way")
+    result = shell(workspace, "echo done > b")
+    assert result.warnings == ["this change was not recorded and cannot be undone: Not a directory"]
+    assert (root / "b").exists()
+
+
+def test_an_entry_that_cannot_be_written_afterwards_is_said(workspace: Workspace, root: Path) -> None:
+    shell(workspace, "true")
+    os.mkdir(f"{workspace.kernel.state.path}/journal.jsonl")
+    assert shell(workspace, "echo done > b").warnings == [
+        "this change was not recorded and cannot be undone: Is a directory"
+    ]
+
+
+def test_what_is_not_to_be_read_is_recorded_without_its_content(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("a")
+    shell(workspace, "true")
+    result = shell(workspace, "mkdir -p x/y; echo > x/y/z; rm a")
+    assert result.warnings == []
+    assert [each.path for each in entries(workspace)[0].files] == ["a", "x", "x/y", "x/y/z"]

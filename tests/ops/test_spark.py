@@ -1,0 +1,8 @@
+from handrail.ops.spark import spark
+
+
+def test_a_spark_shows_how_much_happened_when() -> None:
+    assert spark([]) == ""
+    assert spark([5.0], 4) == "█   "
+    assert spark([0, 1, 2, 3], 4) == "████"
+    assert spark([0, 0, 0, 0, 5, 10, 10], 3) == "█▂▄"

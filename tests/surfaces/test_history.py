@@ -1,0 +1,171 @@
+"""`handrail history`, `show`, `undo`, `redo`, `restore` and `replay`, as a person uses them."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from command import handrail
+
+from handrail import Workspace
+
+MOMENT = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?")
+
+
+def run(root: Path, *arguments: str, code: int = 0) -> str:
+    done = handrail(*arguments, "--root", str(root))
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return MOMENT.sub("TIME", done.stdout or done.stderr)
+
+
+@pytest.fixture
+def done(root: Path) -> Path:
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        for path, content in (("a.txt", "one\ntwo\n"), ("a.txt", "one\n2\n")):
+            assert workspace.call("file", "file.write", {"path": path, "content": content}).success
+        assert workspace.call("codex", "shell", {"command": "mkdir d; mv a.txt d/b.txt"}).success
+    return root
+
+
+def test_history_lists_calls_files_lines_and_what_is_undone(done: Path) -> None:
+    assert run(done, "undo", "--approve", "auto") == ("Undid 3: 3 changes\n  a.txt\n  d/b.txt\n  d\n")
+    assert run(done, "history").split("\n")[:4] == [
+        "4  TIME  undo 3  a.txt, d/b.txt  2 files  +2 -2",
+        "3  TIME  shell  mkdir d; mv a.txt d/b.txt  2 files  +2 -2  (undone)",
+        "2  TIME  file.write  a.txt  1 file  +1 -1",
+        "1  TIME  file.write  a.txt  1 file  +2 -0",
+    ]
+    assert len(run(done, "history", "-n", "1").split("\n")) == 3
+
+
+def test_history_as_json_has_who_asked_and_who_approved(done: Path) -> None:
+    found = json.loads(handrail("history", "--json", "--root", str(done)).stdout)
+    assert [each["n"] for each in found["entries"]] == [3, 2, 1]
+    second = found["entries"][1]
+    assert second.pop("time") > 0
+    session = second.pop("session")
+    assert second == {
+        "n": 2, "kind": "commit", "call": 2, "call_id": None, "dialect": "file", "tool": "file.write",
+        "by": "policy auto", "undone": False,
+        "files": [{"path": "a.txt", "kind": "file", "change": "changed", "added": 1, "removed": 1}],
+    }  # fmt: skip
+    assert (
+        len(json.loads(handrail("history", "--json", "--session", session, "--root", str(done)).stdout)["entries"]) == 3
+    )
+    assert json.loads(handrail("history", "--json", "--session", "x", "--root", str(done)).stdout) == {"entries": []}
+
+
+def test_an_empty_history_says_so(root: Path) -> None:
+    assert run(root, "history") == "Nothing was changed yet.\n"
+    assert "cannot open the workspace" in run(root / "nowhere", "history", code=2)
+
+
+def test_damage_is_named_and_the_rest_is_listed(done: Path) -> None:
+    with Workspace(str(done)) as workspace:
+        path = Path(workspace.kernel.state.path, "journal.jsonl")
+    lines = path.read_bytes().split(b"\n")
+    lines[1] = lines[1].replace(b"a.txt", b"b.txt")
+    path.write_bytes(b"\n".join(lines))
+    at = len(lines[0]) + 1
+    listed = run(done, "history").split("\n")
+    assert listed[1] == (f"!  {len(lines[1])} bytes of the journal, from byte {at} on, are damaged and cannot be read")
+    assert [line[0] for line in listed[:3]] == ["3", "!", "1"]
+    assert json.loads(handrail("history", "--json", "--root", str(done)).stdout)["damage"] == [
+        {"at": at, "size": len(lines[1])}
+    ]
+    assert "there is no entry 2" in run(done, "show", "2", code=2)
+    assert run(done, "undo", "3", "--approve", "auto").startswith("Undid 3")
+
+
+def test_show_prints_the_diff(done: Path) -> None:
+    head, _, diff = run(done, "show", "2").partition("\n\n")
+    assert re.sub(r"session [\w-]+", "session S", head) == (
+        "2  TIME  +1 -1\ncommit by file file.write (session S, call 2)\napproved by policy auto"
+    )
+    assert diff == "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    assert "new directory d\n" in run(done, "show", "3")
+    assert json.loads(handrail("show", "2", "--json", "--root", str(done)).stdout)["diff"] == diff
+
+
+def test_show_names_what_cannot_be_shown(root: Path) -> None:
+    (root / "binary").write_bytes(b"\0\1")
+    (root / "large").write_bytes(b"x" * 100)
+    (root / "link").symlink_to("binary")
+    with Workspace(str(root), approve="auto", limits={"edit_bytes": 50}) as workspace:
+        for name in ("binary", "large", "link"):
+            assert workspace.call("file", "file.delete", {"path": name}).success
+        assert workspace.call("file", "file.write", {"path": "lost", "content": "lost"}).success
+        for blob, *_ in list(workspace.kernel.journal.blobs.listed()):
+            if workspace.kernel.journal.blobs.get(blob) == b"lost":
+                workspace.kernel.journal.blobs.drop(blob)
+    assert run(root, "show", "1").endswith("\n\nbinary: binary, 2 -> 0 bytes\n")
+    assert run(root, "show", "2").endswith("\n\nlarge: the content was not kept\n")
+    assert run(root, "show", "3").endswith("\n\ndeleted link link -> binary\n")
+    assert re.search(r"\n\nlost: blob [0-9a-f]{12} is not there any more\n$", run(root, "show", "4"))
+
+
+def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
+    dry = run(done, "undo", "2", "--dry-run", code=1)
+    assert "a.txt: it was changed since" in dry
+    assert run(done, "undo", "--since", "2", "--dry-run").startswith("diff --git a/a.txt b/a.txt\nnew file mode 100644")
+    assert os.listdir(done) == ["d"]
+    assert run(done, "undo", "--since", "2", "--approve", "auto").startswith("Undid 3, 2: 3 changes\n")
+    assert (done / "a.txt").read_text() == "one\ntwo\n"
+    assert run(done, "redo", "--approve", "auto").startswith("Redid 4: 3 changes\n")
+    assert os.listdir(done) == ["d"]
+    assert run(done, "restore", "a.txt", "--at", "1", "--approve", "auto") == "Restored from 1: 1 changes\n  a.txt\n"
+    assert (done / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_undo_is_refused_where_nobody_approves_it(done: Path) -> None:
+    assert "undo was not approved" in run(done, "undo", code=3)
+    assert os.listdir(done) == ["d"]
+
+
+def test_what_cannot_be_undone_is_said(done: Path) -> None:
+    assert run(done, "undo", "9", code=1) == "Error: there is no entry 9\n"
+    assert "choose one of" in run(done, "undo", "1", "--since", "1", code=2)
+    assert run(done, "redo", code=1) == "Error: there is nothing to redo\n"
+    (done / "d" / "b.txt").write_text("mine\n")
+    assert "d/b.txt: it was changed since, where the undo would change it" in run(done, "undo", code=1)
+    found = json.loads(handrail("undo", "--json", "--root", str(done)).stdout)
+    assert (found["done"], [each["why"] for each in found["conflicts"]]) == (False, ["changed"])
+
+
+def test_a_merge_is_marked(root: Path) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        for content in ("a\nb\nc\nd\n", "A\nb\nc\nd\n"):
+            assert workspace.call("file", "file.write", {"path": "f", "content": content}).success
+    (root / "f").write_text("A\nb\nc\nD\n")
+    assert run(root, "undo", "--approve", "auto") == "Undid 2: 1 changes\n  f  (merged)\n"
+
+
+def test_pruning_says_what_it_forgot(done: Path) -> None:
+    assert run(done, "history", "--prune") == "Forgot 0 entries and 0 contents (0.0 MB)\n"
+    assert run(done, "history", "--prune", "--days", "0").startswith("Forgot 2 entries and 0 contents")
+    assert run(done, "history", "--prune", "--megabytes", "0").startswith("Forgot 0 entries")
+    assert run(done, "history")[0] == "3"
+
+
+def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> None:
+    (root / "a").write_text("a\n")
+    os.mkfifo(root / "fifo")
+    log = tmp_path / "log"
+    with Workspace(str(root), log=str(log), log_level="debug") as workspace:
+        workspace.call("file", "file.read", {"path": "a"})
+        workspace.call("gemini", "read_file", {"absolute_path": f"{root}/a"})
+    assert run(root, "replay", str(log)) == "2 calls: 2 as before\n"
+    (root / "a").write_text("b\n")
+    log.write_text(log.read_text() + "?\n")
+    assert run(root, "replay", str(log), code=1) == (
+        "1. file.read: output.content\n"
+        '  - "     1\\ta"\n  + "     1\\tb"\n'
+        '2. read_file: output\n  - "a\\n"\n  + "b\\n"\n'
+        "2 calls: 2 different\n1 lines of the log could not be read\n"
+    )
+    found = json.loads(handrail("replay", str(log), "--json", "--root", str(root)).stdout)
+    assert [each["result"] for each in found["calls"]] == ["differs", "differs"]
+    log.write_text("")
+    assert "has no calls in it" in run(root, "replay", str(log), code=2)
+    assert (root / "a").read_text() == "b\n"

@@ -1,0 +1,198 @@
+"""A session never edits what somebody else has changed since it last saw it; its own doings do not count."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Workspace
+from handrail.kernel.seen import Seen
+from handrail.kernel.values import File, Version
+
+READS: dict[str, tuple[str, dict[str, Any]]] = {
+    "file": ("file.read", {"path": "file"}),
+    "gemini": ("read_file", {"absolute_path": "{root}/file"}),
+    "context": ("read_file", {"path": "file"}),
+    "copilot": ("read_file", {"path": "file"}),
+    "codex": ("read_file", {"path": "file"}),
+}
+DIFF = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+PATCH = "--- a/file\n+++ b/file\n@@ -1 +1 @@\n-one\n+1\n"
+EDITS: list[tuple[str, str, dict[str, Any]]] = [
+    ("file", "file.patch", {"path": "file", "patches": [{"find": "one", "replace": "1"}]}),
+    ("file", "file.write", {"path": "file", "content": "mine"}),
+    ("file", "file.delete", {"path": "file"}),
+    ("gemini", "replace", {"file_path": "{root}/file", "old_string": "one", "new_string": "1"}),
+    ("gemini", "write_file", {"file_path": "{root}/file", "content": "mine"}),
+    ("context", "replace_in_file", {"path": "file", "find": "one", "replace": "1"}),
+    ("context", "edit_lines", {"path": "file", "operation": "delete", "start_line": 1, "end_line": 1}),
+    ("context", "update_file", {"path": "file", "content": "mine"}),
+    ("context", "append_file", {"path": "file", "content": "more"}),
+    ("context", "delete_file", {"path": "file"}),
+    ("copilot", "replace_string_in_file", {"path": "file", "old_string": "one", "new_string": "1"}),
+    ("codex", "apply_patch_freeform", {"patch": PATCH}),
+]
+
+
+@pytest.fixture
+def workspace(root: Path) -> Iterator[Workspace]:
+    with Workspace(str(root), approve="auto", sandbox="off") as opened:
+        yield opened
+
+
+def call(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]) -> str:
+    filled = {
+        key: value.format(root=workspace.root) if isinstance(value, str) else value for key, value in params.items()
+    }
+    result = workspace.call(dialect, tool, filled)
+    return result.error.code if result.error else "ok"
+
+
+def read(workspace: Workspace, dialect: str = "file") -> str:
+    return call(workspace, dialect, *READS[dialect])
+
+
+def patch(workspace: Workspace, find: str, replace: str) -> str:
+    return call(workspace, "file", "file.patch", {"path": "file", "patches": [{"find": find, "replace": replace}]})
+
+
+@pytest.mark.parametrize(("dialect", "tool", "params"), EDITS)
+def test_an_edit_of_what_somebody_else_changed_is_refused_until_it_is_read_again(
+    workspace: Workspace, root: Path, dialect: str, tool: str, params: dict[str, Any]
+) -> None:
+    (root / "file").write_text("one\ntwo\n")
+    assert read(workspace, dialect) == "ok"
+    (root / "file").write_text("one\n2\n")
+    assert call(workspace, dialect, tool, params) == "stale_file"
+    assert call(workspace, dialect, tool, params) == "stale_file"
+    assert (root / "file").read_text() == "one\n2\n"
+    assert read(workspace, dialect) == "ok"
+    assert call(workspace, dialect, tool, params) == "ok"
+
+
+def test_the_answer_says_what_changed_and_what_to_do(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\ntwo\n")
+    read(workspace)
+    (root / "file").write_text("one\n2\n")
+    error = workspace.call("file", "file.write", {"path": "file", "content": "x"}).error
+    assert error is not None
+    assert error.message == (
+        f"'file' was changed by somebody else since it was last seen here; nothing was written:\n{DIFF}"
+    )
+    assert error.suggestion == "Read the file again, then make the edit on what it says now"
+    (root / "file").unlink()
+    deleted = workspace.call("file", "file.write", {"path": "file", "content": "x"}).error
+    assert deleted is not None
+    assert deleted.message == "'file' was deleted by somebody else since it was last seen here; nothing was written"
+    assert read(workspace) == "file_not_found"
+    assert call(workspace, "file", "file.write", {"path": "file", "content": "x"}) == "ok"
+
+
+def test_a_long_change_is_said_in_short(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("".join(f"{n}\n" for n in range(500)))
+    read(workspace)
+    (root / "file").write_text("".join(f"x{n}\n" for n in range(500)))
+    error = workspace.call("file", "file.delete", {"path": "file"}).error
+    assert error is not None
+    assert len(error.message) < 1000
+    assert error.message.endswith("\n…")
+
+
+def test_an_edit_without_an_earlier_look_is_fine(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\n")
+    assert patch(workspace, "one", "two") == "ok"
+
+
+def test_own_edits_count_as_seen_and_other_sessions_do_not(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("0\n")
+    other = workspace.session()
+    assert read(workspace) == "ok"
+    assert [patch(workspace, str(n), str(n + 1)) for n in range(3)] == ["ok"] * 3
+    edit = {"path": "file", "patches": [{"find": "3", "replace": "4"}]}
+    assert other.tools("file").call("file.patch", edit).success
+    assert patch(workspace, "4", "5") == "stale_file"
+    other.close()
+
+
+def test_a_file_that_was_only_touched_or_is_as_it_was_again_is_not_stale(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\n")
+    read(workspace)
+    os.utime(root / "file", (1, 1))
+    os.chmod(root / "file", 0o600)
+    assert patch(workspace, "one", "two") == "ok"
+    (root / "file").write_text("three\n")
+    (root / "file").write_text("two\n")
+    assert patch(workspace, "two", "three") == "ok"
+
+
+def test_a_file_of_which_only_a_part_was_read_is_stale_when_it_changes(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\ntwo\n")
+    assert workspace.call("file", "file.read", {"path": "file", "limit": 1}).success
+    assert patch(workspace, "one", "1") == "ok"
+    assert workspace.call("file", "file.read", {"path": "file", "limit": 1}).success
+    (root / "file").write_text("1\ntwo\nthree\n")
+    error = workspace.call("file", "file.delete", {"path": "file"}).error
+    assert error is not None
+    assert error.message == "'file' was changed by somebody else since it was last seen here; nothing was written"
+
+
+def test_a_file_seen_through_a_link_is_known_by_its_own_name(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\n")
+    (root / "link").symlink_to("file")
+    assert workspace.call("file", "file.read", {"path": "link"}).success
+    os.replace(_new(root, "two\n"), root / "file")
+    assert patch(workspace, "two", "2") == "stale_file"
+
+
+def _new(root: Path, text: str) -> Path:
+    (root / "new").write_text(text)
+    return root / "new"
+
+
+def test_own_commands_do_not_count_as_somebody_else(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\n")
+    read(workspace)
+    assert workspace.call("codex", "shell", {"command": "echo two >> file"}).success
+    assert patch(workspace, "two", "2") == "ok"
+    assert workspace.call("codex", "shell", {"command": "rm file"}).success
+    assert call(workspace, "file", "file.write", {"path": "file", "content": "new"}) == "ok"
+
+
+def test_a_command_does_not_excuse_what_somebody_else_did_before_it(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("one\n")
+    read(workspace)
+    (root / "file").write_text("theirs\n")
+    assert workspace.call("codex", "shell", {"command": "true"}).success
+    assert call(workspace, "file", "file.write", {"path": "file", "content": "mine"}) == "stale_file"
+
+
+def test_parallel_calls_of_one_session_are_never_strangers_to_each_other(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("".join(f"<{n}:0>\n" for n in range(6)))
+    answers: list[str] = []
+
+    def work(number: int) -> None:
+        for turn in range(15):
+            answers.append(patch(workspace, f"<{number}:{turn}>", f"<{number}:{turn + 1}>"))
+            answers.append(read(workspace))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(answers) == {"ok"}
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    seen = Seen(room=10)
+    version = Version(1, 1, 1, 1, 1)
+    for n in range(5000):
+        seen.note(f"f{n}", version, b"12345")
+    assert len(seen._files) == 4096
+    assert sum(len(each.data or b"") for each in seen._files.values()) == 10
+    changed = File("f", b"other", version._replace(ino=2), 0o644)
+    assert seen.changed("f4999", changed) == seen.changed("f4000", changed) == "changed"
+    assert seen.changed("f0", changed) is None
