@@ -391,3 +391,21 @@ def test_protection_is_worded_in_every_dialect() -> None:
     for name in NAMES:
         said = word(load(name).tables, "read_file", ProtectedPath("a", "*.key"), {"root": "/", "params": {}})
         assert (said.code, "*.key" in said.message) == ("protected_file", True)
+
+
+@needs_bubblewrap
+def test_what_somebody_else_changes_during_a_command_is_neither_named_nor_kept(root: Path) -> None:
+    grow(root)
+    with Workspace(str(root), approve="auto", protect=RULES) as workspace:
+        workspace.call("codex", "shell", {"command": "true"})
+        started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "cat; echo x > made.txt"})
+        assert started.success
+        (root / ".env").write_text(f"{SECRET} and more\n")
+        ended = workspace.call("codex", "write_stdin", {"session_id": "s", "chars": "\x04"})
+        assert ended.success
+        done = workspace.call("codex", "shell", {"command": "true"})
+        affected = [*ended.files_affected, *done.files_affected]
+        assert ".env" not in affected
+        assert "made.txt" in affected
+    kept = Path(os.environ["HANDRAIL_STATE_DIR"])
+    assert not any(b"hunter2" in path.read_bytes() for path in kept.rglob("*") if path.is_file())

@@ -17,7 +17,7 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.entering import count_lines
 from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched
 from handrail.kernel.resolve import O_PATH
-from handrail.kernel.scan import Scan, Sign, sign_of
+from handrail.kernel.scan import Changed, Scan, Sign, sign_of
 from handrail.kernel.state import State, read_text, write_text
 from handrail.kernel.walk import open_file
 from handrail.limits import Limits
@@ -38,6 +38,7 @@ class Shadow:
 
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, limits: Limits) -> None:
         self._fd, self._state, self._journal, self._limits = boundary.fd, state, journal, limits
+        self._wards = boundary.wards
         self._lock = threading.Lock()
         self._scan = Scan(boundary.fd, limits, frozenset([os.path.relpath(state.path, boundary.root)]))
         self._index = index_path(state)
@@ -79,7 +80,7 @@ class Shadow:
         """Keep what is new since the last look, the newest first: that is what nobody has a copy of."""
         self._last, room = self._journal.last_number(), _Room(self._limits)
         wanted = []
-        for path, (old, new) in self._scan.changed().items():
+        for path, (old, new) in self._changed().items():
             kept = self._kept.get(path)
             if new is None or stat.S_ISDIR(new[0]):
                 self._kept.pop(path, None)
@@ -91,7 +92,7 @@ class Shadow:
     def _record(self, origin: Origin, tell: Tell, affected: list[str]) -> None:
         recorded, room = self._recorded_since(), _Room(self._limits)
         files: list[Touched] = []
-        for path, (old, new) in sorted(self._scan.changed().items()):
+        for path, (old, new) in sorted(self._changed().items()):
             before = recorded[path] if path in recorded else self._former(path, old)
             if old == new and _unkept(before):
                 continue  # nothing says that it changed, and there is nothing to compare it with
@@ -112,6 +113,11 @@ class Shadow:
             with self._state.lock():
                 self._journal.append(self._journal.compose(origin, files[:most], note))
                 self._last = self._journal.last_number()
+
+    def _changed(self) -> Changed:
+        """What is protected is neither named nor kept: commands do not reach it, so that somebody else changed it."""
+        changed, wards = self._scan.changed(), self._wards
+        return changed if wards is None else {path: signs for path, signs in changed.items() if not wards.hides(path)}
 
     def _recorded_since(self) -> dict[str, Node | None]:
         """What commits, which have entries of their own, made of files since the last look."""

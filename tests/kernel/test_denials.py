@@ -1,0 +1,69 @@
+"""Error texts of programs, and what the sandbox probably refused."""
+
+import time
+
+import pytest
+
+from handrail.kernel.sandbox.denials import LOOKED_AT, Denial, explain
+from handrail.kernel.sandbox.settings import Confinement, Level
+
+
+def told(text: str, level: Level = "strict", *, failed: bool = True, limit: str | None = None) -> list[Denial]:
+    return explain(text.encode(), failed=failed, limit=limit, root="/ws", confinement=Confinement(level, "it"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "path"),
+    [
+        ("/bin/bash: line 1: /usr/y: Read-only file system", "write_outside", "/usr/y"),
+        ("touch: cannot touch '/usr/a b': Read-only file system", "write_outside", "/usr/a b"),
+        ("OSError: [Errno 30] Read-only file system: '/etc/x'", "write_outside", "/etc/x"),
+        ("Error: EROFS: read-only file system, open '/usr/x'", "write_outside", "/usr/x"),
+        ("bash: ../y: Read-only file system", "write_outside", "../y"),
+        ("bash: /ws-evil/y: Read-only file system", "write_outside", "/ws-evil/y"),
+        ("touch: cannot touch '.git/hooks/x': Read-only file system", "guarded", ".git/hooks/x"),
+        ("cp: cannot create regular file '/ws/.git/config': Read-only file system", "guarded", "/ws/.git/config"),
+        ("Read-only file system", "guarded", ""),
+    ],
+)
+def test_a_read_only_place_is_named(text: str, kind: str, path: str) -> None:
+    (denial,) = told(f"before\n{text}\nafter\n")
+    assert (denial.kind, denial.path, denial.certain) == (kind, path, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl: (6) Could not resolve host: example.org",
+        "connect: Network is unreachable",
+        "Temporary failure in name resolution",
+        "getaddrinfo EAI_AGAIN registry",
+    ],
+)
+def test_a_missing_network_is_said_where_there_is_none(text: str) -> None:
+    assert told(text) == [Denial("network")]
+    assert told(text, "network") == []
+
+
+def test_where_there_are_no_mounts_a_refused_permission_outside_is_the_sandbox() -> None:
+    assert told("sh: 1: cannot create /etc/x: Permission denied", "reduced") == [Denial("write_outside", "/etc/x")]
+    assert told("sh: 1: cannot create /ws/x: Permission denied", "reduced") == []
+    assert told("sh: 1: cannot create /etc/x: Permission denied", "strict") == []
+
+
+@pytest.mark.parametrize("limit", ["processes", "memory", "disk"])
+def test_a_limit_that_was_hit_is_certain(limit: str) -> None:
+    assert told("", limit=limit, failed=False) == [Denial(limit, certain=True)]  # type: ignore[arg-type]
+
+
+def test_a_command_that_succeeded_or_was_not_confined_is_not_explained() -> None:
+    assert told("Read-only file system", failed=False) == []
+    assert told("Read-only file system", "off") == []
+
+
+@pytest.mark.parametrize("piece", ["a", "a=", ":", "'", "/", "a/=", " '", "Read-only file system/"])
+def test_no_text_is_slow_to_look_at(piece: str) -> None:
+    text = (piece * LOOKED_AT)[:LOOKED_AT] + "Read-only file system"
+    began = time.process_time()
+    told(text)
+    assert time.process_time() - began < 2

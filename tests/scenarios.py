@@ -1,0 +1,178 @@
+"""The scenarios of every tool, by kind: those of the contracts, and those that follow from its declaration.
+
+The catalogue's testing contract asks of each tool for at least ten of them: success, a path outside, missing and wrong
+parameters, the tool's own errors, empty and large files, special characters, Windows and POSIX paths.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import contract
+
+from handrail.dialects import NAMES, load
+from handrail.tool import Tool
+
+CONTRACTS = Path(__file__).parent.parent / "contracts"
+FEWEST = 10
+SUCCESS, OWN, PARAMETERS = "success", "the tool's own errors", "missing and wrong parameters"
+OUTSIDE, SYSTEMS = "a path outside", "Windows and POSIX paths"
+SIZES, SPECIAL = "empty and large", "special characters"
+KINDS = (SUCCESS, OUTSIDE, PARAMETERS, OWN, SIZES, SPECIAL, SYSTEMS)
+NEED_A_PATH = (OUTSIDE, SYSTEMS)
+
+_SIZE = re.compile(
+    r"\b(empty|large|long|thousand|much|nothing|beyond|limit|many|deep|most|hundred|too)\b", re.IGNORECASE
+)
+_BULK = re.compile(r"^(lines|fill|files) \S+ \d{3,}|^bytes \S+ $", re.MULTILINE)
+_WINDOWS = re.compile(r'"(?:[A-Za-z]:\\\\|\\\\\\\\|[^"]*[a-z]\\\\[a-z])')
+
+# A call of each tool that succeeds in the tree of `plant`; `{root}` is its absolute path.
+EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
+    "gemini": {
+        "list_directory": {"path": "{root}/src"},
+        "read_file": {"absolute_path": "{root}/a.txt"},
+        "write_file": {"file_path": "{root}/new.txt", "content": "x"},
+        "replace": {"file_path": "{root}/a.txt", "old_string": "one", "new_string": "1"},
+        "run_shell_command": {"command": "true", "directory": "src"},
+        "search_file_content": {"pattern": "one", "path": "{root}"},
+        "glob": {"pattern": "*", "path": "{root}"},
+    },
+    "context": {
+        "grep": {"pattern": "one", "path": "src"},
+        "glob": {"pattern": "*", "path": "src"},
+        "search": {"query": "one", "path": "src"},
+        "list_directory": {"path": "src"},
+        "read_file": {"path": "a.txt"},
+        "create_file": {"path": "new.txt", "content": "x"},
+        "update_file": {"path": "a.txt", "content": "x"},
+        "append_file": {"path": "a.txt", "content": "x"},
+        "replace_in_file": {"path": "a.txt", "find": "one", "replace": "1"},
+        "edit_lines": {"path": "a.txt", "operation": "delete", "start_line": 1},
+        "delete_file": {"path": "a.txt"},
+    },
+    "copilot": {
+        "create_file": {"path": "new.txt", "content": "x"},
+        "read_file": {"path": "a.txt"},
+        "replace_string_in_file": {"path": "a.txt", "old_string": "one", "new_string": "1"},
+        "list_dir": {"path": "src"},
+        "file_search": {"pattern": "*", "base_path": "src"},
+        "grep_search": {"pattern": "one"},
+        "run_in_terminal": {"command": "true"},
+        "terminal_last_command": {},
+        "create_directory": {"path": "new"},
+        "fetch_webpage": {"url": "http://127.0.0.1/"},
+    },
+    "file": {
+        "file.read": {"path": "a.txt"},
+        "file.write": {"path": "new.txt", "content": "x"},
+        "file.patch": {"path": "a.txt", "patches": [{"find": "one", "replace": "1"}]},
+        "file.delete": {"path": "a.txt"},
+        "file.list": {"path": "src"},
+        "file.search": {"pattern": "one", "path": "src"},
+    },
+    "codex": {
+        "list_dir": {"path": "src"},
+        "read_file": {"path": "a.txt"},
+        "grep_files": {"pattern": "one", "path": "src"},
+        "apply_patch_json": {"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"},
+        "apply_patch_freeform": {"patch": "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"},
+        "shell": {"command": "true", "workdir": "src"},
+        "exec_command": {"session_id": "s", "cmd": "true", "workdir": "src"},
+        "write_stdin": {"session_id": "s", "chars": "x"},
+    },
+}
+NEEDS_MORE = {"terminal_last_command", "fetch_webpage", "write_stdin"}
+"""Their success needs a command, a server or a session before it: the contracts and tests/kernel/ have these."""
+
+
+ELSEWHERE = {("copilot", "fetch_webpage"): {SUCCESS: "test_copilot_fetch.py"}}
+"""Kinds that no contract can hold, and the tests that do."""
+
+
+def plant(root: Path) -> None:
+    (root / "src").mkdir()
+    (root / "a.txt").write_text("one\n")
+    (root / "src/b.py").write_text("one\n")
+
+
+def every_tool() -> list[Tool]:
+    return [tool for name in NAMES for tool in load(name).tools.values()]
+
+
+def example(tool: Tool, root: Path) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(json.dumps(EXAMPLES[tool.dialect][tool.name]).replace("{root}", str(root)))
+    return made
+
+
+def wrong_parameters(tool: Tool, root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(the parameter that the answer must name, the call)"""
+    fine = example(tool, root)
+    for name, declared in tool.params.fields.items():
+        if declared.required:
+            yield name, {key: value for key, value in fine.items() if key != name}
+        for wrong in ({"x": 1}, 7.5 if declared.kind is not float else "7"):
+            yield name, {**fine, name: wrong}
+    if not tool.params.unknown_allowed:
+        yield "no_such_parameter", {**fine, "no_such_parameter": 1}
+
+
+OUTSIDE_PATHS = ("{root}/../x", "/etc/passwd", "{root}-evil/x", "/proc/self/environ", "{root}/out/x")
+WINDOWS_PATHS = ("C:\\Windows\\x", "\\\\server\\share\\x", "c:/x", "{root}/C:\\x")
+ODD_NAMES = (
+    "Übung ✓",
+    "two  spaces",
+    "it's",
+    'a "quoted" name',
+    "$(id)",
+    "-rf",
+    "a;b",
+    "x\u202ey",
+    "line\nbreak",
+    "%2e%2e",
+)
+
+
+def path_scenarios(tool: Tool, root: Path, paths: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(the path, the call)"""
+    for name in sorted(tool.params.paths):
+        for path in paths:
+            given = path.replace("{root}", str(root))
+            yield given, {**example(tool, root), name: given}
+
+
+def contract_kinds() -> dict[tuple[str, str], dict[str, int]]:
+    """How many cases of each kind the contracts have for each tool."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for path in sorted(CONTRACTS.glob("*.md")):
+        for case in contract.read(path) if path.stem != "README" else ():
+            counts = found.setdefault((case.dialect, case.tool), dict.fromkeys((*KINDS, "all"), 0))
+            counts["all"] += 1
+            for kind in _kinds(case):
+                counts[kind] += 1
+    return found
+
+
+def _kinds(case: contract.Case) -> set[str]:
+    kinds = set()
+    steps = [step for step in case.steps if step.tool == case.tool]
+    for step in steps:
+        codes = [block.argument for block in step.expected if block.kind == "error"]
+        kinds.add(_kind_of(codes[0]) if codes else SUCCESS)
+    before = "\n".join(f"{block.argument}\n{block.body}" for block in case.before)
+    params = "\n".join(step.params for step in case.steps)
+    if _SIZE.search(case.title) or _BULK.search(before) or len(params) > 2000:
+        kinds.add(SIZES)
+    if not (before + params).isascii() or re.search(r'[\'$`;]|\\"|\\u|\\\d', before + params):
+        kinds.add(SPECIAL)
+    if _WINDOWS.search(params):
+        kinds.add(SYSTEMS)
+    return kinds - {""}
+
+
+def _kind_of(code: str) -> str:
+    if code.startswith("path_outside"):
+        return OUTSIDE
+    return {"invalid_parameters": PARAMETERS, "approval_denied": ""}.get(code, OWN)

@@ -1,0 +1,157 @@
+"""What holds for all tools alike, from their declarations; and the count that the catalogue asks for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import run
+import scenarios
+
+from handrail import Workspace
+from handrail.dialects import NAMES
+from handrail.tool import Tool
+
+TOOLS = scenarios.every_tool()
+WITH_PATHS = [tool for tool in TOOLS if tool.params.paths]
+OUTSIDE_CODES = {"path_outside_workspace", "path_outside_working_dir"}
+
+
+def name_of(tool: Tool) -> str:
+    return f"{tool.dialect}.{tool.name}"
+
+
+@pytest.fixture
+def planted(root: Path) -> Path:
+    scenarios.plant(root)
+    (root / "out").symlink_to("/")
+    return root
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=name_of)
+def test_an_ordinary_call_succeeds(tool: Tool, planted: Path) -> None:
+    with Workspace(str(planted), approve="auto") as workspace:
+        result = workspace.call(tool.dialect, tool.name, scenarios.example(tool, planted))
+    assert result.success is (tool.name not in scenarios.NEEDS_MORE), result
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=name_of)
+def test_missing_wrong_and_unknown_parameters_are_named_and_nothing_happens(tool: Tool, planted: Path) -> None:
+    before = sorted(path.name for path in planted.rglob("*") if not path.is_symlink())
+    with Workspace(str(planted), approve="auto") as workspace:
+        for name, params in scenarios.wrong_parameters(tool, planted):
+            result = workspace.call(tool.dialect, tool.name, params)
+            assert result.error is not None, (params, result)
+            assert result.error.code == "invalid_parameters", (params, result)
+            assert name in result.error.message, (params, result)
+            assert result.error.suggestion
+        for whole in (["x"], "x", 7):
+            result = workspace.call(tool.dialect, tool.name, whole)
+            assert result.error is not None
+            assert result.error.code == "invalid_parameters"
+    assert sorted(path.name for path in planted.rglob("*") if not path.is_symlink()) == before
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_a_path_outside_is_refused_in_the_words_of_the_dialect(tool: Tool, planted: Path) -> None:
+    with Workspace(str(planted), approve="auto") as workspace:
+        for path, params in scenarios.path_scenarios(tool, planted, scenarios.OUTSIDE_PATHS):
+            result = workspace.call(tool.dialect, tool.name, params)
+            assert result.error is not None, (path, result)
+            absolute_directory = tool.name == "run_shell_command"  # its contract refuses every absolute one first
+            expected = {"invalid_parameters"} if absolute_directory else OUTSIDE_CODES
+            assert result.error.code in expected, (path, result)
+    assert not (planted.parent / "x").exists()
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_the_forms_of_another_system_lead_nowhere(tool: Tool, planted: Path) -> None:
+    """On POSIX a drive or a share is outside; after a slash it is a name like any other."""
+    with Workspace(str(planted), approve="auto") as workspace:
+        for path, params in scenarios.path_scenarios(tool, planted, scenarios.WINDOWS_PATHS):
+            result = workspace.call(tool.dialect, tool.name, params)
+            if path.startswith("/"):
+                assert result.error is None or result.error.code not in OUTSIDE_CODES, (path, result)
+            else:
+                assert result.error is not None, (path, result)
+                codes = OUTSIDE_CODES | ({"invalid_parameters"} if tool.dialect == "gemini" else set())
+                assert result.error.code in codes, (path, result)
+    assert not any("Windows" in each.name or "server" in each.name for each in planted.rglob("*"))
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_odd_names_are_names_like_any_other(tool: Tool, planted: Path) -> None:
+    """What works with a plain name works with an odd one."""
+    (field,) = tool.params.paths
+    plain = scenarios.example(tool, planted)
+    given = Path(plain[field])
+    kind = {True: "directory", False: "file"}[(planted / given).is_dir()]
+    exists = (planted / given).exists()
+    for name in scenarios.ODD_NAMES:
+        odd = planted / "odd" / name
+        odd.parent.mkdir(exist_ok=True)
+        if exists and kind == "directory":
+            odd.mkdir()
+            (odd / "b.py").write_text("one\n")
+        elif exists:
+            odd.write_text("one\n")
+        with Workspace(str(planted), approve="auto") as workspace:
+            path = str(odd) if given.is_absolute() else f"odd/{name}"
+            result = workspace.call(tool.dialect, tool.name, {**plain, field: path})
+        assert result.success, (name, result)
+        json.dumps(result.to_dict()).encode()
+
+
+def test_every_tool_has_ten_scenarios_of_every_kind() -> None:
+    """Fails with the name of each tool and what it lacks."""
+    counted, missing = scenarios.contract_kinds(), dict[str, list[str]]()
+    root = Path("/root-of-the-count")
+    for tool in TOOLS:
+        has = counted.get((tool.dialect, tool.name), dict.fromkeys((*scenarios.KINDS, "all"), 0))
+        declared = {
+            scenarios.PARAMETERS: len(list(scenarios.wrong_parameters(tool, root))),
+            scenarios.OUTSIDE: len(list(scenarios.path_scenarios(tool, root, scenarios.OUTSIDE_PATHS))),
+            scenarios.SYSTEMS: len(list(scenarios.path_scenarios(tool, root, scenarios.WINDOWS_PATHS))),
+            scenarios.SPECIAL: len(list(scenarios.path_scenarios(tool, root, scenarios.ODD_NAMES))),
+        }
+        kinds = [kind for kind in scenarios.KINDS if tool.params.paths or kind not in scenarios.NEED_A_PATH]
+        elsewhere = scenarios.ELSEWHERE.get((tool.dialect, tool.name), {})
+        assert all((Path(__file__).parent / test).exists() for test in elsewhere.values())
+        lacks = [kind for kind in kinds if not (has[kind] or declared.get(kind) or kind in elsewhere)]
+        if has["all"] < scenarios.FEWEST:
+            lacks.append(f"only {has['all']} cases in its contract")
+        if lacks:
+            missing[name_of(tool)] = lacks
+    assert missing == {}
+    assert len(TOOLS) == 42
+    assert len(NAMES) == 5
+
+
+def test_the_coverage_floor_holds_every_tool_by_name() -> None:
+    """What `make tests` does with the report: a tool or a file below the floor is named with its lines."""
+    tools = run.functions_of_tools()
+    assert len(tools) == 42
+    where = {file for file, _ in tools.values()}
+    assert "src/handrail/dialects/copilot.py" in where
+    files = {
+        file: {
+            "summary": {"percent_covered": 100.0},
+            "missing_lines": [],
+            "functions": {
+                name: {"summary": {"percent_covered": 100.0}, "missing_lines": []}
+                for each, name in tools.values()
+                if each == file
+            },
+        }
+        for file in where
+    }
+    assert run.below_the_floor(files) == []
+    copilot: Any = files["src/handrail/dialects/copilot.py"]
+    copilot["functions"]["list_dir"] = {"summary": {"percent_covered": 90.0}, "missing_lines": [7]}
+    del copilot["functions"]["create_file"]
+    copilot["summary"]["percent_covered"], copilot["missing_lines"] = 94.9, [7, 8]
+    assert run.below_the_floor(files) == [
+        "src/handrail/dialects/copilot.py: 94.9 %, missing [7, 8]",
+        "copilot.create_file: not in the report",
+        "copilot.list_dir: 90.0 %, missing [7]",
+    ]
