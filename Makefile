@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests conformance test-adapters bundle bench soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle bench soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -17,6 +17,9 @@ types: $(VENV)/ready
 	$(BIN)/mypy
 
 tests: $(VENV)/ready
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+coverage: $(VENV)/ready
 	$(BIN)/python tests/run.py
 
 conformance: $(VENV)/ready

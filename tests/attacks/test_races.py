@@ -19,7 +19,7 @@ from handrail.kernel.values import MakeDirectory
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 SWAPS, CALLS = (2_000_000, 20_000) if LONG else (40_000, 400)
-EXPECTED = {"ok", "path_outside_workspace", "conflict"}
+EXPECTED = {"stale_file", "ok", "path_outside_workspace", "conflict"}
 
 
 @pytest.fixture
