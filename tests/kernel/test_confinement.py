@@ -147,7 +147,8 @@ def small(tmp_path: Path) -> Iterator[Processes]:
 def test_a_fork_bomb_is_bounded_and_ended(small: Processes) -> None:
     sh(small, "true")
     outcome = sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
-    assert outcome.limit == "processes" or "Resource temporarily unavailable" in said(outcome)
+    refusals = ("Resource temporarily unavailable", "Cannot allocate memory")  # by its limit, or as its sandbox ends
+    assert outcome.limit == "processes" or any(word in said(outcome) for word in refusals)
     assert sh(small, "ls -d /proc/[0-9]* | wc -l").stdout.head in (b"4\n", b"3\n")
 
 

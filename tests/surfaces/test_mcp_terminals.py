@@ -49,7 +49,9 @@ def _wait_for_the_end(root: Path, act: Callable[[], Any]) -> None:
 
 
 def _doomed(root: Path, era: str, url: str = "") -> None:
-    done = subprocess.run([sys.executable, "-c", DOOMED, url, era, str(root)], capture_output=True, check=False)
+    knowing_the_tests = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-c", DOOMED, url, era, str(root)]
+    done = subprocess.run(command, env=knowing_the_tests, capture_output=True, check=False)
     assert done.returncode == -9, done.stderr.decode()
 
 
