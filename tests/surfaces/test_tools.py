@@ -18,7 +18,6 @@ READ = {
                 "type": "integer",
                 "minimum": 1,
                 "description": "Maximum number of lines to return; all when left out.",
-                "default": None,
             },
         },
         "required": ["path"],
