@@ -200,8 +200,10 @@ def test_a_pattern_is_edited_and_must_cover_this_call(root: Path) -> None:
         terminal.until(suggested)
         terminal.send("\x15^no$\r")
         terminal.until("It does not cover this call: its pattern does not match")
+        terminal.until("Pattern: ")
         terminal.send("\x15(\r")
         terminal.until("not a valid regular expression")
+        terminal.until("Pattern: ")
         # Built with the keys of a line editor: typed in the wrong order, corrected, its end deleted.
         terminal.send("\x15")
         terminal.send("content.*zz")
