@@ -112,6 +112,24 @@ def test_a_process_whose_main_thread_ended_is_seen(processes: Processes, marker:
     assert gone(marker, seconds=1)
 
 
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """A machine with more to do than it has processors: others get their turn between two of our steps."""
+    spinners = [subprocess.Popen([PYTHON, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    yield
+    for spinner in spinners:
+        spinner.kill()
+        spinner.wait()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_child_handed_over_while_we_look_is_seen(tmp_path: Path, marker: str) -> None:
+    for _ in range(60):  # its parent dies under the look about one time in thirty
+        with workspace(tmp_path / "ws", settings_for("off")) as processes:
+            python(processes, MAIN_THREAD_ENDS, marker)
+            assert sleeping(marker) == []
+
+
 def test_background_children_live_on_where_allowed(processes: Processes, marker: str) -> None:
     outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
     assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)

@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from handrail.kernel.terminal import size
@@ -80,14 +80,15 @@ def _by_the_key(reader: TextIO) -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
 def _keys(fd: int) -> Iterator[str]:
     """Characters, and the sequences that keys without a character send."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     rest = ""
-    while data := os.read(fd, 4096):
+    while data := _read(fd):
         rest += decoder.decode(data)
         while rest:
             sequence = _SEQUENCE.match(rest)
@@ -96,3 +97,10 @@ def _keys(fd: int) -> Iterator[str]:
             key = sequence[0] if sequence else rest[0]
             rest = rest[len(key) :]
             yield key
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 4096)
+    except OSError:  # the terminal is gone
+        return b""

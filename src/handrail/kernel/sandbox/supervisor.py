@@ -191,15 +191,18 @@ class Supervisor:
 
     # endings
 
-    def reap(self) -> None:
+    def reap(self) -> bool:
+        """Collect the dead; whether there were any."""
         by_pid = {task.pid: task for task in self.tasks.values() if task.status is None}
+        found = False
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return found
             if not pid:
-                return
+                return found
+            found = True
             if pid in by_pid:
                 by_pid[pid].status = status
 
@@ -273,7 +276,15 @@ class Supervisor:
     # the process table
 
     def survivors(self, task: Task) -> list[int]:
-        """The living processes of one command. What belongs to no command is ended in passing."""
+        """The living processes of one command."""
+        while True:
+            left = self.look_for(task)
+            # What died while we looked may have handed us a child that we had looked past: look again.
+            if left or not self.reap():
+                return left
+
+    def look_for(self, task: Task) -> list[int]:
+        """Those that one walk of the process table meets. What belongs to no command is ended in passing."""
         leaders = {other.pid: other for other in self.tasks.values() if other.status is None}
         marks = {other.mark: other for other in self.tasks.values()}
         mine = []
