@@ -5,7 +5,7 @@ not decided here: only the resolution, which follows links, can say.
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.faults import BadPath, OutsideRoot
 
@@ -24,8 +24,7 @@ _NAMED = {code: f"\\{letter}" for letter, code in _ESCAPES.items()}
 _ESCAPED = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenPath:
+class GivenPath(NamedTuple):
     given: str
     parts: tuple[str, ...]
     """The components beneath the root; `..` and links in it are for the resolver."""
@@ -76,14 +75,15 @@ def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenP
     if not text:
         raise BadPath(text, "empty")
     try:
-        text.encode()
+        size = len(text.encode())
     except UnicodeEncodeError:
         raise BadPath(ascii(text)[1:-1], "not_text") from None
     name = unquote(text)
+    if name != text:
+        size = len(name.encode(errors="surrogateescape"))
     if "\0" in name:
         raise BadPath(text, "nul")
-    encoded = name.encode(errors="surrogateescape")
-    if len(encoded) > PATH_BYTES:
+    if size > PATH_BYTES:
         raise BadPath(text, "too_long")
     rest = _beneath(text, name, roots, windows=windows)
     pieces = rest.replace("\\", "/").split("/") if windows else rest.split("/")

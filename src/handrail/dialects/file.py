@@ -17,7 +17,7 @@ from handrail.kernel.call import Call
 from handrail.kernel.query import Match, Scope, SearchRequest
 from handrail.kernel.values import Entry, Put
 from handrail.ops.replace import replace_once
-from handrail.ops.text import split_lines
+from handrail.ops.text import numbered, split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
 from handrail.tool import Dialect, Tool
@@ -36,8 +36,8 @@ def read(p: Read, c: Call) -> FileRead:
     """Read file contents with optional pagination for large files."""
     page = c.files.page(p.path, p.offset, p.limit)
     lines = split_lines(page.data.decode(errors="replace"))
-    numbered = [f"{number:6}\t{line}" for number, line in enumerate(lines, p.offset)]
-    return {"content": "\n".join(numbered), "total_lines": page.total_lines, "truncated": page.more}
+    content = "\n".join(numbered(lines, p.offset))
+    return {"content": content, "total_lines": page.total_lines, "truncated": page.more}
 
 
 class Write(Params):

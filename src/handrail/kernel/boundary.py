@@ -80,6 +80,8 @@ class FsBoundary:
         limits = limits or Limits()
         with faults_for(given):
             self.fd = os.open(given, _DIRECTORY)
+        found = os.fstat(self.fd)
+        self._identity = (found.st_dev, found.st_ino)
         self.root = os.path.realpath(given)
         """For showing, and for taking absolute paths apart; never opened again."""
         self._roots = (self.root, given) if given != self.root else (self.root,)
@@ -100,10 +102,10 @@ class FsBoundary:
     def was_replaced(self) -> bool:
         """Whether the root's name leads to another directory now. The handle keeps the original."""
         try:
-            now, then = os.stat(self.root), os.fstat(self.fd)
+            now = os.stat(self.root)
         except OSError:
             return True
-        return (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino)
+        return (now.st_dev, now.st_ino) != self._identity
 
     def open_file(self, path: str) -> tuple[int, os.stat_result]:
         """A regular file for reading. What is not one is never opened, so that nothing blocks or is set off."""

@@ -2,10 +2,9 @@
 
 import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.effects import Effect, needs_approval
 from handrail.faults import (
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
     from handrail.kernel.running import Commands
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """Which call of its session it is, what its caller names it, and how the caller stops it."""
 
     number: int = 0
@@ -157,8 +155,11 @@ class Files:
         self._call, self._kernel = call, call.session.kernel
 
     def read(self, path: str) -> File:
-        with self._looking_for(path):
+        try:
             file = self._kernel.reader.read(path)
+        except NotFound:
+            self._missed(path)
+            raise
         self._saw(file.place, file.version, file.data)
         return file
 
@@ -169,8 +170,11 @@ class Files:
             return None
 
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
-        with self._looking_for(path):
+        try:
             page = self._kernel.reader.page(path, first, count, room)
+        except NotFound:
+            self._missed(path)
+            raise
         if page.version is not None:
             self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
         return page
@@ -180,15 +184,10 @@ class Files:
         if place and not needs_approval(self._call.effects):
             self._call.session.seen.note(place, version, data)
 
-    @contextmanager
-    def _looking_for(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except NotFound:
-            if not needs_approval(self._call.effects):
-                with suppress(PathFault):  # a dangling link has no place
-                    self._call.session.seen.forget(self.target(path))
-            raise
+    def _missed(self, path: str) -> None:
+        if not needs_approval(self._call.effects):
+            with suppress(PathFault):  # a dangling link has no place
+                self._call.session.seen.forget(self.target(path))
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """The first bytes of a file, and its size."""

@@ -1,24 +1,26 @@
 """Reading: whole files, pages of huge ones, directories and trees. Everything goes through the boundary."""
 
-import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
+from handrail.kernel.lines import LineIndex
 from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.values import Entry, File, Page, Standing, Version, kind_of
 from handrail.limits import Limits
 from handrail.paths import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CHUNK = 1 << 20
 
 
 class Reader:
     def __init__(self, boundary: FsBoundary, limits: Limits) -> None:
-        self.boundary, self._limits = boundary, limits
+        self.boundary, self._limits, self._lines = boundary, limits, LineIndex()
 
     def read(self, path: str) -> File:
         """A whole file, to look at or to edit."""
@@ -28,7 +30,7 @@ class Reader:
             if size > limit:
                 raise TooLarge(path, size, limit)
             data = os.read(fd, size + 1)
-            while len(data) <= limit and (more := os.read(fd, _CHUNK)):
+            while len(data) != size and len(data) <= limit and (more := os.read(fd, _CHUNK)):
                 data += more  # a short read, or a file that grows while it is read
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
@@ -70,8 +72,8 @@ class Reader:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
         fd, found = self.boundary.open_file(path)
         try:
-            page = _page(fd, found, first, count, room or self._limits.page_bytes)
-            return replace(page, version=Version.of(found), place=self.boundary.place_of(fd))
+            place = self.boundary.place_of(fd)
+            return self._lines.page(fd, found, first, count, room or self._limits.page_bytes, place)
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -134,56 +136,3 @@ class Reader:
             return None
         except (IsDirectory, NotADirectory, Conflict):
             return None
-
-
-def _page(fd: int, found: os.stat_result, first: int, count: int | None, room: int) -> Page:
-    """Count line ends chunk by chunk, keeping only the bytes of the wanted lines."""
-    last = None if count is None else first + count - 1
-    kept: list[bytes] = []
-    held, line, cut, ends_open = 0, 1, False, False
-    for chunk in _chunks(fd, found, room):
-        ends_open = not chunk.endswith(b"\n")
-        ends = chunk.count(b"\n")
-        if line + ends >= first and (last is None or line <= last) and not cut:
-            start = _after_lines(chunk, first - line)
-            stop = len(chunk) if last is None else _after_lines(chunk, last - line + 1)
-            piece = chunk[start:stop]
-            cut = held + len(piece) > room
-            kept.append(piece[: room - held])
-            held += len(kept[-1])
-        line += ends
-    total = line - 1 + ends_open
-    data = b"".join(kept)
-    shown = data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
-    return Page(data, first, shown, total, found.st_size, cut)
-
-
-def _chunks(fd: int, found: os.stat_result, room: int) -> Iterator[bytes]:
-    """What the file held when it was opened. No line ends in a hole: one that no page can show is passed over."""
-    at, size, sparse = 0, found.st_size, found.st_blocks * 512 < found.st_size
-    while at < size and (chunk := os.pread(fd, min(_CHUNK, size - at), at)):
-        yield chunk
-        at += len(chunk)
-        if sparse and (data := _next_data(fd, at, size)) - at > room:
-            yield bytes(room + 1)
-            at = data
-
-
-def _next_data(fd: int, at: int, size: int) -> int:
-    try:
-        return os.lseek(fd, at, os.SEEK_DATA)
-    except OSError as error:
-        if error.errno != errno.ENXIO:  # nothing but a hole is left
-            raise
-        return size
-
-
-def _after_lines(chunk: bytes, count: int) -> int:
-    """The offset behind the first `count` lines of a chunk, or its length where there are fewer."""
-    at = 0
-    while count > 0:
-        at = chunk.find(b"\n", at) + 1
-        if not at:
-            return len(chunk)
-        count -= 1
-    return at

@@ -15,8 +15,13 @@ _SECRET = re.compile(
     r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
     r"|((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*(?:bearer\s+)?[\"']?)[^\s\"',;]{6,}"
 )
-
+# One of these is in everything that `_SECRET` finds, and they are found fifty times as fast.
+_HINTS = (
+    *("sk-", "gho_", "ghp_", "ghs_", "ghu_", "github_pat_", "xox", "akia", "eyj"),
+    *("key", "token", "secret", "passw", "authorization"),
+)
 _LONGEST_SECRET = 512
+_encode = json.JSONEncoder(default=str).encode
 
 
 class _Result(Protocol):
@@ -61,13 +66,21 @@ class SessionLog:
 
     def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
         head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
-        short = shorten(facts, self._chars)
-        mark = {"shortened": True} if short != facts else {}
-        line = json.dumps({**head, "call": number, **mark, **short}, default=str)
+        line = _encode({**head, "call": number, **facts})
+        # Most lines are short and plain. Where something is escaped, a secret's edge might not be seen.
+        if len(line) > self._chars or "\\" in line or _may_hold_secret(line):
+            short = shorten(facts, self._chars)
+            mark = {"shortened": True} if short != facts else {}
+            line = _encode({**head, "call": number, **mark, **short})
         try:
             os.write(self._fd, line.encode() + b"\n")
         except OSError:
             self.close()  # a full disk must not stop the work; the log just ends here
+
+
+def _may_hold_secret(text: str) -> bool:
+    folded = text.lower()
+    return any(hint in folded for hint in _HINTS)
 
 
 def shorten(value: Any, chars: int, depth: int = 20) -> Any:

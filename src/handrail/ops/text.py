@@ -6,9 +6,14 @@ when the spans are put in.
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, count
+from operator import add
 
 _ENDS = re.compile(r"\r\n")
+_BLOCK = 1000
 
 
 @dataclass(slots=True)
@@ -72,3 +77,16 @@ def split_lines(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def numbered(lines: list[str], first: int) -> Iterator[str]:
+    """Lines with their numbers in front, six wide, and a tab."""
+    whole, skipped = divmod(first, _BLOCK)
+    margins = chain(_margins(whole)[skipped:], chain.from_iterable(map(_margins, count(whole + 1))))
+    return map(add, margins, lines)
+
+
+@lru_cache(maxsize=64)
+def _margins(block: int) -> list[str]:
+    """Made once: to format a number takes longer than all else that is done to its line."""
+    return [f"{number:6}\t" for number in range(block * _BLOCK, (block + 1) * _BLOCK)]

@@ -1,0 +1,97 @@
+"""A page is the same whether its place in the file was looked up or counted."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from handrail.kernel import lines
+from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.files import Reader
+from handrail.limits import Limits
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    monkeypatch.setattr(lines, "_SETTLED_NS", 0)
+    return Reader(FsBoundary(tmp_path), Limits())
+
+
+def preads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The offsets that are read from here on."""
+    seen: list[int] = []
+    real = os.pread
+
+    def noted(fd: int, count: int, at: int) -> bytes:
+        seen.append(at)
+        return real(fd, count, at)
+
+    monkeypatch.setattr(os, "pread", noted)
+    return seen
+
+
+def large(path: Path, *, open_end: bool = False) -> list[bytes]:
+    chance = random.Random(7)
+    made = [
+        b"%d %s\n" % (n, b"x" * chance.choice((0, 3, 40, 90, 400_000 if n % 9000 == 0 else 7))) for n in range(200_000)
+    ]
+    if open_end:
+        made[-1] = made[-1].rstrip(b"\n")
+    path.write_bytes(b"".join(made))
+    return made
+
+
+@pytest.mark.parametrize("open_end", [False, True])
+def test_every_page_is_what_the_file_has_there(reader: Reader, tmp_path: Path, open_end: bool) -> None:
+    made = large(tmp_path / "a", open_end=open_end)
+    chance = random.Random(8)
+    for first in [1, len(made), len(made) + 1, 10**9, *(chance.randrange(1, len(made)) for _ in range(60))]:
+        for count in (None, 1, 100, 20_000):
+            page = reader.page("a", first, count)
+            wanted = made[first - 1 :] if count is None else made[first - 1 : first - 1 + count]
+            assert (page.data, page.count, page.total_lines) == (b"".join(wanted), len(wanted), len(made))
+
+
+def test_a_cut_page_is_the_same_again(reader: Reader, tmp_path: Path) -> None:
+    large(tmp_path / "a")
+    assert reader.page("a", 5000, None, 300_000) == reader.page("a", 5000, None, 300_000)
+
+
+def test_the_second_page_reads_only_its_own_place(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = large(tmp_path / "a")
+    reader.page("a", 1, 1)
+    seen = preads(monkeypatch)
+    assert reader.page("a", 80_000, 3).data == b"".join(made[79_999:80_002])
+    assert len(seen) <= 2
+
+
+def test_a_changed_file_is_counted_anew(reader: Reader, tmp_path: Path) -> None:
+    made = large(tmp_path / "a")
+    assert reader.page("a", 1, 1).total_lines == len(made)
+    with (tmp_path / "a").open("r+b") as file:
+        file.write(b"\n\n\n")
+    assert reader.page("a", 1, 1).total_lines == len(made) + 3
+
+
+def test_a_file_that_has_just_changed_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader(FsBoundary(tmp_path), Limits())
+    large(tmp_path / "a")
+    reader.page("a", 1, 1)
+    seen = preads(monkeypatch)
+    reader.page("a", 80_000, 3)
+    assert len(seen) > 2
+
+
+def test_only_so_many_files_are_remembered(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_INDEXED_FILES", 2)
+    for name in "abc":
+        large(tmp_path / name)
+        reader.page(name, 1, 1)
+    seen = preads(monkeypatch)
+    reader.page("c", 80_000, 3)
+    assert len(seen) <= 2
+    reader.page("a", 80_000, 3)
+    assert len(seen) > 4
