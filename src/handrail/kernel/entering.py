@@ -9,7 +9,7 @@ from handrail.kernel.blobs import Blobs
 from handrail.kernel.journal import Node, Touched
 from handrail.kernel.resolve import Place
 from handrail.kernel.values import Change, Put, Remove, RemoveDirectory, Restore
-from handrail.ops.changes import changes, lines_of
+from handrail.ops.changes import changes, differing, lines_of
 
 _COUNTED_BYTES = 1 << 19
 _EFFORT = 5_000
@@ -70,5 +70,6 @@ def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int] | None:
     """Lines added and removed; None where there are too many to count, or none to be had."""
     if old is None or new is None or max(len(old), len(new)) > _COUNTED_BYTES:
         return None
+    old, new = differing(old, new)
     spans = changes(lines_of(old), lines_of(new), _EFFORT)
     return sum(span[3] - span[2] for span in spans), sum(span[1] - span[0] for span in spans)

@@ -28,6 +28,28 @@ def lines_of(data: bytes) -> list[bytes]:
     return lines
 
 
+def differing(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """Both without the whole lines that they begin and end with in common."""
+    start = old.rfind(b"\n", 0, _common(old, new)) + 1
+    old, new = old[start:], new[start:]
+    kept = old.find(b"\n", len(old) - _common(old, new, from_end=True)) + 1
+    cut = len(old) - kept if kept else 0
+    return (old[:-cut], new[:-cut]) if cut else (old, new)
+
+
+def _common(one: bytes, other: bytes, *, from_end: bool = False) -> int:
+    """How many bytes they begin, or end, with in common."""
+    longest, alike, step = min(len(one), len(other)), 0, 1 << 16
+    while step:
+        at, end = alike, alike + step
+        part = slice(-end, -at or None) if from_end else slice(at, end)
+        if end <= longest and one[part] == other[part]:
+            alike = end
+        else:
+            step //= 2
+    return alike
+
+
 def changes(old: list[bytes], new: list[bytes], effort: int = _EFFORT) -> list[Span]:
     """The spans that differ, top down."""
     spans: list[Span] = []
@@ -56,7 +78,7 @@ def _apart(old: list[bytes], new: list[bytes], whole: Span) -> Iterator[Span]:
 
 def _meeting(old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
     """How many lines to leave out on each side, as few as can be, so that a few equal ones follow."""
-    for total in range(1, 2 * _NEAR + 1):
+    for total in range(1, min(2 * _NEAR, len(old) + len(new) - 2 * _ALIKE) + 1):
         for skip in range(max(0, total - _NEAR), min(total, _NEAR) + 1):
             follow = old[skip : skip + _ALIKE]
             if len(follow) == _ALIKE and follow == new[total - skip : total - skip + _ALIKE]:

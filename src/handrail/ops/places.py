@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 # Files that the person's own tools execute: an agent that could plant one would run later, as the person.
 GUARDED = (".vscode", ".idea", ".mcp.json", ".claude", ".codex", ".cursor", ".gemini")
@@ -15,6 +16,7 @@ _UNSEEN = re.compile(
 _SHORT_NAME = re.compile(r"git~[0-9]+")
 
 
+@lru_cache(maxsize=1024)
 def folded(name: str) -> str:
     """What every file system that ignores case, form or invisible marks would take `name` for."""
     plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", name)).casefold()
