@@ -1,8 +1,7 @@
 """Every fault has words in every dialect; the words live in tables, never in the code that raises."""
 
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -41,7 +40,8 @@ def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
 
 
 def sample(kind: type[Fault]) -> Fault:
-    facts = {each.name: CHOSEN.get((kind, each.name), VALUES[each.type]) for each in fields(kind)}
+    types = get_type_hints(kind)
+    facts = {name: CHOSEN.get((kind, name), VALUES[types[name]]) for name in kind.fact_names}
     if "difference" in facts:
         facts["difference"] = "case"
     return kind(**facts)

@@ -31,11 +31,26 @@ Anything else that is raised is a bug.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, dataclass_transform
 
 
-@dataclass(eq=False)
+@dataclass_transform()
 class Fault(Exception):  # noqa: N818  a fault is an answer, not an error of ours
+    """Declared like a dataclass, but by hand: sixty of those cost more to import than the rest together."""
+
+    fact_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.fact_names = (*cls.fact_names, *cls.__annotations__)
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        facts = dict(zip(self.fact_names, given, strict=False)) | named
+        missing = [name for name in self.fact_names if name not in facts and not hasattr(type(self), name)]
+        if missing or len(given) > len(self.fact_names) or facts.keys() - set(self.fact_names):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self.fact_names)}")
+        super().__init__(*given)
+        self.__dict__.update({name: getattr(type(self), name) for name in self.fact_names if name not in facts} | facts)
+
     def __str__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.facts().items())})"
 
@@ -43,7 +58,6 @@ class Fault(Exception):  # noqa: N818  a fault is an answer, not an error of our
         return dict(vars(self))
 
 
-@dataclass(eq=False)
 class UnknownTool(Fault):
     tool: str
     known: list[str]
@@ -60,17 +74,14 @@ class Problem:
     got: str = ""
 
 
-@dataclass(eq=False)
 class BadParameters(Fault):
     problems: list[Problem]
 
 
-@dataclass(eq=False)
 class Cancelled(Fault):
     pass
 
 
-@dataclass(eq=False)
 class InvalidPattern(Fault):
     kind: str
     """glob or regex"""
@@ -82,105 +93,85 @@ class InvalidPattern(Fault):
     """A valid pattern, as near to the given one as can be told."""
 
 
-@dataclass(eq=False)
 class PatternTooSlow(Fault):
     pattern: str
     seconds: float
 
 
-@dataclass(eq=False)
 class PathFault(Fault):
     path: str
 
 
-@dataclass(eq=False)
 class BadPath(PathFault):
     why: str
 
 
-@dataclass(eq=False)
 class OutsideRoot(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class NotAbsolute(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class NotFound(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class AlreadyExists(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class IsDirectory(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class NotADirectory(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class SpecialFile(PathFault):
     kind: str
 
 
-@dataclass(eq=False)
 class LinkLoop(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class DanglingLink(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class AccessDenied(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class ProtectedPath(PathFault):
     rule: str
 
 
-@dataclass(eq=False)
 class TooLarge(PathFault):
     size: int
     limit: int
 
 
-@dataclass(eq=False)
 class Conflict(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class StaleFile(PathFault):
     change: str  # changed, deleted
     diff: str = ""  # from what was seen to what is there now; empty where that is not known
 
 
-@dataclass(eq=False)
 class WriteFailed(PathFault):
     why: str
 
 
-@dataclass(eq=False)
 class EditFault(Fault):
     path: str
 
 
-@dataclass(eq=False)
 class NoMatch(EditFault):
     find: str
     line: int = 0
@@ -190,7 +181,6 @@ class NoMatch(EditFault):
     """How the line there differs first: see `ops/nearest.py`."""
 
 
-@dataclass(eq=False)
 class NotUnique(EditFault):
     find: str
     lines: list[int]
@@ -199,20 +189,17 @@ class NotUnique(EditFault):
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines[:20]))}
 
 
-@dataclass(eq=False)
 class MatchCount(EditFault):
     expected: int
     found: int
 
 
-@dataclass(eq=False)
 class BadLineRange(EditFault):
     first: int
     last: int | None
     total: int
 
 
-@dataclass(eq=False)
 class HunkNotFound(EditFault):
     hunk: int
     part: str
@@ -226,7 +213,6 @@ class HunkNotFound(EditFault):
     """How `wanted` and `found` differ first: see `ops/nearest.py`; or order, end."""
 
 
-@dataclass(eq=False)
 class HunkNotUnique(EditFault):
     hunk: int
     expected: str
@@ -236,35 +222,29 @@ class HunkNotUnique(EditFault):
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines))}
 
 
-@dataclass(eq=False)
 class HunkApplied(EditFault):
     hunk: int
     line: int
 
 
-@dataclass(eq=False)
 class DeletionLeaves(EditFault):
     left: int
     """Lines that would remain."""
 
 
-@dataclass(eq=False)
 class BinaryPatch(EditFault):
     pass
 
 
-@dataclass(eq=False)
 class SpecialMode(EditFault):
     mode: str
     """120000 is a symbolic link, 160000 a submodule."""
 
 
-@dataclass(eq=False)
 class TooMuchSearch(EditFault):
     hunk: int
 
 
-@dataclass(eq=False)
 class BadPatch(Fault):
     why: str
     """not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
@@ -274,13 +254,11 @@ class BadPatch(Fault):
     text: str = ""
 
 
-@dataclass(eq=False)
 class SandboxUnavailable(Fault):
     level: str
     why: list[str]
 
 
-@dataclass(eq=False)
 class CommandNotStarted(Fault):
     program: str
     directory: str
@@ -288,81 +266,66 @@ class CommandNotStarted(Fault):
     """The name of the error: ENOENT, EACCES, E2BIG, …"""
 
 
-@dataclass(eq=False)
 class TerminalFault(Fault):
     terminal: str
 
 
-@dataclass(eq=False)
 class UnknownTerminal(TerminalFault):
     pass
 
 
-@dataclass(eq=False)
 class TerminalBusy(TerminalFault):
     """A living session already has this id."""
 
 
-@dataclass(eq=False)
 class TooManyTerminals(TerminalFault):
     limit: int
 
 
-@dataclass(eq=False)
 class FetchFault(Fault):
     url: str
 
 
-@dataclass(eq=False)
 class InvalidUrl(FetchFault):
     why: str
 
 
-@dataclass(eq=False)
 class ForbiddenAddress(FetchFault):
     host: str
     address: str
     why: str
 
 
-@dataclass(eq=False)
 class FetchFailed(FetchFault):
     why: str
 
 
-@dataclass(eq=False)
 class FetchTimeout(FetchFault):
     seconds: float
 
 
-@dataclass(eq=False)
 class TooManyRedirects(FetchFault):
     limit: int
 
 
-@dataclass(eq=False)
 class BinaryContent(FetchFault):
     content_type: str
     size: int | None
     """In bytes; None: the server did not say, and it was not read to its end."""
 
 
-@dataclass(eq=False)
 class EmptyCommand(Fault):
     pass
 
 
-@dataclass(eq=False)
 class ForbiddenSyntax(Fault):
     command: str
 
 
-@dataclass(eq=False)
 class AbsoluteDirectory(PathFault):
     pass
 
 
-@dataclass(eq=False)
 class CommandTimedOut(Fault):
     command: str
     seconds: float
@@ -370,7 +333,6 @@ class CommandTimedOut(Fault):
     stderr: str
 
 
-@dataclass(eq=False)
 class CommandFailed(Fault):
     command: str
     exit_code: int
@@ -378,22 +340,18 @@ class CommandFailed(Fault):
     stderr: str
 
 
-@dataclass(eq=False)
 class ProgramNotFound(Fault):
     program: str
 
 
-@dataclass(eq=False)
 class NoCommandYet(Fault):
     pass
 
 
-@dataclass(eq=False)
 class NoEngine(Fault):
     pass
 
 
-@dataclass(eq=False)
 class Denied(Fault):
     tool: str
     reason: str

@@ -1,6 +1,7 @@
 """One command: its output, its end, and nothing left."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -98,6 +99,23 @@ def test_an_end_by_signal_is_reported_as_such(processes: Processes, name: str) -
 def test_a_signal_without_a_name_has_its_number() -> None:
     assert ending_of(40) == (None, "SIG40")
     assert ending_of(None) == (None, None)
+
+
+@pytest.fixture
+def deaf() -> Iterator[None]:
+    """Started in the background of a shell script, or by `nohup`, we ignore these."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("deaf")
+def test_a_command_ignores_no_signal(level: Level, tmp_path: Path) -> None:
+    with workspace(tmp_path / "ws", settings_for(level)) as processes:
+        for _ in ("the first", "the next"):
+            outcome = processes.run(Command(["/bin/grep", "SigIgn", "/proc/self/status"]))
+            assert outcome.stdout.head == b"SigIgn:\t0000000000000000\n"
 
 
 def test_input_is_empty(processes: Processes) -> None:

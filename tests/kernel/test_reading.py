@@ -19,7 +19,7 @@ from handrail.faults import (
     TooLarge,
     WriteFailed,
 )
-from handrail.kernel import files
+from handrail.kernel import files, lines
 from handrail.kernel.files import Reader
 from handrail.kernel.values import Entry, Page, Put
 from handrail.limits import Limits
@@ -99,13 +99,13 @@ def test_an_edit_of_a_file_that_was_caught_half_written_is_a_conflict(
 
 def test_a_disk_that_cannot_be_read_is_an_answer(reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "file").write_bytes(b"x")
-    for name, act in (
-        ("read", lambda: reader.read("file")),
-        ("pread", lambda: reader.page("file")),
-        ("scandir", lambda: reader.entries(".")),
+    for module, name, act in (
+        (files, "read", lambda: reader.read("file")),
+        (lines, "pread", lambda: reader.page("file")),
+        (files, "scandir", lambda: reader.entries(".")),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(files, "os", Interrupted(name, fail))
+            patch.setattr(module, "os", Interrupted(name, fail))
             with pytest.raises(WriteFailed) as caught:
                 act()
         assert caught.value.why == "Input/output error"
@@ -144,7 +144,7 @@ def test_a_page_ends_where_the_file_ended_when_it_was_opened(
         with path.open("ab") as log:
             log.write(b"b\n")
 
-    monkeypatch.setattr(files, "os", Interrupted("pread", grow))
+    monkeypatch.setattr(lines, "os", Interrupted("pread", grow))
     assert reader.page("log").data == b"a\n"
 
 
@@ -153,7 +153,7 @@ def test_a_page_of_a_file_that_is_cut_short_meanwhile_ends_there(
 ) -> None:
     path = root / "file"
     path.write_bytes(b"a\nb\n")
-    monkeypatch.setattr(files, "os", Interrupted("pread", lambda: os.truncate(path, 2)))
+    monkeypatch.setattr(lines, "os", Interrupted("pread", lambda: os.truncate(path, 2)))
     assert reader.page("file").data == b"a\n"
 
 

@@ -66,9 +66,9 @@ class SessionLog:
 
     def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
         head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
-        line = _encode({**head, "call": number, **facts})
+        line = _plain({**head, "call": number, **facts})
         # Most lines are short and plain. Where something is escaped, a secret's edge might not be seen.
-        if len(line) > self._chars or "\\" in line or _may_hold_secret(line):
+        if not 0 < len(line) <= self._chars or "\\" in line or _may_hold_secret(line):
             short = shorten(facts, self._chars)
             mark = {"shortened": True} if short != facts else {}
             line = _encode({**head, "call": number, **mark, **short})
@@ -76,6 +76,14 @@ class SessionLog:
             os.write(self._fd, line.encode() + b"\n")
         except OSError:
             self.close()  # a full disk must not stop the work; the log just ends here
+
+
+def _plain(facts: dict[str, Any]) -> str:
+    """As JSON; empty where no JSON can hold it: it has no end, or a key of an odd kind."""
+    try:
+        return _encode(facts)
+    except (ValueError, TypeError, RecursionError):
+        return ""
 
 
 def _may_hold_secret(text: str) -> bool:

@@ -155,6 +155,7 @@ class Sandbox:
             and not request["additions"]
             and program.startswith(("/bin/", "/usr/bin/"))
             and all(os.access(name, os.X_OK) for name in (program, build.SHELL, build.SETSID))
+            and build.can_reset_signals()
         )
 
     def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> Started:

@@ -8,6 +8,7 @@ import shlex
 import stat
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from handrail.kernel.sandbox import places, profile, seccomp
@@ -20,15 +21,16 @@ INSIDE_UID = 1000
 
 # Start the first command and become the supervisor, so that the command need not wait for an interpreter. It
 # waits for the shell to be gone, though: a shell would collect its status. (A shell also gives a background
-# command an empty input before anything else, so handle 0 is kept as 3.)
-SHELL, SETSID = "/bin/sh", "/usr/bin/setsid"
+# command an empty input before anything else, so handle 0 is kept as 3, and lets it ignore interrupts: that is
+# undone by `env`, where it can.)
+SHELL, SETSID, ENV = "/bin/sh", "/usr/bin/setsid", "/usr/bin/env"
 ALONGSIDE = """echo begun >&2
 exec 3>&0 </dev/null
 {{
 echo forked >&2
 ulimit -d {memory_kib}; ulimit -f {file_blocks}; ulimit -n {open_files}
 while read name </proc/1/comm; [ "$name" = sh ]; do :; done
-exec {setsid} "$@" 2>&3 3>&-
+exec {env} --default-signal {setsid} "$@" 2>&3 3>&-
 }} &
 exec {supervisor} $! >&2 3>&-"""
 
@@ -110,6 +112,16 @@ class Building:
         self.handles = []
 
 
+@cache
+def can_reset_signals() -> bool:
+    """Whether `env` knows how (coreutils 8.31). Read off the program, which is faster than to ask it."""
+    try:
+        with open(ENV, "rb") as file:
+            return b"default-signal" in file.read()
+    except OSError:
+        return False
+
+
 def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) -> Building:
     """Bubblewrap's command line; `alongside` is a first command that starts with it."""
     who, handles = identity(place.root_fd), _Handles()
@@ -123,6 +135,7 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
         handles.keep(info_in)
         limits = place.settings.limits
         script = ALONGSIDE.format(
+            env=ENV,
             setsid=SETSID,
             supervisor=shlex.join(supervisor),
             memory_kib=memory_limit(place.settings) // KIB,

@@ -335,8 +335,9 @@ class Supervisor:
 def become(task: Task, request: "dict[str, Any]") -> None:
     """In the new process: from here on we are the command."""
     _signal.set_wakeup_fd(-1)
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGCHLD):
-        _signal.signal(number, _signal.SIG_DFL)
+    for number in _signal.valid_signals():
+        if _signal.getsignal(number) not in (_signal.SIG_DFL, None):  # also what whoever started us ignores
+            _signal.signal(number, _signal.SIG_DFL)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     for name, value in ((MARK, task.mark), *request["limits"]):
         highest = resource.getrlimit(name)[1]
