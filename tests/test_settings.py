@@ -1,6 +1,5 @@
 """Defaults < user's file < project's file, which may only tighten < HANDRAIL_* < flags."""
 
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ def test_the_defaults_ask_and_protect() -> None:
         guarded=None,
         allow_hosts=(),
         builtin_search=True,
+        ignore_files=True,
         limits=Limits(),
     )
 
@@ -71,11 +71,12 @@ def test_a_user_may_set_everything() -> None:
         guarded = [".env"]
         allow_hosts = ["localhost"]
         builtin_search = false
+        ignore_files = false
         [limits]
         edit_bytes = 5
         rule_seconds = 1
     """
-    limits = replace(Limits(), edit_bytes=5, rule_seconds=1.0)
+    limits = Limits()._replace(edit_bytes=5, rule_seconds=1.0)
     assert in_force(user=user) == Settings(
         approve="auto",
         read_only=True,
@@ -88,6 +89,7 @@ def test_a_user_may_set_everything() -> None:
         guarded=(".env",),
         allow_hosts=("localhost",),
         builtin_search=False,
+        ignore_files=False,
         limits=limits,
     )
     assert isinstance(in_force(user=user).limits.rule_seconds, float)
@@ -103,6 +105,7 @@ def test_variables_and_flags_may_set_everything_but_limits() -> None:
         "HANDRAIL_LOG_LEVEL": "off",
         "HANDRAIL_READABLE": "/a,/b",
         "HANDRAIL_BUILTIN_SEARCH": "no",
+        "HANDRAIL_IGNORE_FILES": "no",
         "HANDRAIL_LIMITS": "no such thing",
         "HANDRAIL_STATE_DIR": "not a setting",
         "HOME": "/",
@@ -116,10 +119,11 @@ def test_variables_and_flags_may_set_everything_but_limits() -> None:
         log_level="off",
         readable=("/a", "/b"),
         builtin_search=False,
+        ignore_files=False,
     )
     assert in_force(env=dict.fromkeys(env, "")) == Settings()
     flags = {"sandbox": "off", "limits": {"edit_bytes": 7}}
-    assert in_force(flags=flags) == Settings(sandbox="off", limits=replace(Limits(), edit_bytes=7))
+    assert in_force(flags=flags) == Settings(sandbox="off", limits=Limits()._replace(edit_bytes=7))
 
 
 @pytest.mark.parametrize(("text", "meant"), [("1", True), ("on", True), ("TRUE", True), ("0", False), ("off", False)])
@@ -157,13 +161,13 @@ def test_a_project_does_not_decide_about_the_log_or_what_commands_reach(key: str
 
 
 def test_a_project_may_lower_limits_and_not_raise_them() -> None:
-    for each in fields(Limits):
-        default = getattr(Limits(), each.name)
-        settings, notes = load(project=f"[limits]\n{each.name} = 0")
-        assert (settings.limits, notes) == (replace(Limits(), **{each.name: 0}), [])
-        settings, notes = load(project=f"[limits]\n{each.name} = {default + 1}")
+    for name in Limits._fields:
+        default = getattr(Limits(), name)
+        settings, notes = load(project=f"[limits]\n{name} = 0")
+        assert (settings.limits, notes) == (Limits()._replace(**{name: 0}), [])
+        settings, notes = load(project=f"[limits]\n{name} = {default + 1}")
         assert settings.limits == Limits()
-        assert notes == [f".handrail.toml cannot set limits.{each.name} = {default + 1!r}: a project may only tighten"]
+        assert notes == [f".handrail.toml cannot set limits.{name} = {default + 1!r}: a project may only tighten"]
 
 
 @pytest.mark.parametrize(

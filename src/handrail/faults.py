@@ -30,8 +30,7 @@
 Anything else that is raised is a bug.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 
 @dataclass_transform()
@@ -63,8 +62,7 @@ class UnknownTool(Fault):
     known: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong with the parameters. `where` is `""` for the whole object, else `patches/0/find`."""
 
     where: str

@@ -1,12 +1,11 @@
 """Every number, in one place. The configuration may override each of them by name."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     edit_bytes: int = 64 * MIB
     """The largest file that is read whole to be edited."""
     page_bytes: int = 16 * MIB

@@ -1,7 +1,6 @@
 """What a person may set: defaults < user's file < project's file (which may only tighten) < HANDRAIL_* < flags."""
 
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -47,6 +46,8 @@ class Settings:
     allow_hosts: tuple[str, ...] = ()
     """Hosts that may be fetched from although their address is not a public one."""
     builtin_search: bool = True
+    ignore_files: bool = True
+    """Whether searches leave out what .gitignore and its like name, and the directories that nobody searches."""
     protect: tuple[str, ...] = ()
     """Globs for files that no tool may reach; `@secrets` stands for a list of the usual ones."""
     rules: tuple[Any, ...] = ()
@@ -55,7 +56,7 @@ class Settings:
 
     @property
     def powers(self) -> Powers:
-        return Powers(**{each.name: getattr(self, each.name) for each in fields(Powers)})
+        return Powers(*(getattr(self, name) for name in Powers._fields))
 
 
 _CHOICES = {
@@ -68,6 +69,7 @@ _CHOICES = {
 
 
 _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
+_YES_OR_NO = ("read_only", "builtin_search", "ignore_files")
 _NOT_SETTABLE = ("limits", "rules")
 """By a variable."""
 
@@ -114,6 +116,10 @@ def load(
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    import tomllib  # noqa: PLC0415  only where there is a file
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -123,7 +129,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
 def _merge(settings: Settings, given: Mapping[str, Any], where: str) -> Settings:
     for key, value in given.items():
         if key == "limits":
-            settings = replace(settings, limits=replace(settings.limits, **_limits(value, where)))
+            settings = replace(settings, limits=settings.limits._replace(**_limits(value, where)))
         else:
             settings = replace(settings, **{key: _checked(key, value, where)})
     return settings
@@ -138,7 +144,7 @@ def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, li
             loose = {name for name, new in wanted.items() if new > getattr(settings.limits, name)}
             notes += [_in_vain(f"limits.{name}", wanted[name]) for name in wanted if name in loose]
             kept = {name: new for name, new in wanted.items() if name not in loose}
-            settings = replace(settings, limits=replace(settings.limits, **kept))
+            settings = replace(settings, limits=settings.limits._replace(**kept))
             continue
         new = _checked(key, value, where)
         old = getattr(settings, key)
@@ -154,8 +160,7 @@ def _in_vain(key: str, value: Any) -> str:
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
-    yes_or_no = (bool, "true or false")
-    kinds = {"read_only": yes_or_no, "builtin_search": yes_or_no, "log": (str, "the name of a file")}
+    kinds = dict.fromkeys(_YES_OR_NO, (bool, "true or false")) | {"log": (str, "the name of a file")}
     if key == "protect" and isinstance(value, str):
         value = [f"@{value}"]
     if key in _LISTS:
@@ -191,13 +196,13 @@ def _from_text(key: str, value: str) -> Any:
         return value
     if key in _LISTS:
         return [each.strip() for each in value.split(",") if each.strip()]
-    return words.get(value.lower(), value) if key in ("read_only", "builtin_search") else value
+    return words.get(value.lower(), value) if key in _YES_OR_NO else value
 
 
 def _limits(given: Any, where: str) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise BadSettings(f"{where}limits must be a table, not {given!r}")
-    kinds = {each.name: type(getattr(Limits(), each.name)) for each in fields(Limits)}
+    kinds = {name: type(value) for name, value in Limits()._asdict().items()}
     for name, value in given.items():
         if name not in kinds:
             raise BadSettings(f"{where}there is no limit {name!r}")

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.effects import Effect, needs_approval, permissions, risk_level
 from handrail.kernel.call import Call
@@ -14,8 +14,7 @@ from handrail.words import ToolError, Words
 Output = str | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Guide:
+class Guide(NamedTuple):
     """What a model is told about a tool beside its schema."""
 
     category: str
@@ -25,8 +24,7 @@ class Guide:
     use: str
 
 
-@dataclass(frozen=True, slots=True)
-class Freeform:
+class Freeform(NamedTuple):
     """How a model may write one parameter as plain text instead of JSON, held to a Lark grammar."""
 
     parameter: str
@@ -34,8 +32,7 @@ class Freeform:
     grammar: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     name: str
     dialect: str
     params: type[Params]

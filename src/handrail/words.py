@@ -5,8 +5,7 @@ strings over the fault's facts, the root and the call's parameters, or as functi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.faults import Fault
 
@@ -14,15 +13,13 @@ Facts = dict[str, Any]
 Sentence = str | Callable[[Facts], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(NamedTuple):
     code: str
     message: Sentence
     suggestion: Sentence = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolError:
+class ToolError(NamedTuple):
     code: str
     message: str
     suggestion: str

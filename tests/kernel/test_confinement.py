@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,8 +128,7 @@ def test_a_bubblewrap_in_the_workspace_or_on_the_path_is_never_run(
     assert str(writable) not in bwrap.candidates(str(root))
 
 
-SMALL = replace(
-    Limits(),
+SMALL = Limits()._replace(
     sandbox_processes=100,
     sandbox_memory_bytes=200 * MIB,
     sandbox_tmp_bytes=8 * MIB,
@@ -230,7 +228,7 @@ def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(landlock, "abi", lambda: 0)
     with workspace(tmp_path / "ws") as processes:
         (canary,) = canaries.check(processes)
-    assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: not found")
+    assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: none outside the workspace")
 
 
 def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +240,7 @@ def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypa
     useless.chmod(0o755)
     real = bwrap.candidates(str(tmp_path / "ws"))
     monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(useless), str(silent), *real])
-    limits = replace(Limits(), sandbox_start_seconds=0.3)
+    limits = Limits()._replace(sandbox_start_seconds=0.3)
     with workspace(tmp_path / "ws", SandboxSettings(limits=limits)) as processes:
         confinement = processes.sandbox.start()
     assert confinement.why == (f"{useless}: Exec format error", f"{silent}: ended at once")

@@ -8,7 +8,6 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +31,7 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Le
 
 
 def settings_for(level: Level, **limits: float) -> SandboxSettings:
-    return SandboxSettings(level="off" if level == "off" else "strict", limits=replace(Limits(), **limits))  # type: ignore[arg-type]
+    return SandboxSettings(level="off" if level == "off" else "strict", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -48,3 +48,18 @@ def test_the_text_files_that_were_read_are_counted(
     result = workspace.call("copilot", "grep_search", {"pattern": "connect"})
     assert result.output == "Found 1 matches for 'connect':\n  a.txt:1: def connect(x):"
     assert result.metadata == {"engine": engine, "total_matches": 1, "files_searched": 2, "pattern": "connect"}
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
+def test_a_person_may_have_everything_searched(root: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine == "builtin":
+        monkeypatch.setattr(search, "program", lambda: None)
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "node_modules").mkdir()
+    for name in ("a.txt", "b.log", "node_modules/c.js"):
+        (root / name).write_text("hit\n")
+    for honoured, names in ((True, ["a.txt"]), (False, ["a.txt", "b.log", "node_modules/c.js"])):
+        with Workspace(str(root), ignore_files=honoured) as workspace:
+            result = workspace.call("file", "file.search", {"pattern": "hit"})
+        assert isinstance(result.output, dict)
+        assert [match["path"] for match in result.output["matches"]] == names

@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -29,7 +28,7 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Le
 
 
 def settings_for(level: Level, **limits: float) -> SandboxSettings:
-    return SandboxSettings(level="off" if level == "off" else "strict", limits=replace(Limits(), **limits))  # type: ignore[arg-type]
+    return SandboxSettings(level="off" if level == "off" else "strict", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -233,7 +232,7 @@ def test_where_nothing_can_confine_nothing_runs(tmp_path: Path, monkeypatch: pyt
             sh(processes, "touch ran")
         assert caught.value.facts() == {
             "level": "strict",
-            "why": ["bubblewrap: not found", "landlock: the kernel has no Landlock, or too old a one"],
+            "why": ["bubblewrap: none outside the workspace", "landlock: the kernel has no Landlock, or too old a one"],
         }
         assert processes.sandbox.confinement is None
     assert not (tmp_path / "ws" / "ran").exists()

@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from handrail.kernel.pty import Terminal, Terminals
 from handrail.kernel.sandbox import SandboxSettings, bwrap
 from handrail.limits import Limits
 
-LIMITS = replace(Limits(), terminals=3, terminal_bytes=20_000)
+LIMITS = Limits()._replace(terminals=3, terminal_bytes=20_000)
 ECHO = [PYTHON, "-I", "-u", "-c", "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)"]
 BACK = (
     "import os, tty\ntty.setraw(0)\nos.write(1, b'ready\\n')\n"

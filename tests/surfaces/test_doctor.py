@@ -67,7 +67,7 @@ def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypa
     lines = sandbox_lines(root, monkeypatch)
     if lines[0].startswith("✗ sandbox: no command"):
         pytest.skip("no Landlock here")
-    assert lines[0] == "✗ sandbox: reduced, by landlock, because there is no strict here (bubblewrap: not found)"
+    assert lines[0] == "✗ sandbox: reduced, by landlock, because there is no strict here (bubblewrap: none outside the workspace)"
     assert lines[1 : 1 + len(REDUCED_CANNOT_STOP)] == [f"✗ cannot stop: {each}" for each in REDUCED_CANNOT_STOP]
     assert {line[:9] for line in lines[1 + len(REDUCED_CANNOT_STOP) :]} == {"✓ canary:"}
 
@@ -76,7 +76,7 @@ def test_no_sandbox_at_all_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
     monkeypatch.setattr(landlock, "abi", lambda: 0)
     (line,) = sandbox_lines(root, monkeypatch)
-    assert line.startswith("✗ sandbox: no command can be run: bubblewrap: not found; landlock: ")
+    assert line.startswith("✗ sandbox: no command can be run: bubblewrap: none outside the workspace; landlock: ")
 
 
 def test_the_level_to_try_can_be_chosen(root: Path) -> None:

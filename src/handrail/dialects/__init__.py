@@ -14,5 +14,6 @@ def load(name: str) -> Dialect:
 
 
 def find_dialect(tool: str) -> list[str]:
-    """The dialects that have a tool of this name."""
-    return [name for name in NAMES if tool in load(name).tools]
+    """The dialects that have a tool of this name. Where that begins with a dialect's, no other need be loaded."""
+    prefix = tool.partition(".")[0]
+    return [name for name in ((prefix,) if prefix in NAMES else NAMES) if tool in load(name).tools]

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.journal import Node, Touched
@@ -15,8 +15,7 @@ _COUNTED_BYTES = 1 << 19
 _EFFORT = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """One change that is prepared: what was found, and the file that is to take its place."""
 
     change: Change

@@ -19,7 +19,7 @@ class Finder:
 
     def search(self, directory: str, request: SearchRequest) -> SearchResult:
         with self._opened(directory) as fd:
-            within = replace(request, scope=self._permitted(request.scope, directory))
+            within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._kernel.searcher.search(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
@@ -27,14 +27,14 @@ class Finder:
 
     def find(self, directory: str, request: FindRequest) -> FindResult:
         with self._opened(directory) as fd:
-            within = replace(request, scope=self._permitted(request.scope, directory))
+            within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._kernel.searcher.find(fd, within, self._call.cancel)
         self._call.warnings += _notes(result)
         return result
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         with self._opened(directory) as fd:
-            within = replace(request, scope=self._permitted(request.scope, directory))
+            within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._kernel.searcher.rank(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
@@ -50,7 +50,9 @@ class Finder:
             return [entry for name in result.files if (entry := _entry(fd, name))]
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
-        """The scope without what is protected."""
+        """The scope without what is protected, and with what is ignored if the person wants that searched."""
+        if not self._kernel.powers.ignore_files:
+            scope = scope.unhidden()
         wards = self._kernel.boundary.wards
         if wards is None:
             return scope

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from handrail.effects import Effect, risk_level
 from handrail.faults import Denied
@@ -60,8 +60,7 @@ def compact(params: dict[str, Any]) -> str:
 Scope = Literal["session", "project", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(NamedTuple):
     """What to remember of a yes: this very call, or all that a rule covers."""
 
     scope: Scope = "project"
@@ -70,14 +69,13 @@ class Keep:
     hours: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     allowed: bool
     by: str
     """Who decided: a policy, a rule, a person."""
     always: bool = False
     """What `keep` says need not be asked again."""
-    keep: Keep = field(default_factory=Keep)
+    keep: Keep = Keep()
     reason: str = ""
     remedy: str = ""
     warning: str = ""

@@ -38,8 +38,7 @@ class Touched(NamedTuple):
     """Added and removed; None where they were not counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Who asked for a change, and who approved it."""
 
     kind: str = "commit"
@@ -55,8 +54,7 @@ class Origin:
     """The command that was run, in short."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     n: int
     time: float
     origin: Origin
@@ -65,8 +63,7 @@ class Entry:
     """What could not be kept, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(NamedTuple):
     """Bytes in the journal that cannot be read."""
 
     at: int
@@ -173,7 +170,7 @@ def journal_of(state: State, mode: str = "on", *, sync: bool = True) -> Journal:
 
 def encode(entry: Entry) -> bytes:
     facts: dict[str, Any] = {"n": entry.n, "time": entry.time}
-    facts |= {name: value for name in Origin.__slots__ if (value := getattr(entry.origin, name)) not in ("", None, ())}
+    facts |= {name: value for name in Origin._fields if (value := getattr(entry.origin, name)) not in ("", None, ())}
     facts["files"] = [list(file) for file in entry.files]
     if entry.note:
         facts["note"] = entry.note
@@ -191,7 +188,7 @@ def decode(line: bytes) -> Entry | None:
         return None
     try:
         facts = json.loads(body)
-        origin = {name: facts[name] for name in Origin.__slots__ if name in facts}
+        origin = {name: facts[name] for name in Origin._fields if name in facts}
         origin["undoes"] = tuple(facts.get("undoes", ()))
         return Entry(
             facts["n"], facts["time"], Origin(**origin), tuple(map(_touched, facts["files"])), facts.get("note", "")

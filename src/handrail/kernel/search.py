@@ -1,7 +1,6 @@
 """Searching beneath an open directory: by content, by name, by relevance. One question, two engines, one answer."""
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from handrail.kernel.query import Engine, FindRequest, FindResult, SearchRequest, SearchResult, Watch
@@ -68,4 +67,4 @@ def pattern_of(request: SearchRequest) -> Pattern:
 
 
 def _unhidden(request: FindRequest) -> FindRequest:
-    return replace(request, scope=replace(request.scope, ignore_files=False, exclusions=()))
+    return request._replace(scope=request.scope.unhidden())

@@ -1,16 +1,13 @@
 """What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
 
 import os
-import secrets
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import handrail
 from handrail.kernel.boundary import FsBoundary
@@ -36,8 +33,7 @@ if TYPE_CHECKING:
 PROJECT_FILES = (".handrail.toml", ".handrailignore")
 
 
-@dataclass(frozen=True, slots=True)
-class Powers:
+class Powers(NamedTuple):
     """What the person lets commands, fetches and searches do."""
 
     sandbox: str = "strict"
@@ -49,6 +45,7 @@ class Powers:
     protect: tuple[str, ...] = ()
     builtin_search: bool = True
     """Whether the built-in engine may answer where there is no ripgrep."""
+    ignore_files: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,8 +106,7 @@ class Kernel:
         self.boundary.close()
 
 
-@dataclass(frozen=True, slots=True)
-class LastCommand:
+class LastCommand(NamedTuple):
     command: str
     exit_code: int | None
     output: str
@@ -122,7 +118,7 @@ class Session:
 
     def __init__(self, kernel: Kernel, approver: Approver, *, read_only: bool = False) -> None:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
-        self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         self.last_command: LastCommand | None = None
         self.seen = Seen(kernel.limits.seen_bytes)
         self._lock = threading.Lock()
@@ -158,6 +154,8 @@ class Session:
 
         if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
             return f"{self.kernel.state.path}/output"
+        import tempfile  # noqa: PLC0415  the same
+
         self._own_spools = tempfile.mkdtemp(prefix="handrail-")
         return self._own_spools
 
@@ -183,6 +181,8 @@ class Session:
             if part is not None:
                 part.close()
         if self._own_spools:
+            import shutil  # noqa: PLC0415  the same
+
             shutil.rmtree(self._own_spools, ignore_errors=True)
 
 

@@ -3,24 +3,26 @@
 import fcntl
 import hashlib
 import os
-import tempfile
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 def state_home() -> str:
-    return _home("HANDRAIL_STATE_DIR", "user_state_dir")
+    return _home("HANDRAIL_STATE_DIR", "XDG_STATE_HOME", "~/.local/state", "user_state_dir")
 
 
 def config_home() -> str:
-    return _home("HANDRAIL_CONFIG_DIR", "user_config_dir")
+    return _home("HANDRAIL_CONFIG_DIR", "XDG_CONFIG_HOME", "~/.config", "user_config_dir")
 
 
-def _home(variable: str, place: str) -> str:
-    named = os.environ.get(variable)
-    if named:
-        return os.path.abspath(named)
-    import platformdirs  # noqa: PLC0415  only where nobody named the place
+def _home(variable: str, xdg: str, usual: str, place: str) -> str:
+    if own := os.environ.get(variable):
+        return os.path.abspath(own)
+    if sys.platform == "linux":  # said here too, because to import who else knows takes longer than to read a file
+        named = os.environ.get(xdg, "").strip()
+        return os.path.join(named if os.path.isabs(named) else os.path.expanduser(usual), "handrail")
+    import platformdirs  # noqa: PLC0415  only there
 
     return str(getattr(platformdirs, place)("handrail"))
 
@@ -37,6 +39,8 @@ class State:
             self._make()
         except OSError as error:
             self.warning = f"state directory {self.path} cannot be used: {error.strerror}"
+            import tempfile  # noqa: PLC0415  most states can be used
+
             self.path = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}", f"{label}-{key}")
             self._make()
         self.pending = os.path.join(self.path, "pending")
@@ -90,7 +94,8 @@ def locked_beside(path: str) -> Iterator[None]:
 
 def write_text(path: str, text: str) -> None:
     """Replace a file of ours whole or not at all."""
-    fd, temp = tempfile.mkstemp(prefix=".handrail-", dir=os.path.dirname(path))
+    temp = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(6).hex()}")
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "w", encoding="utf-8") as file:
             file.write(text)

@@ -50,8 +50,7 @@ class Page:
         return self.cut or self.first - 1 + self.count < self.total_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     name: str
     kind: str
     """file, directory, link (broken, or leading out), other"""
@@ -64,8 +63,7 @@ class Entry:
         return self.kind == "directory"
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Write a file whole. `base` is what the new content was worked out from; None: there must be none yet."""
 
     path: str
@@ -74,22 +72,19 @@ class Put:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(NamedTuple):
     """Delete a file, or a link itself. `base` is what it was known as; None: whatever is there."""
 
     path: str
     base: File | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MakeDirectory:
+class MakeDirectory(NamedTuple):
     path: str
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What stands under a name: a file with its content, a link with its target, or a directory."""
 
     kind: str
@@ -102,8 +97,7 @@ class Standing:
         return other is not None and (self.kind, self.data) == (other.kind, other.data)
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(NamedTuple):
     """Make a name what it was: a file, a link, or nothing. The name itself is meant, never what it links to."""
 
     path: str
@@ -112,8 +106,7 @@ class Restore:
     to: Standing | None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveDirectory:
+class RemoveDirectory(NamedTuple):
     """Take a directory away if it is empty once the other changes are made."""
 
     path: str

@@ -9,7 +9,7 @@ import stat
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.faults import ProtectedPath
 from handrail.limits import Limits
@@ -27,8 +27,7 @@ _CALM = 20
 Identity = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     rule: str
     size: int
     mtime_ns: int

@@ -10,8 +10,8 @@ settle for the first place where the text between the two fits, so these are ato
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from handrail.faults import InvalidPattern
 from handrail.limits import Limits
@@ -20,8 +20,7 @@ _LIMITS = Limits()
 _FOLDS_OUTSIDE_ASCII = "iksIKS"
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(NamedTuple):
     matches: Callable[[str], object]
     """Whether a relative name matches, as truth."""
     sieve: tuple[str, ...] | None

@@ -7,8 +7,7 @@ places.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from handrail.limits import Limits
 from handrail.ops.typography import fold
@@ -19,8 +18,7 @@ _ALIKE = 0.45
 _WORD = re.compile(rb"[\w\x80-\xff]{3,}")
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(NamedTuple):
     line: int
     """Where it differs first, from 1."""
     wanted: bytes
@@ -124,6 +122,8 @@ def _likeness(lines: list[bytes], window: list[bytes], *, partial: bool) -> floa
             total += 1
         elif looks:
             looks -= 1
+            from difflib import SequenceMatcher  # noqa: PLC0415  only where a text was not found
+
             matcher = SequenceMatcher(None, want.strip()[:_LOOK_BYTES], found.strip()[:_LOOK_BYTES], autojunk=False)
             total += matcher.ratio()
     return total / len(lines)

@@ -9,7 +9,6 @@ The language is the common ground of ripgrep's default engine and PCRE2, with th
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from handrail.faults import InvalidPattern
@@ -57,8 +56,7 @@ _ESCAPES = {
 _PCRE_ESCAPES = "hHVKGRX"
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     given: str
     tokens: tuple[Token, ...]
 

@@ -91,7 +91,7 @@ class Policy:
         try:
             self.rules.add(rule_to_keep(question, verdict, self.rules.limits), verdict.keep.scope)
         except (BadRule, OSError) as error:
-            return replace(verdict, warning=f"approved, but this time only: the rule could not be stored: {error}")
+            return verdict._replace(warning=f"approved, but this time only: the rule could not be stored: {error}")
         return verdict
 
 
@@ -107,7 +107,7 @@ def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
         end = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=keep.hours)
     except (OverflowError, ValueError):
         raise BadRule(f"{keep.hours} hours from now is beyond any calendar") from None
-    return replace(rule, expires_at=end)
+    return rule._replace(expires_at=end)
 
 
 def _names(decision: Decision) -> str:

@@ -1,9 +1,8 @@
 """Where rules are kept: a file of the person's for all projects, one for each project, and a session's memory."""
 
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from handrail.kernel.state import locked_beside, read_text, write_text
 from handrail.limits import Limits
@@ -32,6 +31,8 @@ class RuleBook:
             text = read_text(self.path)
             if text == self._text:
                 return
+            import tomllib  # noqa: PLC0415  only where there is a file
+
             found = tomllib.loads(text)
         except (OSError, ValueError) as error:
             raise BadRule(f"{self.path} cannot be read: {error}") from None
@@ -65,7 +66,7 @@ class RuleBook:
 
     def enable(self, number: int, *, enabled: bool) -> Rule:
         with self._changing():
-            self.rules[number - 1] = replace(self.get(number), enabled=enabled)
+            self.rules[number - 1] = self.get(number)._replace(enabled=enabled)
             return self.rules[number - 1]
 
     def get(self, number: int) -> Rule:

@@ -6,9 +6,8 @@ commands only what a parser is sure about.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.gate import Question
 from handrail.limits import Limits
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from handrail.ops.commands import CommandLine
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """A rule, and where it stands."""
 
     rule: Rule
@@ -31,8 +29,7 @@ class Standing:
         return f"{self.scope} rule {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     allowed: bool | None
     """None: no rule decides."""
     by: tuple[Standing, ...] = ()

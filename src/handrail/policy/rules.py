@@ -7,9 +7,8 @@ What a rule covers is either a pattern, which the whole call must match as compa
 import json
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.limits import Limits
 
@@ -22,8 +21,7 @@ class BadRule(Exception):  # noqa: N818  a message for the person who wrote the 
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     tool: str
     """Its exact name; `*` in a rule that denies is every tool."""
     pattern: str = ""

@@ -67,7 +67,7 @@ class Sandbox:
         cannot = NETWORK_CANNOT_STOP if level == "network" else ()
         ways = [Confinement(level, found, cannot) for found in bwrap.candidates(self._place.root)]
         if not ways:
-            self._why.append("bubblewrap: not found")
+            self._why.append("bubblewrap: none outside the workspace")
         return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why))]
 
     @property

@@ -1,7 +1,7 @@
 """The question in a terminal, and the answers that a person may give."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TextIO, get_args
 
 from handrail.kernel.gate import Keep, Question, Scope, Verdict
@@ -96,7 +96,7 @@ class Asker:
                 break
             self.writer.write(f"It does not cover this call: {one_line(why, 2000)}\n")
         scope = self._scope()
-        return None if scope is None else self._always(question, replace(scope, rule=text))
+        return None if scope is None else self._always(question, scope._replace(rule=text))
 
     def _why_not(self, question: Question, text: str) -> str:
         try:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -123,7 +122,7 @@ def add(
             except (OverflowError, ValueError):
                 raise BadRule(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
         plain = from_text("any", pattern, "the rule", Limits())
-        rule = replace(plain, tool=tool, expires_at=expires, **options)
+        rule = plain._replace(tool=tool, expires_at=expires, **options)
         number = _book(scope, root).add(rule)
     click.echo(visible(f"Added rule {number}: {tool} {rule.covers}"))
 
