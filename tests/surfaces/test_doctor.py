@@ -67,7 +67,8 @@ def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypa
     lines = sandbox_lines(root, monkeypatch)
     if lines[0].startswith("✗ sandbox: no command"):
         pytest.skip("no Landlock here")
-    assert lines[0] == "✗ sandbox: reduced, by landlock, because there is no strict here (bubblewrap: none outside the workspace)"
+    why = "bubblewrap: none outside the workspace"
+    assert lines[0] == f"✗ sandbox: reduced, by landlock, because there is no strict here ({why})"
     assert lines[1 : 1 + len(REDUCED_CANNOT_STOP)] == [f"✗ cannot stop: {each}" for each in REDUCED_CANNOT_STOP]
     assert {line[:9] for line in lines[1 + len(REDUCED_CANNOT_STOP) :]} == {"✓ canary:"}
 
