@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.faults import InvalidPattern
 from handrail.kernel.session import Powers
@@ -25,8 +24,7 @@ class BadSettings(Exception):  # noqa: N818  a message for the person who wrote 
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     approve: str = "ask"
     read_only: bool = False
     sandbox: str = "strict"
@@ -52,7 +50,7 @@ class Settings:
     """Globs for files that no tool may reach; `@secrets` stands for a list of the usual ones."""
     rules: tuple[Any, ...] = ()
     """Approval rules of the project's own file, as it has them; only those that deny count."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
 
     @property
     def powers(self) -> Powers:
@@ -104,15 +102,15 @@ def load(
     wanted = _parse(project, PROJECT_FILE)
     rules = wanted.pop("rule", [])
     settings, notes = _tighten(settings, wanted)
-    settings = replace(settings, rules=tuple(rules) if isinstance(rules, list) else (rules,))
-    known = {f"HANDRAIL_{each.name.upper()}": each.name for each in fields(Settings) if each.name not in _NOT_SETTABLE}
+    settings = settings._replace(rules=tuple(rules) if isinstance(rules, list) else (rules,))
+    known = {f"HANDRAIL_{name.upper()}": name for name in Settings._fields if name not in _NOT_SETTABLE}
     for name, value in (env or {}).items():
         if name in known and value:
             settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     settings = _merge(settings, given, "")
     globs = _checked("protect", ignored or [], f"{IGNORE_FILE}: ")
-    return replace(settings, protect=(*settings.protect, *globs)), notes
+    return settings._replace(protect=(*settings.protect, *globs)), notes
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
@@ -129,9 +127,9 @@ def _parse(text: str, where: str) -> dict[str, Any]:
 def _merge(settings: Settings, given: Mapping[str, Any], where: str) -> Settings:
     for key, value in given.items():
         if key == "limits":
-            settings = replace(settings, limits=settings.limits._replace(**_limits(value, where)))
+            settings = settings._replace(limits=settings.limits._replace(**_limits(value, where)))
         else:
-            settings = replace(settings, **{key: _checked(key, value, where)})
+            settings = settings._replace(**{key: _checked(key, value, where)})
     return settings
 
 
@@ -144,14 +142,14 @@ def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, li
             loose = {name for name, new in wanted.items() if new > getattr(settings.limits, name)}
             notes += [_in_vain(f"limits.{name}", wanted[name]) for name in wanted if name in loose]
             kept = {name: new for name, new in wanted.items() if name not in loose}
-            settings = replace(settings, limits=settings.limits._replace(**kept))
+            settings = settings._replace(limits=settings.limits._replace(**kept))
             continue
         new = _checked(key, value, where)
         old = getattr(settings, key)
         tightened = _TIGHTEN[key](old, new) if key in _TIGHTEN else old
         if tightened != new and key != "protect":
             notes.append(_in_vain(key, value))
-        settings = replace(settings, **{key: tightened})
+        settings = settings._replace(**{key: tightened})
     return settings, notes
 
 

@@ -9,6 +9,7 @@ from handrail.effects import Effect, needs_approval, permissions, risk_level
 from handrail.kernel.call import Call
 from handrail.params import Params
 from handrail.sentences import COMMON
+from handrail.structs import struct
 from handrail.words import ToolError, Words
 
 Output = str | Mapping[str, Any]
@@ -72,7 +73,7 @@ def _error_object(said: ToolError) -> Output:
     return {"error": said.code, "message": said.message}
 
 
-@dataclass(slots=True)
+@struct
 class Dialect:
     name: str
     words: Words = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from handrail import __version__
@@ -171,7 +170,7 @@ def _with_directories(settings: Settings, notes: list[str]) -> Settings:
         return tuple(place for place in places.values() if place)
 
     readable, writable = found("readable", settings.readable), found("writable", settings.writable)
-    return replace(settings, readable=readable, writable=writable)
+    return settings._replace(readable=readable, writable=writable)
 
 
 def _project_text(boundary: FsBoundary, name: str) -> str:

@@ -3,7 +3,7 @@
 import stat
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.effects import Effect, needs_approval
@@ -36,6 +36,7 @@ from handrail.kernel.values import (
 from handrail.limits import Limits
 from handrail.notes import NotJournaled, RuleNotStored
 from handrail.paths import quote
+from handrail.structs import struct
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetched
@@ -54,7 +55,7 @@ class Asked(NamedTuple):
 _ASKED_BY_NOBODY = Asked()
 
 
-@dataclass(slots=True)
+@struct
 class Call:
     """One call: what it may touch, and what it has to say beside its output."""
 

@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from handrail.faults import (
     AccessDenied,
@@ -33,6 +32,7 @@ from handrail.kernel.resolve import Place, rename_to_free_name
 from handrail.kernel.state import State
 from handrail.kernel.syncing import can_sync_whole, sync_whole
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
+from handrail.structs import struct
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
@@ -42,7 +42,7 @@ _NOBODY = Origin()
 Then = Callable[[list[Version | None]], None]
 
 
-@dataclass(slots=True)
+@struct
 class _Work:
     """One change on its way: where it goes, what was found there, and its line in the record."""
 

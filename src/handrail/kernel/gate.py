@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from handrail.effects import Effect, risk_level
@@ -10,8 +9,7 @@ from handrail.faults import Denied
 from handrail.kernel.values import Change
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What is about to happen, for a person, a rule or a program to judge."""
 
     dialect: str
@@ -25,7 +23,7 @@ class Question:
     """Parameters that are paths."""
     targets: tuple[str, ...] = ()
     """The files that would change, beneath the root with links resolved."""
-    changes: tuple[Change, ...] = field(default=(), repr=False)
+    changes: tuple[Change, ...] = ()
     command: str = ""
     """What would run, or, where a terminal is named, be typed into it."""
     directory: str = ""

@@ -7,12 +7,13 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO, NamedTuple
 
 from handrail.faults import NotADirectory
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.state import State
+from handrail.structs import struct
 
 _CHUNK = 1 << 16
 _DAY = 86_400
@@ -70,7 +71,7 @@ class Damage(NamedTuple):
     size: int
 
 
-@dataclass(slots=True)
+@struct
 class Journal:
     """`mode` is on, required or off. Writing happens under the workspace's lock."""
 

@@ -7,9 +7,10 @@ import time
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.kernel.values import Page, Version
+from handrail.structs import struct
 
 _CHUNK = 1 << 17
 _INDEXED_BYTES = 4 << 20
@@ -19,7 +20,7 @@ _SETTLED_NS = 2_000_000_000
 """A file changed this recently could change again within one tick of its clock, and its version would not tell."""
 
 
-@dataclass(slots=True)
+@struct
 class _Marks:
     """Where chunks of a file begin, and the number of the line that each begins in."""
 

@@ -13,6 +13,7 @@ from handrail.limits import Limits
 from handrail.ops.globs import Glob, compile_exclusions, compile_globs
 from handrail.ops.ignores import DEFAULT_EXCLUSIONS
 from handrail.ops.patterns import Pattern
+from handrail.structs import struct
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Match(NamedTuple):
     """The line was too long: what is missing is marked with `…`."""
 
 
-@dataclass(slots=True)
+@struct
 class Named:
     """Names, the first few in path order, and how many there were."""
 
@@ -119,7 +120,7 @@ class Named:
         self.names = nsmallest(self.keep, self.names)
 
 
-@dataclass(slots=True)
+@struct
 class Skipped:
     too_large: Named
     too_deep: Named
@@ -138,7 +139,7 @@ class Skipped:
         return self
 
 
-@dataclass(slots=True)
+@struct
 class SearchResult:
     """Matching lines by path and line. Paths are compared as plain strings."""
 
@@ -159,7 +160,7 @@ class SearchResult:
         return self.total > len(self.matches)
 
 
-@dataclass(slots=True)
+@struct
 class FindResult:
     files: list[str]
     total: int
@@ -195,7 +196,7 @@ class Watch(NamedTuple):
             raise Cancelled
 
 
-@dataclass(slots=True)
+@struct
 class Counts:
     """Matching lines by file."""
 

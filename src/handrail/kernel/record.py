@@ -10,7 +10,9 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from handrail.structs import struct
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16
@@ -18,7 +20,7 @@ SPARE = ".handrail-"
 """What the names of files on their way in or out begin with."""
 
 
-@dataclass(slots=True)
+@struct
 class Step:
     """One name that a commit changes. `identity` is what the new file is known by once it exists."""
 
@@ -31,7 +33,7 @@ class Step:
     identity: list[int] | None = None
 
 
-@dataclass(slots=True)
+@struct
 class Record:
     fd: int
     root: list[int]
@@ -48,7 +50,7 @@ class Record:
     """The finished line for the journal."""
 
     def save(self, *, sync: bool) -> None:
-        steps = [[getattr(step, name) for name in Step.__slots__] for step in self.steps]
+        steps = [[getattr(step, name) for name in Step.__annotations__] for step in self.steps]
         facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
         self._append(json.dumps(facts).encode())
         if sync:

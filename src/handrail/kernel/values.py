@@ -20,14 +20,13 @@ class Version(NamedTuple):
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     path: str
     """As the caller wrote it."""
     data: bytes
     version: Version
     mode: int
-    place: str = field(default="", compare=False)
+    place: str = ""
     """Where it lies beneath the root, links resolved; empty where the system cannot say."""
 
 

@@ -8,13 +8,14 @@ import os
 import stat
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.faults import ProtectedPath
 from handrail.limits import Limits
 from handrail.ops.places import folded_path
 from handrail.ops.protection import Protection
+from handrail.structs import struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ class _Seen(NamedTuple):
         return (self.size, self.mtime_ns) == (found.st_size, found.st_mtime_ns)
 
 
-@dataclass(slots=True)
+@struct
 class _Look:
     """What one look over the tree found."""
 

@@ -7,16 +7,18 @@ when the spans are put in.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import chain, count
 from operator import add
+
+from handrail.structs import struct
 
 _ENDS = re.compile(r"\r\n")
 _BLOCK = 1000
 
 
-@dataclass(slots=True)
+@struct
 class Text:
     raw: str
     lf: str = ""

@@ -9,12 +9,13 @@ from handrail.limits import Limits
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing, decide, why_always_asked
 from handrail.policy.rules import BadRule, Rule, exact_pattern, from_text
+from handrail.structs import struct
 
 FILE = "file"
 """The scope of rules that stand in the project's own file; these can only deny."""
 
 
-@dataclass(slots=True)
+@struct
 class Rules:
     """All rules that hold in a workspace. Those of a session are its own: see `for_session`."""
 

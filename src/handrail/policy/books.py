@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.kernel.state import locked_beside, read_text, write_text
 from handrail.limits import Limits
 from handrail.policy.rules import BadRule, Rule, checked, from_entry, to_toml
+from handrail.structs import struct
 
 
-@dataclass(slots=True)
+@struct
 class RuleBook:
     path: str
     """Empty: nothing is stored."""

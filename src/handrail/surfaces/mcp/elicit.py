@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
-from dataclasses import fields
 from typing import Any
 
 from handrail.faults import Cancelled
@@ -139,7 +138,7 @@ def message(question: Question, most: int = 200) -> str:
 
 def fingerprint(question: Question) -> str:
     """The question with all that would happen: another change is another question."""
-    facts = {each.name: getattr(question, each.name) for each in fields(question) if each.name != "changes"}
+    facts = {name: value for name, value in question._asdict().items() if name != "changes"}
     shown = {**facts, "effects": question.effects.value}
     return digest(shown, [_facts(change) for change in question.changes])
 
