@@ -128,7 +128,7 @@ class Call:
         self.check_cancelled()
         resolved = self._resolved(follow=Effect.DELETE not in effects)
         reached = [*shown.get("targets", ()), *((resolved or {}).get(name) for name in self.paths)]
-        guarded = self.session.kernel.guarded(each for each in reached if isinstance(each, str))
+        guarded = self.session.kernel.guarded(dict.fromkeys(each for each in reached if isinstance(each, str)))
         named = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
         question = Question(*named, resolved=resolved, guarded=guarded, **shown)
         verdict = ask(self.session.approver, question)

@@ -33,10 +33,17 @@ def guarded_place(path: str, names: Iterable[str]) -> str:
 
     `.git` and a project's own word to Handrail count at any depth, like all names that have no slash.
     """
+    anywhere, from_root = _guarded((".git", *OWN_FILES, *names))
     parts = [folded(part) for part in path.split("/")]
-    for name in (".git", *OWN_FILES, *names):
-        wanted = [folded(part) for part in name.strip("/").split("/")]
-        places = range(len(parts) - len(wanted) + 1) if len(wanted) == 1 else (0,)
-        if any(parts[at : at + len(wanted)] == wanted for at in places):
-            return name
-    return ""
+    for part in parts:
+        if part in anywhere:
+            return anywhere[part]
+    return next((name for wanted, name in from_root if parts[: len(wanted)] == wanted), "")
+
+
+@lru_cache(maxsize=16)
+def _guarded(names: tuple[str, ...]) -> tuple[dict[str, str], list[tuple[list[str], str]]]:
+    """The names that count at any depth, and those that are paths from the root, as file systems see them."""
+    split = [([folded(part) for part in name.strip("/").split("/")], name) for name in names]
+    anywhere = {wanted[0]: name for wanted, name in reversed(split) if len(wanted) == 1}
+    return anywhere, [(wanted, name) for wanted, name in split if len(wanted) > 1]
