@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+REQUIRED ?= --required
 
 .PHONY: run test lint types tests coverage conformance test-adapters bundle bench soak fuzz-shell clean
 
@@ -24,12 +25,11 @@ coverage: $(VENV)/ready
 	$(BIN)/python tests/run.py
 
 conformance: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[conformance]'
-	$(BIN)/python tests/conformance/conform.py --required
+	$(BIN)/python tests/conformance/conform.py $(REQUIRED)
 
 test-adapters: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/adapters
-	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,adapters]'
+	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,adapters]'
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
 
 bundle: $(VENV)/ready

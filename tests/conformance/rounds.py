@@ -60,5 +60,5 @@ def _round(call: str, state: str | None) -> int:
 def need_sampling(context: Any) -> None:
     able = context.session.client_capabilities
     if able is None or able.sampling is None:
-        needed = {"requiredCapabilities": {"sampling": {}}}
+        needed: Json = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(t.MISSING_REQUIRED_CLIENT_CAPABILITY, "The client cannot sample", needed)

@@ -83,7 +83,7 @@ def test_pydantic_ai_runs_the_tools(router: Any) -> None:
             return ModelResponse([ToolCallPart("file_read", {"path": paths[len(messages)], "limit": 1})])
         return ModelResponse([TextPart("done")])
 
-    result = Agent(FunctionModel(model), toolsets=[toolset(router)]).run_sync("go")
+    result = anyio.run(Agent(FunctionModel(model), toolsets=[toolset(router)]).run, "go")
     assert [tool.name for tool in seen[0].function_tools] == [name.replace(".", "_") for name in router.tools]
     returned = [part for message in result.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)]
     assert returned[0].content == READ
