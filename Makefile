@@ -33,10 +33,8 @@ test-adapters: $(VENV)/ready
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
 
 bundle: $(VENV)/ready
-	rm -rf build/mcpb && mkdir -p build/mcpb dist
-	cp packaging/mcpb/manifest.json build/mcpb/
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --target build/mcpb/lib .
-	cd build/mcpb && $(CURDIR)/$(BIN)/python -m zipfile -c $(CURDIR)/dist/handrail.mcpb manifest.json lib
+	$(BIN)/python packaging/mcpb/bundle.py
+	HANDRAIL_BUNDLE=$(CURDIR)/dist/handrail.mcpb $(BIN)/python -m pytest tests/surfaces/test_bundle.py
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench

@@ -17,6 +17,7 @@ PACKAGES = (
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",  # the releases before know nothing of 2026-07-28
     "@modelcontextprotocol/inspector@2.12.0",
     "@modelcontextprotocol/server-filesystem@2026.8.31",  # for bench/mcp.py
+    "@anthropic-ai/mcpb@2.1.2",  # for make bundle
 )
 ERAS = ("2025-11-25", "2026-07-28")
 BIN = STORE / "node_modules" / ".bin"
