@@ -42,6 +42,7 @@ bench: $(VENV)/ready
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \
 		$(BIN)/python -m pytest tests/faults/test_soak.py tests/test_model.py
+	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest tests/surfaces/test_mcp_http.py -k fifty
 
 fuzz-shell: $(VENV)/ready
 	$(BIN)/python tests/fuzz_shell.py 60000
@@ -53,4 +54,4 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .conformance bench/out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .conformance bench/out build dist
