@@ -3,7 +3,7 @@ FROM python:3.13-slim
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir --constraint constraints.txt . && rm -rf /src \
+RUN pip install --no-cache-dir --constraint constraints.txt . \
     && useradd --create-home agent && mkdir /workspace && chown agent /workspace
 
 USER agent

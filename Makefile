@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+REQUIRED ?= --required
 
 .PHONY: run test lint types tests coverage conformance test-adapters bundle bench soak fuzz-shell clean
 
@@ -24,19 +25,16 @@ coverage: $(VENV)/ready
 	$(BIN)/python tests/run.py
 
 conformance: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[conformance]'
-	$(BIN)/python tests/conformance/conform.py --required
+	$(BIN)/python tests/conformance/conform.py $(REQUIRED)
 
 test-adapters: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/adapters
-	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,adapters]'
+	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,adapters]'
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
 
 bundle: $(VENV)/ready
-	rm -rf build/mcpb && mkdir -p build/mcpb dist
-	cp packaging/mcpb/manifest.json build/mcpb/
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --target build/mcpb/lib .
-	cd build/mcpb && $(CURDIR)/$(BIN)/python -m zipfile -c $(CURDIR)/dist/handrail.mcpb manifest.json lib
+	$(BIN)/python packaging/mcpb/bundle.py
+	HANDRAIL_BUNDLE=$(CURDIR)/dist/handrail.mcpb $(BIN)/python -m pytest tests/surfaces/test_bundle.py
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
@@ -44,6 +42,7 @@ bench: $(VENV)/ready
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \
 		$(BIN)/python -m pytest tests/faults/test_soak.py tests/test_model.py
+	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest tests/surfaces/test_mcp_http.py -k fifty
 
 fuzz-shell: $(VENV)/ready
 	$(BIN)/python tests/fuzz_shell.py 60000
@@ -55,4 +54,4 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .conformance bench/out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .conformance bench/out build dist

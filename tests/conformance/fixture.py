@@ -34,15 +34,30 @@ class Address(Params):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        place = {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}
+        """All the words that a listing must not lose."""
+        text = {"type": "string"}
+        place = {"$anchor": "addressDef", "type": "object", "properties": {"street": text, "city": text}}
         return {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
             "$defs": {"address": place},
-            "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+            "properties": {"name": text, "address": {"$ref": "#/$defs/address"}, "phone": text, "email": text},
             "required": [],
+            "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+            "if": {"required": ["phone"]},
+            "then": {"required": ["phone"]},
+            "else": {"required": ["email"]},
             "additionalProperties": False,
         }
+
+
+class Region(Params):
+    region: str = field("A region, which the client sends as a header too.")
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        region = {"type": "string", "x-mcp-header": "Region"}
+        return {"type": "object", "properties": {"region": region}, "required": ["region"]}
 
 
 def _media(kind: str) -> dict[str, Any]:
@@ -91,6 +106,26 @@ def elicitation(_p: Message, c: Call) -> str:
     """Asks for approval."""
     c.ask(Effect.WRITE)
     return "allowed"
+
+
+@dialect.tool("test_input_required_result_request_state", Effect.WRITE)
+def request_state(_p: Nothing, c: Call) -> str:
+    """Asks for approval, with a state to bring back."""
+    c.ask(Effect.WRITE)
+    return "allowed"
+
+
+@dialect.tool("test_input_required_result_tampered_state", Effect.WRITE)
+def tampered_state(_p: Nothing, c: Call) -> str:
+    """Asks for approval, with a state that the suite changes."""
+    c.ask(Effect.WRITE)
+    return "allowed"
+
+
+@dialect.tool("test_header", Effect.READ)
+def header(p: Region, _c: Call) -> str:
+    """Has a parameter that is also a header."""
+    return p.region
 
 
 @dialect.tool("json_schema_2020_12_tool", Effect.READ)

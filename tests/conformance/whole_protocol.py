@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import mcp.types as t
+from conformance.rounds import ROUNDS, need_sampling, open_question
+from mcp.shared.exceptions import MCPError
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -13,6 +15,8 @@ Json = dict[str, Any]
 DATA = b64encode(b"a few bytes").decode()
 TEXT, IMAGE = {"type": "text", "text": "some text"}, {"type": "image", "mimeType": "image/png", "data": DATA}
 RESOURCE = {"type": "resource", "resource": {"uri": "test://mixed", "mimeType": "text/plain", "text": "some text"}}
+COMPLETE = {"resultType": "complete"}
+LISTED = {**COMPLETE, "ttlMs": 0, "cacheScope": "private"}
 DEFAULTS = {
     "name": {"type": "string", "default": "John Doe"},
     "age": {"type": "integer", "default": 30},
@@ -46,7 +50,12 @@ def _form(properties: Json) -> Callable[[Any], Awaitable[Any]]:
     return lambda ctx: ctx.session.elicit_form("Please fill this in", schema, ctx.request_id)
 
 
+async def _need_sampling(ctx: Any) -> None:
+    need_sampling(ctx)
+
+
 TOOLS: dict[str, Callable[[Any], Awaitable[Any]]] = {
+    "test_missing_capability": _need_sampling,
     "test_tool_with_logging": _log,
     "test_sampling": _sample,
     "test_elicitation_sep1034_defaults": _form(DEFAULTS),
@@ -57,19 +66,23 @@ PROMPTS: dict[str, list[str]] = {
     "test_prompt_with_arguments": ["arg1", "arg2"],
     "test_prompt_with_embedded_resource": ["resourceUri"],
     "test_prompt_with_image": [],
+    "test_input_required_result_prompt": [],
 }
 
 
 async def _prompts(_ctx: Any, _params: Any) -> Json:
     return {
+        **LISTED,
         "prompts": [
             {"name": name, "description": name, "arguments": [{"name": each, "required": True} for each in arguments]}
             for name, arguments in PROMPTS.items()
-        ]
+        ],
     }
 
 
-async def _prompt(_ctx: Any, params: Any) -> Json:
+async def _prompt(ctx: Any, params: Any) -> Json:
+    if question := open_question(ctx, params):
+        return question
     given = params.arguments or {}
     said: Json = {**TEXT, "text": " ".join(f"{name}='{value}'" for name, value in given.items()) or "simple"}
     embedded = {"uri": given.get("resourceUri", ""), "mimeType": "text/plain", "text": "some text"}
@@ -77,27 +90,27 @@ async def _prompt(_ctx: Any, params: Any) -> Json:
         "test_prompt_with_image": [IMAGE],
         "test_prompt_with_embedded_resource": [{"type": "resource", "resource": embedded}],
     }
-    return {"messages": [{"role": "user", "content": content} for content in [*shown.get(params.name, []), said]]}
+    messages = [{"role": "user", "content": content} for content in [*shown.get(params.name, []), said]]
+    return {**COMPLETE, "messages": messages}
 
 
 async def _resources(_ctx: Any, _params: Any) -> Json:
-    return {
-        "resources": [
-            {"uri": "test://static-text", "name": "text", "mimeType": "text/plain"},
-            {"uri": "test://static-binary", "name": "binary", "mimeType": "image/png"},
-        ]
-    }
+    text = {"uri": "test://static-text", "name": "text", "mimeType": "text/plain"}
+    binary = {"uri": "test://static-binary", "name": "binary", "mimeType": "image/png"}
+    return {**LISTED, "resources": [text, binary]}
 
 
 async def _templates(_ctx: Any, _params: Any) -> Json:
-    return {"resourceTemplates": [{"uriTemplate": "test://template/{id}/data", "name": "template"}]}
+    return {**LISTED, "resourceTemplates": [{"uriTemplate": "test://template/{id}/data", "name": "template"}]}
 
 
 async def _read(_ctx: Any, params: Any) -> Json:
     uri = str(params.uri)
     if uri == "test://static-binary":
-        return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": DATA}]}
-    return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"the text of {uri}"}]}
+        return {**LISTED, "contents": [{"uri": uri, "mimeType": "image/png", "blob": DATA}]}
+    if not uri.startswith(("test://static-text", "test://template/")):
+        raise MCPError(t.INVALID_PARAMS, "There is no such resource", {"uri": uri})
+    return {**LISTED, "contents": [{"uri": uri, "mimeType": "text/plain", "text": f"the text of {uri}"}]}
 
 
 async def _nothing(_ctx: Any, _params: Any) -> Json:
@@ -105,21 +118,30 @@ async def _nothing(_ctx: Any, _params: Any) -> Json:
 
 
 async def _complete(_ctx: Any, _params: Any) -> Json:
-    return {"completion": {"values": [], "total": 0, "hasMore": False}}
+    return {**COMPLETE, "completion": {"values": [], "total": 0, "hasMore": False}}
 
 
 def complete(server: "Server[Any]") -> None:
-    ours = server.get_request_handler("tools/call")
-    assert ours
+    list_ours, call_ours = server.get_request_handler("tools/list"), server.get_request_handler("tools/call")
+    assert list_ours
+    assert call_ours
+
+    async def list_tools(ctx: Any, params: t.PaginatedRequestParams) -> Any:
+        ours: Any = await list_ours.handler(ctx, params)
+        more = [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in (*TOOLS, *ROUNDS)]
+        return {**ours, "tools": [*ours["tools"], *more]}
 
     async def call(ctx: Any, params: t.CallToolRequestParams) -> Any:
         if params.name == "test_multiple_content_types":
-            return {"content": [TEXT, IMAGE, RESOURCE]}
+            return {**COMPLETE, "content": [TEXT, IMAGE, RESOURCE]}
+        if params.name in ROUNDS:
+            return open_question(ctx, params) or {**COMPLETE, "content": [TEXT]}
         if params.name in TOOLS:
             await TOOLS[params.name](ctx)
-            return {"content": [TEXT]}
-        return await ours.handler(ctx, params)
+            return {**COMPLETE, "content": [TEXT]}
+        return await call_ours.handler(ctx, params)
 
+    server.add_request_handler("tools/list", t.PaginatedRequestParams, list_tools)
     server.add_request_handler("tools/call", t.CallToolRequestParams, call)
     server.add_request_handler("prompts/list", t.PaginatedRequestParams, _prompts)
     server.add_request_handler("prompts/get", t.GetPromptRequestParams, _prompt)

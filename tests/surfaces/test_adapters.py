@@ -1,6 +1,8 @@
 """The adapters against the real packages: `make test-adapters`. Each is skipped where its package is not installed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +85,7 @@ def test_pydantic_ai_runs_the_tools(router: Any) -> None:
             return ModelResponse([ToolCallPart("file_read", {"path": paths[len(messages)], "limit": 1})])
         return ModelResponse([TextPart("done")])
 
-    result = Agent(FunctionModel(model), toolsets=[toolset(router)]).run_sync("go")
+    result = anyio.run(Agent(FunctionModel(model), toolsets=[toolset(router)]).run, "go")
     assert [tool.name for tool in seen[0].function_tools] == [name.replace(".", "_") for name in router.tools]
     returned = [part for message in result.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)]
     assert returned[0].content == READ
@@ -129,3 +131,9 @@ def test_an_adapter_is_short(name: str) -> None:
     from handrail.surfaces import adapters
 
     assert len((Path(adapters.__file__).parent / f"{name}.py").read_text().split("\n")) <= 80
+
+
+def test_no_framework_is_imported_before_its_adapter() -> None:
+    loaded = "import sys, handrail, handrail.surfaces.adapters; handrail.Workspace; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert not {"agents", "inspect_ai", "langchain_core", "pydantic_ai", "smolagents"} & {*done.stdout.split()}

@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp.types import ElicitResult, InputRequiredResult
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, ElicitResult, InputRequiredResult
 from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
@@ -229,23 +230,26 @@ def _forged(state: str) -> dict[str, str]:
     return {"changed": f"{later}.{mac}", "no seal": body, "empty": "", "noise": "é.é", "cut": state[:-1]}
 
 
+async def _refused_by_the_protocol(send: Any, state: str) -> None:
+    """As it wants for a state that fails its check."""
+    with pytest.raises(MCPError, match="the state was not sealed by this server") as caught:
+        await send("file.write", WRITE, input_responses=YES, request_state=state)
+    assert caught.value.code == INVALID_PARAMS
+
+
 @pytest.mark.parametrize("how", ["changed", "no seal", "empty", "noise", "cut"])
 def test_a_forged_state_is_refused(asking: Workspace, root: Path, how: str) -> None:
-    async def act(send: Any) -> Any:
-        forged = _forged(await _question(send))[how]
-        return await send("file.write", WRITE, input_responses=YES, request_state=forged)
+    async def act(send: Any) -> None:
+        await _refused_by_the_protocol(send, _forged(await _question(send))[how])
 
-    assert _denied(_by_hand([asking], act)) == "the state was not sealed by this server"
+    _by_hand([asking], act)
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_the_state_of_another_server_is_refused(asking: Workspace) -> None:
+def test_the_state_of_another_server_is_refused(asking: Workspace, root: Path) -> None:
     state = _by_hand([asking], _question)
-
-    async def act(send: Any) -> Any:
-        return await send("file.write", WRITE, input_responses=YES, request_state=state)
-
-    assert _denied(_by_hand([asking], act)) == "the state was not sealed by this server"
+    _by_hand([asking], lambda send: _refused_by_the_protocol(send, state))
+    assert (root / "a.txt").read_text() == "old\n"
 
 
 def test_a_question_expires(root: Path) -> None:

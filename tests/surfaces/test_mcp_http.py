@@ -125,6 +125,18 @@ def test_a_session_belongs_to_the_token_that_opened_it(locked: str) -> None:
     assert statuses == [200, 404]
 
 
+def test_where_no_host_is_named_only_this_machine_is_served(root: Path) -> None:
+    with over_http("--root", root, "--http", ":0") as (address, _):
+        assert urlsplit(address).hostname == "127.0.0.1"
+
+
+def test_elsewhere_it_is_served_with_a_token_only(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text(f"{TOKEN}\n")
+    with over_http("--root", root, "--http", "0.0.0.0:0", "--token-file", tmp_path / "tokens") as (address, _):
+        given = {"authorization": f"Bearer {TOKEN}"}
+        assert [_status(address, headers)[0] for headers in ({}, given)] == [401, 200]
+
+
 def test_too_short_a_token_is_refused_at_the_start(root: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("short\n")
     out = subprocess.run(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mcp_client import command
+from terminal import Terminal
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -189,3 +190,12 @@ def test_what_cannot_be_served_is_said_at_the_start(root: Path, arguments: list[
     out = subprocess.run(command("--root", root, *arguments), capture_output=True, text=True, input="", check=False)
     assert (out.returncode, out.stdout) == (2, "")
     assert why in out.stderr
+
+
+def test_a_person_who_starts_it_in_a_terminal_is_told_who_should(root: Path) -> None:
+    with Terminal(*command("--root", root)) as terminal:
+        shown = terminal.until("handrail config")
+        assert "waiting for an MCP client" in shown
+        terminal.send("\x04")
+        status, out, _ = terminal.finish()
+    assert (status, out) == (0, "")

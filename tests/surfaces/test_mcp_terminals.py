@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_client import ERAS, envelope, over_http, over_stdio, talk
+from mcp_client import ERAS, call, envelope, over_http, over_stdio, talk
 
 # The client kills itself as soon as its terminal runs: nothing of it can say goodbye.
 DOOMED = """
@@ -121,3 +121,10 @@ def test_each_client_over_http_has_its_own_last_command(root: Path, era: str) ->
         answers = anyio.run(main, url)
     assert [code for code, _ in answers] == ["no_command_history"] * 2
     assert ["echo one" in answers[0][1], "echo two" in answers[1][1]] == [True, True]
+
+
+@pytest.mark.parametrize("level", ["strict", "network"])
+def test_commands_are_confined_as_the_server_was_told(root: Path, level: str) -> None:
+    server = over_stdio("--root", root, "--approve", "auto", "--sandbox", level, dialect="copilot")
+    ran = call(server, "run_in_terminal", {"command": "echo hello"})
+    assert (ran["success"], ran["metadata"]["sandbox"]) == (True, level)

@@ -25,6 +25,11 @@ def test_versions_agree() -> None:
     assert versions == {re.findall(r'^version = "(.+)"$', project, re.MULTILINE)[0]}
 
 
+def test_the_registry_finds_the_servers_name_in_the_readme() -> None:
+    """That is how it knows that a package and an entry have the same owner."""
+    assert f"<!-- mcp-name: {SERVER['name']} -->" in (HOME / "README.md").read_text()
+
+
 def _help() -> str:
     return CliRunner().invoke(main, ["mcp", "--help"]).stdout
 

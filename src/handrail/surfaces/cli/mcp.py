@@ -1,5 +1,6 @@
 """`handrail mcp`: the MCP server."""
 
+import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,6 +16,7 @@ from handrail.surfaces.cli.options import dialect_option, open_workspace, read_o
 DEFAULT = "copilot"
 """The dialect if none is named: files, search, commands and pages."""
 SHORTEST_TOKEN = 16
+ALONE = "handrail: waiting for an MCP client, which should start this by itself: see handrail config --help"
 
 
 @click.command("mcp")
@@ -55,6 +57,8 @@ def command(
         if address is None:
             from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415
 
+            if sys.stdin.isatty():
+                click.echo(ALONE, err=True)
             serve_stdio(build(offer), offer.limits)
         else:
             _serve_http(build(offer), offer.limits, address, tokens, hosts)

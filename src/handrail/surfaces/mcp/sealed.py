@@ -13,6 +13,10 @@ class Refused(Exception):  # noqa: N818  the reason is part of an answer
     pass
 
 
+class Forged(Refused):
+    """Not ours at all, where the others are ours and cannot be used, or not any more."""
+
+
 class Sealer:
     """Its key lives as long as the process, so what another server or an earlier run sealed is refused."""
 
@@ -30,7 +34,7 @@ class Sealer:
     def open(self, call: str, state: str) -> dict[str, Any]:
         body, _, mac = state.rpartition(".")
         if not hmac.compare_digest(mac.encode(), self._mac(body).encode()):
-            raise Refused("the state was not sealed by this server")
+            raise Forged("the state was not sealed by this server")
         claims = json.loads(urlsafe_b64decode(body))
         if not hmac.compare_digest(claims["call"], call):
             raise Refused("the state belongs to another call")

@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 from mcp.server.lowlevel import Server
-from mcp.types import CallToolRequestParams, PaginatedRequestParams
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
 
 import handrail
 from handrail.faults import Denied, Fault
@@ -16,7 +17,7 @@ from handrail.surfaces.mcp.clients import Client, Clients
 from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_nobody, asking
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.results import to_mcp
-from handrail.surfaces.mcp.sealed import Refused, Sealer, digest
+from handrail.surfaces.mcp.sealed import Forged, Refused, Sealer, digest
 from handrail.tool import ToolResult
 
 
@@ -84,7 +85,11 @@ class Handlers:
         try:
             return Rounds(self._sealer, call, params.request_state, params.input_responses or {})
         except Refused as reason:
-            raise Denied(params.name, str(reason), "Call again without the state to be asked again") from None
+            denied = Denied(params.name, str(reason), "Call again without the state to be asked again")
+            if not isinstance(reason, Forged):
+                raise denied from None
+            client.any_router().refuse(params.name, denied, params.arguments)  # into the log
+            raise MCPError(INVALID_PARAMS, f"{reason}; {denied.remedy}") from None
 
 
 async def _beside(
