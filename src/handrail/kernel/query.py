@@ -102,7 +102,7 @@ class Match(NamedTuple):
     """The line was too long: what is missing is marked with `…`."""
 
 
-@struct
+@dataclass(slots=True)
 class Named:
     """Names, the first few in path order, and how many there were."""
 
@@ -120,7 +120,7 @@ class Named:
         self.names = nsmallest(self.keep, self.names)
 
 
-@struct
+@dataclass(slots=True)
 class Skipped:
     too_large: Named
     too_deep: Named
@@ -139,7 +139,7 @@ class Skipped:
         return self
 
 
-@struct
+@dataclass(slots=True)
 class SearchResult:
     """Matching lines by path and line. Paths are compared as plain strings."""
 
@@ -160,7 +160,7 @@ class SearchResult:
         return self.total > len(self.matches)
 
 
-@struct
+@dataclass(slots=True)
 class FindResult:
     files: list[str]
     total: int
