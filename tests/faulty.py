@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel import blobs, commit, journal, metadata, putright, record, state
+from handrail.kernel import blobs, commit, journal, metadata, publishing, putright, record, state
 
 CHANGING = {
     *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),
-    *("rmdir", "fchmod", "fchown", "setxattr", "removexattr", "open", "rename_to_free_name"),
+    *("rmdir", "fchmod", "fchown", "setxattr", "removexattr", "open", "rename_to_free_name", "exchange_names"),
 }
 Call = Callable[..., Any]
 Act = Callable[[str, Call, tuple[Any, ...], dict[str, Any]], Any]
@@ -50,18 +50,20 @@ class FaultyOs:
 def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
     """`missing` are calls that this file system does not have at all."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
-    modules: tuple[Any, ...] = (commit, metadata, putright, record, state, journal, blobs)
-    writer = modules[0]
-    free_name = writer.rename_to_free_name
+    modules: tuple[Any, ...] = (publishing, commit, metadata, putright, record, state, journal, blobs)
+    own = [(publishing, "rename_to_free_name"), (publishing, "exchange_names"), (putright, "exchange_names")]
+    real = [getattr(module, name) for module, name in own]
     for module in modules:
         module.os = faulty
-    writer.rename_to_free_name = faulty.guard("rename_to_free_name", free_name)
+    for (module, name), call in zip(own, real, strict=True):
+        setattr(module, name, faulty.guard(name, failing(errno.ENOTSUP) if name in missing else call))
     try:
         yield faulty
     finally:
         for module in modules:
             module.os = os
-        writer.rename_to_free_name = free_name
+        for (module, name), call in zip(own, real, strict=True):
+            setattr(module, name, call)
 
 
 def failing(code: int) -> Act:

@@ -56,9 +56,15 @@ def test_an_error_answer_means_the_old_tree_and_success_the_new_one(stage: Stage
     assert answers.count(False) >= 3
 
 
+def test_where_names_cannot_change_places_a_tree_is_whole_too(stage: Stage) -> None:
+    stage.missing = ("exchange_names",)
+    for at, answer, _ in every_point(stage, lambda: failing(errno.EIO)):
+        assert after_reopening(stage) == ("new" if answer else "old"), at
+
+
 def test_without_hard_links_a_tree_is_whole_too(stage: Stage) -> None:
     """A lone replacement is then one rename, which nothing can take back."""
-    stage.missing = ("link",)
+    stage.missing = ("exchange_names", "link")
     for at, answer, _ in every_point(stage, lambda: failing(errno.EIO)):
         assert after_reopening(stage) in (["new"] if answer else ["old", "new"]), at
 
@@ -115,14 +121,20 @@ def leave_half_done(stage: Stage) -> bool:
     """The disk dies when the last name is published."""
     with open_workspace(stage.root) as workspace, faults(10_000, failing(errno.EIO)) as counting:
         stage.act(workspace)
-    publishing = max(n for n, name in enumerate(counting.calls, 1) if name in ("link", "rename", "unlink"))
+    publishing = max(
+        n for n, name in enumerate(counting.calls, 1) if name in ("exchange_names", "link", "rename", "unlink")
+    )
     stage.reset()
     with open_workspace(stage.root) as workspace, faults(publishing, failing(errno.EIO), lasting=True):
         stage.act(workspace)
     return True
 
 
-@pytest.mark.parametrize("missing", [(), ("link",)], ids=["with hard links", "without hard links"])
+@pytest.mark.parametrize(
+    "missing",
+    [(), ("exchange_names",), ("exchange_names", "link")],
+    ids=["all", "without exchange", "without hard links"],
+)
 @pytest.mark.parametrize("scene", SCENES)
 def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(
     scene: str, missing: tuple[str, ...], tmp_path: Path

@@ -249,6 +249,26 @@ def test_a_file_exchanged_for_a_directory_at_the_last_moment_is_a_conflict(root:
         assert sorted(os.listdir(top)) == ["aside", "file"]
 
 
+def test_a_file_that_somebody_else_saves_at_the_last_moment_is_not_lost(root: Path) -> None:
+    """Editors save by renaming a new file over the old one; whichever of our steps that comes before, it stays."""
+    for at in range(1, 100):
+        (root / "file").write_text("old")
+
+        def save(_: str, real: Callable[..., Any], args: Any, options: Any) -> Any:
+            (root / "theirs").write_text("theirs")
+            (root / "theirs").rename(root / "file")
+            return real(*args, **options)
+
+        with Workspace(str(root), approve="auto") as workspace, faults(at, save) as faulty:
+            done = _commit(workspace, Put("file", b"new", workspace.kernel.reader.read("file")))
+        exchanges = [number for number, name in enumerate(faulty.calls, 1) if name == "exchange_names"]
+        if not faulty.reached:
+            return
+        assert (root / "file").read_text() == "theirs", at
+        assert done == bool(exchanges and at > exchanges[0]), at
+        assert os.listdir(root) == ["file"]
+
+
 def _open_and_close(workspace: Workspace, number: int) -> list[bool]:
     root, answers = workspace.root, []
     for turn in range(10):

@@ -18,7 +18,7 @@ from faulty import faults
 from handrail import Workspace
 
 HERE = os.path.dirname(__file__)
-CALLS = ("mkdirat", "linkat", "renameat", "unlinkat", "pwrite64", "fsync")
+CALLS = ("mkdirat", "linkat", "renameat2", "unlinkat", "pwrite64", "fsync")
 
 
 def environment() -> dict[str, str]:
@@ -142,7 +142,7 @@ def test_a_record_of_another_directory_of_the_same_name_is_left_alone(tmp_path: 
 
 def half_done(stage: Stage) -> None:
     stage.reset()
-    assert strace("replace", stage.root, "--inject=renameat:signal=SIGKILL:when=1") == "killed"
+    assert strace("replace", stage.root, "--inject=renameat2:signal=SIGKILL:when=1") == "killed"
     assert stage.tree().startswith("neither")
 
 

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from handrail.faults import (
     AccessDenied,
@@ -26,16 +26,16 @@ from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.entering import Done, touched
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.metadata import copy_metadata
+from handrail.kernel.publishing import publish
 from handrail.kernel.putright import PutRight
 from handrail.kernel.record import Ledger, Record, Step
-from handrail.kernel.resolve import Place, rename_to_free_name
+from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
 from handrail.kernel.syncing import can_sync_whole, sync_whole
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 from handrail.structs import struct
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 _MANY = 32  # files of one commit, from which on their whole file system is synced instead of each
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOBODY = Origin()
@@ -166,7 +166,8 @@ class Writer:
         record.save(sync=sync)
         for work in works:
             with _conflict_if_changed(work.change.path):
-                self._publish(work, alone=not many)
+                if work.step is not None:
+                    publish(work.step, work.place.dir_fd, work.found, work.change.path, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
@@ -268,24 +269,6 @@ class Writer:
         first, *rest = place.rest or ("",)
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
 
-    @staticmethod
-    def _publish(work: _Work, *, alone: bool) -> None:
-        step, fd = work.step, work.place.dir_fd
-        if step is None:
-            return
-        if work.found is None:
-            _create(step, fd)
-            return
-        now = Place(fd, step.name, step.name).stat()
-        if now is None or Version.of(now) != Version.of(work.found):
-            raise Conflict(work.change.path)
-        _keep(work, step, alone=alone)
-        if step.removes:
-            with suppress(FileNotFoundError):  # where hard links are not to be had, keeping has moved it already
-                os.unlink(step.name, dir_fd=fd)
-        else:
-            os.rename(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
-
 
 @contextmanager
 def _conflict_if_changed(path: str) -> Iterator[None]:
@@ -348,30 +331,3 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _keep(work: _Work, step: Step, *, alone: bool) -> None:
-    """Give what is about to go a second name, so that it can come back."""
-    fd = work.place.dir_fd
-    try:
-        os.link(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        if alone and not step.removes:
-            return  # one rename is whole in itself, and moving the file first would let readers find none
-        os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
-    kept = Place(fd, step.old, step.old).stat()
-    if kept is None or work.found is None or (kept.st_dev, kept.st_ino) != (work.found.st_dev, work.found.st_ino):
-        raise Conflict(work.change.path)  # exchanged at the last moment
-
-
-def _create(step: Step, fd: int) -> None:
-    """Publish under a name that must be free: of many creators one wins."""
-    try:
-        # Were a link planted in the temporary's place, following it would bring a file from outside in.
-        os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        rename_to_free_name(step.temp, step.name, fd)

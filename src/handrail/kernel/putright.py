@@ -10,7 +10,7 @@ from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, Prot
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
-from handrail.kernel.resolve import Place
+from handrail.kernel.resolve import Place, exchange_names
 from handrail.paths import quote
 
 _DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
@@ -64,8 +64,11 @@ class PutRight:
     @staticmethod
     def _restore(step: Step, fd: int) -> bool:
         """Whether the new file stays: one that was renamed over the old, where no second name could be had."""
-        now, old = Place(fd, step.name, "").stat(), Place(fd, step.old, "").stat()
-        ours = now is not None and [now.st_ino, now.st_size, now.st_mtime_ns] == step.identity
+        now, temp, old = (Place(fd, name, "").stat() for name in (step.name, step.temp, step.old))
+        ours = _is_new(step, now)
+        if ours and temp is not None and not _is_new(step, temp):
+            exchange_names(step.temp, step.name, fd)  # it may be a directory by now, which no rename puts over a file
+            return False
         if old is not None and (now is None or ours):
             os.rename(step.old, step.name, src_dir_fd=fd, dst_dir_fd=fd)
             return False
@@ -91,3 +94,8 @@ class PutRight:
                     raise  # to be tried again; if it is not empty, or gone, it is somebody else's matter
             finally:
                 place.close()
+
+
+def _is_new(step: Step, found: os.stat_result | None) -> bool:
+    """Whether this is the file that the commit wrote."""
+    return found is not None and [found.st_ino, found.st_size, found.st_mtime_ns] == step.identity

@@ -226,6 +226,17 @@ def _errno(code: int) -> OSError:
 
 def rename_to_free_name(source: str, target: str, dir_fd: int) -> None:
     """`renameat2(RENAME_NOREPLACE)`, for file systems without hard links."""
-    call = ctypes.CDLL(None, use_errno=True).renameat2
-    if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), 1):
+    _renameat2(source, target, dir_fd, 1)
+
+
+def exchange_names(one: str, other: str, dir_fd: int) -> None:
+    """`renameat2(RENAME_EXCHANGE)`: what stood under each name stands under the other, and neither is ever free."""
+    _renameat2(one, other, dir_fd, 2)
+
+
+def _renameat2(source: str, target: str, dir_fd: int, flag: int) -> None:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        raise _errno(errno.ENOSYS)
+    if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), flag):
         raise _errno(ctypes.get_errno())
