@@ -1,7 +1,9 @@
 """One command: its output, its end, and nothing left."""
 
 import os
+import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,23 @@ def test_an_end_by_signal_is_reported_as_such(processes: Processes, name: str) -
 def test_a_signal_without_a_name_has_its_number() -> None:
     assert ending_of(40) == (None, "SIG40")
     assert ending_of(None) == (None, None)
+
+
+@pytest.fixture
+def hard_of_hearing() -> Iterator[None]:
+    """As a host is that was started in the background, or with nohup."""
+    before = {
+        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("hard_of_hearing")
+def test_a_command_ignores_no_signal_because_we_do(processes: Processes) -> None:
+    ignored = processes.run(Command(["grep", "SigIgn", "/proc/self/status"]))
+    assert ignored.stdout.head == b"SigIgn:\t0000000000000000\n"
 
 
 def test_input_is_empty(processes: Processes) -> None:

@@ -335,8 +335,8 @@ class Supervisor:
 def become(task: Task, request: "dict[str, Any]") -> None:
     """In the new process: from here on we are the command."""
     _signal.set_wakeup_fd(-1)
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGCHLD):
-        _signal.signal(number, _signal.SIG_DFL)
+    for number in _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP}:
+        _signal.signal(number, _signal.SIG_DFL)  # what our host ignores, as one started with nohup or & does, too
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     for name, value in ((MARK, task.mark), *request["limits"]):
         highest = resource.getrlimit(name)[1]
