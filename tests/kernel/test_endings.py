@@ -1,6 +1,7 @@
 """Nothing outlives its time: not a command, not a sandbox, not us."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -155,6 +156,20 @@ def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, ma
     outcome = sh(strict, "echo new")
     assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
     assert not sh(strict, "true").restarted
+
+
+def test_a_sandbox_whose_death_is_not_yet_known_is_replaced_too(strict: Processes) -> None:
+    sh(strict, "true")
+    link = strict.sandbox._link
+    assert link is not None
+    link.kill()
+    link._ended.wait()
+    hung_up = select.poll()
+    hung_up.register(link.control, 0)
+    hung_up.poll()
+    link._ended.clear()
+    outcome = sh(strict, "echo new")
+    assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
 
 
 def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: str, tmp_path: Path) -> None:
