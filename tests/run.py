@@ -18,13 +18,13 @@ def main() -> int:
     for old in Path().glob(".coverage*"):
         old.unlink()
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    together = ["-n", str(os.cpu_count() or 2), "--dist", "worksteal"]
-    for chosen in [[*together, *sys.argv[1:]]] if sys.argv[1:] else [[*together, "-k", "not fork"], ["-k", "fork"]]:
+    given, together = sys.argv[1:], ["-n", str(os.cpu_count() or 2), "--dist", "worksteal"]
+    for chosen in [[*together, *given]] if given else [[*together, "-k", "not fork"], ["-k", "fork"]]:
         measured = [sys.executable, "-m", "coverage", "run", "-m", "pytest", *chosen]
         failed = subprocess.run(measured, env=environment, check=False).returncode
         if failed:
             return failed
-    if sys.argv[1:]:
+    if given:
         return 0
     subprocess.run([sys.executable, "-m", "coverage", "combine", "--quiet"], check=True)
     report = Path(".coverage.json")
