@@ -55,6 +55,13 @@ def test_a_search_that_runs_out_of_time_says_so(
     assert result.warnings == ["the search ran out of time: the counts are lower bounds"]
 
 
+def test_grep_search_says_it_first(root: Path, engine: EngineName) -> None:
+    (root / "file").write_text("needle\n")
+    with opened(root, engine, search_seconds=0) as workspace:
+        output = workspace.call("copilot", "grep_search", {"pattern": "needle"}).output
+    assert output.startswith("Warning: Search timed out after 0s, returning partial results\nFound ")
+
+
 class Overtaken(Searcher):
     """Somebody deletes a file as soon as it was found."""
 

@@ -4,7 +4,7 @@ Note:
 ├── RootReplaced           the root's name leads elsewhere now
 ├── FilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
 ├── MorePages
-├── SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
+├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
 └── NotKept                a command changed files whose former contents were not kept
@@ -71,6 +71,11 @@ class MorePages(Note):
 @dataclass(eq=False)
 class RuleNotStored(Note):
     why: str
+
+
+@dataclass(eq=False)
+class SandboxDied(Note):
+    pass
 
 
 @dataclass(eq=False)

@@ -153,6 +153,7 @@ def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, ma
     assert link is not None
     link.kill()
     assert gone(marker)
+    assert link._ended.wait(10)
     outcome = sh(strict, "echo new")
     assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
     assert not sh(strict, "true").restarted
@@ -163,7 +164,7 @@ def test_a_sandbox_whose_death_is_not_yet_known_is_replaced_too(strict: Processe
     link = strict.sandbox._link
     assert link is not None
     link.kill()
-    link._ended.wait()
+    assert link._ended.wait(10)
     hung_up = select.poll()
     hung_up.register(link.control, 0)
     hung_up.poll()
