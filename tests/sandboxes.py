@@ -7,13 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from handrail.kernel.process import Command, Outcome, Processes
 from handrail.kernel.sandbox import Sandbox, SandboxSettings, bwrap
+from handrail.limits import Limits
 
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 X86 = platform.machine() == "x86_64"
+
+Level = Literal["strict", "off", "reduced"]
+"""What a command is confined by: bubblewrap, nothing, or, where there is no bubblewrap, Landlock."""
+
+
+def level_of(level: Level, **limits: float) -> SandboxSettings:
+    """The settings that lead to a level, with some limits other than usual."""
+    return SandboxSettings(level="off" if level == "off" else "strict", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
@@ -41,6 +50,12 @@ def python(processes: Processes, text: str, *given: str, **options: Any) -> Outc
 
 def said(outcome: Outcome) -> str:
     return (outcome.stdout.joined(b"[cut]") + outcome.stderr.joined(b"[cut]")).decode(errors="replace")
+
+
+def await_word(fifo: Path) -> None:
+    """Wait until somebody writes to it."""
+    with open(fifo, "rb") as reader:
+        assert reader.read(1)
 
 
 def running(marker: str) -> list[int]:

@@ -54,6 +54,11 @@ class Terminal:
     def send(self, text: str) -> None:
         os.write(self._master, text.encode())
 
+    def hang_up(self) -> None:
+        """Take the terminal away, as a lost connection does."""
+        gone, self._master = self._master, os.open(os.devnull, os.O_RDONLY)
+        os.close(gone)
+
     def finish(self) -> tuple[int, str, str]:
         """Exit status, standard output, and the rest of what was shown."""
         assert self._process.stdout is not None

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import handrail
+from sandboxes import await_word
 
 from handrail import Workspace
 
@@ -140,3 +143,38 @@ def test_the_whole_output_can_be_read_by_the_owner_of_the_workspace(tmp_path: Pa
         again = workspace.call("codex", "shell", {"command": reading}).output
     assert isinstance(again, dict)
     assert again["stdout"].endswith("\n200000\n"), again
+
+
+COMMANDS = [
+    ("gemini", "run_shell_command", "command"),
+    ("copilot", "run_in_terminal", "command"),
+    ("codex", "shell", "command"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "tool", "name"), COMMANDS)
+def test_a_sandbox_that_dies_under_a_command_is_told(root: Path, dialect: str, tool: str, name: str) -> None:
+    os.mkfifo(root / "runs")
+    with Workspace(str(root), approve="auto", journal="off") as workspace:
+        workspace.call(dialect, tool, {name: "true"})
+        link = workspace.processes.sandbox._link
+        assert link is not None
+
+        def when_it_runs() -> None:
+            await_word(root / "runs")
+            link.kill()
+
+        watcher = threading.Thread(target=when_it_runs)
+        watcher.start()
+        result = workspace.call(dialect, tool, {name: "echo early; echo > runs; sleep 60"})
+        watcher.join()
+    assert result.warnings == ["the sandbox died, and the command with it: what it did until then may be incomplete"]
+    assert "early" in str(result.output)
+
+
+def test_a_shell_command_has_only_the_time_that_the_limits_give(root: Path) -> None:
+    with Workspace(str(root), approve="auto", limits={"command_seconds": 0.3}) as workspace:
+        result = workspace.call("gemini", "run_shell_command", {"command": "sleep 60"})
+    assert result.error is not None
+    assert result.error.code == "timeout"
+    assert re.match(r"Command timed out after \d+ seconds and was ended\.\n", result.error.message)

@@ -4,16 +4,19 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import contract
 import pytest
+from faults.ordinary import as_ordinary_user
 
 from handrail import Workspace
 
 CONTRACTS = Path(__file__).parent.parent / "contracts"
-CASES = [case for path in sorted(CONTRACTS.glob("*.md")) if path.stem != "README" for case in contract.read(path)]
+WRITTEN = [case for path in sorted(CONTRACTS.glob("*.md")) if path.stem != "README" for case in contract.read(path)]
+CASES = [case for case in WRITTEN if not case.options.get("ordinary_user")]
 FLAGS = {"approve": "--approve", "read_only": "--read-only"}
 
 
@@ -25,10 +28,28 @@ def case_root(request: pytest.FixtureRequest, root: Path) -> Path:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_contract_holds_in_the_library(case: contract.Case, case_root: Path) -> None:
-    with Workspace(str(case_root), **_options(case)) as workspace:
+    _play(case, case_root)
+
+
+def _play(case: contract.Case, root: Path) -> None:
+    with Workspace(str(root), **_options(case)) as workspace:
         for step in case.steps:
-            result = workspace.call(case.dialect, step.tool, contract.params_of(step, case_root))
-            contract.check(step, result.to_dict(), case_root)
+            result = workspace.call(case.dialect, step.tool, contract.params_of(step, root))
+            contract.check(step, result.to_dict(), root)
+
+
+@pytest.mark.parametrize("case", [case for case in WRITTEN if case not in CASES], ids=str)
+def test_contract_holds_for_an_ordinary_user(case: contract.Case) -> None:
+    assert as_ordinary_user(partial(_what_fails, case)) == ""
+
+
+def _what_fails(case: contract.Case, root: str) -> str:
+    contract.build(case, Path(root))
+    try:
+        _play(case, Path(root))
+    except AssertionError as error:
+        return str(error) or repr(error)
+    return ""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -58,8 +79,9 @@ def test_contract_holds_in_call(case: contract.Case, case_root: Path) -> None:
 
 
 def _options(case: contract.Case) -> dict[str, Any]:
-    """Settings; `one_session` only says that the case's calls cannot be made by one process each."""
-    return {"approve": "auto"} | {key: value for key, value in case.options.items() if key != "one_session"}
+    """Settings; the rest says who can make the case's calls."""
+    given = {key: value for key, value in case.options.items() if key not in ("one_session", "ordinary_user")}
+    return {"approve": "auto"} | given
 
 
 def _handrail(
@@ -81,7 +103,7 @@ def _handrail(
 
 def test_every_tool_has_at_least_ten_cases() -> None:
     counts: dict[tuple[str, str], int] = {}
-    for case in CASES:
+    for case in WRITTEN:
         counts[case.dialect, case.tool] = counts.get((case.dialect, case.tool), 0) + 1
     from handrail.dialects import NAMES, load
 

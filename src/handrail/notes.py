@@ -4,7 +4,7 @@ Note:
 ├── RootReplaced           the root's name leads elsewhere now
 ├── FilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
 ├── MorePages
-├── SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
+├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
 └── NotKept                a command changed files whose former contents were not kept
@@ -59,6 +59,10 @@ class MorePages(Note):
 
 class RuleNotStored(Note):
     why: str
+
+
+class SandboxDied(Note):
+    pass
 
 
 class SandboxRestarted(Note):

@@ -64,7 +64,8 @@ class Arena:
             found.append("the secret was read")
         if "ESCAPED" in text:
             found.append("the attack says that it got out")
-        if self.victim.poll() is not None or os.getpriority(os.PRIO_PROCESS, self.victim.pid):
+        ours, its = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, self.victim.pid))
+        if self.victim.poll() is not None or its != ours:
             found.append("a process outside was touched")
         return found + [f"{name} was reached" for name, listener in self.listeners.items() if _heard(listener)]
 

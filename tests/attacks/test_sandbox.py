@@ -119,8 +119,16 @@ def test_what_must_work_works(arena: Arena, name: str) -> None:
     assert outcome.exit_code == 0, said(outcome)
 
 
-def test_an_ordinary_person_is_protected_as_well(tmp_path: Path) -> None:
+def test_an_ordinary_person_is_protected_as_well() -> None:
     """The same tables, run by this very file as `nobody`."""
+    assert _passes_as_nobody("not without_a_sandbox and not fork"), "run this file as an ordinary user to see what"
+
+
+def test_a_fork_bomb_of_an_ordinary_person_is_ended_as_well() -> None:
+    assert _passes_as_nobody("fork_bomb and not ordinary"), "run this file as an ordinary user to see what"
+
+
+def _passes_as_nobody(chosen: str) -> bool:
     if os.geteuid() != 0:
         pytest.skip("this run is an ordinary person's already")
     interpreters = [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"]
@@ -131,18 +139,7 @@ def test_an_ordinary_person_is_protected_as_well(tmp_path: Path) -> None:
     os.chown(base, NOBODY, NOBODY)
     tests = [__file__, str(Path(__file__).parent.parent / "kernel" / "test_confinement.py")]
     try:
-        command = [
-            usable[0],
-            "-m",
-            "pytest",
-            "--basetemp",
-            str(base / "t"),
-            *tests,
-            "-k",
-            "not without_a_sandbox",
-        ]
-        ran = _as_nobody(command)
-        assert ran, "as nobody something got out: run this file as an ordinary user to see what"
+        return _as_nobody([usable[0], "-m", "pytest", "--basetemp", str(base / "t"), *tests, "-k", chosen])
     finally:
         shutil.rmtree(base)
 

@@ -1,18 +1,24 @@
 """Run a function as a user without privileges, whoever runs the tests."""
 
 import os
+import pkgutil
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from processes import processes, start
 
+import handrail
+
 _NOBODY = 65534
+_LOADED = ("handrail.dialects", "handrail.kernel", "handrail.ops", "handrail.workspace")
 
 
-def as_ordinary_user(function: Callable[[str], Any]) -> Any:
-    """Call it with a workspace root of its own, in which there is one file of somebody else, writable for all."""
+def as_ordinary_user(function: Callable[[str], Any], strangers_file: str = "") -> Any:
+    """Call it with a workspace root of its own, in which there may be a file of somebody else, writable for all."""
     top = tempfile.mkdtemp()
     try:
         os.chmod(top, 0o755)
@@ -20,11 +26,13 @@ def as_ordinary_user(function: Callable[[str], Any]) -> Any:
             os.mkdir(f"{top}/{name}")
             if os.geteuid() == 0:
                 os.chown(f"{top}/{name}", _NOBODY, _NOBODY)
-        with open(f"{top}/workspace/strangers.txt", "w") as file:
-            file.write("old\n")
-        os.chmod(f"{top}/workspace/strangers.txt", 0o666)
+        if strangers_file:
+            with open(f"{top}/workspace/{strangers_file}", "w") as file:
+                file.write("old\n")
+            os.chmod(f"{top}/workspace/{strangers_file}", 0o666)
         return _in_another_process(function, top)
     finally:
+        subprocess.run(["chmod", "-R", "u+rwx", top], check=True)
         shutil.rmtree(top)
 
 
@@ -42,9 +50,9 @@ def _in_another_process(function: Callable[[str], Any], top: str) -> Any:
 
 
 def _run(function: Callable[[str], Any], top: str, send: Any) -> None:
-    import handrail.dialects.file
-    import handrail.workspace  # noqa: F401  all is loaded before the right to read it may be gone
-
+    for each in pkgutil.walk_packages(handrail.__path__, "handrail."):  # the right to read them may be gone later
+        if each.name.startswith(_LOADED):
+            import_module(each.name)
     os.environ.update(HANDRAIL_STATE_DIR=f"{top}/state", HANDRAIL_CONFIG_DIR=f"{top}/config")
     if os.geteuid() == 0:
         os.setgroups([])

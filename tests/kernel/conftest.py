@@ -1,12 +1,43 @@
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sandboxes import Level, level_of, workspace
 from search_trees import Open, plant
 
+from handrail.kernel.process import Processes
+from handrail.kernel.sandbox import bwrap
 from handrail.kernel.search import Searcher
+
+
+@pytest.fixture(params=["strict", "off", "reduced"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
+    chosen: Level = request.param
+    if chosen == "reduced":
+        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    return chosen
+
+
+@pytest.fixture
+def processes(tmp_path: Path, level: Level) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws", level_of(level)) as opened:
+        assert opened.sandbox.start().level == level
+        yield opened
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws") as opened:
+        yield opened
+
+
+@pytest.fixture
+def marker() -> str:
+    """A number that no other sleep on this machine has."""
+    return f"9{os.getpid()}.{time.monotonic_ns()}"
 
 
 @pytest.fixture(params=["ripgrep", "builtin"])

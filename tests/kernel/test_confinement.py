@@ -145,8 +145,10 @@ def small(tmp_path: Path) -> Iterator[Processes]:
 def test_a_fork_bomb_is_bounded_and_ended(small: Processes) -> None:
     sh(small, "true")
     outcome = sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
-    refusals = ("Resource temporarily unavailable", "Cannot allocate memory")  # by its limit, or as its sandbox ends
-    assert outcome.limit == "processes" or any(word in said(outcome) for word in refusals)
+    # RLIMIT_NPROC refuses (EAGAIN) everybody but root, for whom the supervisor counts. Where that gets no turn in time,
+    # the sandbox ends instead; who forks while a process namespace ends is told ENOMEM, pid_namespaces(7).
+    refused = "Resource temporarily unavailable" in said(outcome)
+    assert outcome.limit == "processes" or refused or outcome.sandbox_died
     assert sh(small, "ls -d /proc/[0-9]* | wc -l").stdout.head in (b"4\n", b"3\n")
 
 

@@ -1,6 +1,7 @@
 """Nothing outlives its time: not a command, not a sandbox, not us."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -9,49 +10,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from sandboxes import PYTHON, gone, open_handles, python, running, sh, sleeping, workspace
+from sandboxes import PYTHON, await_word, gone, level_of, open_handles, python, running, sh, sleeping, workspace
 
 from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
-from handrail.kernel.sandbox import SandboxSettings, bwrap
-from handrail.limits import Limits
-
-Level = Literal["strict", "off", "reduced"]
-
-
-@pytest.fixture(params=["strict", "off", "reduced"])
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
-    chosen: Level = request.param
-    if chosen == "reduced":
-        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
-    return chosen
-
-
-def settings_for(level: Level, **limits: float) -> SandboxSettings:
-    return SandboxSettings(level="off" if level == "off" else "strict", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def processes(tmp_path: Path, level: Level) -> Iterator[Processes]:
-    with workspace(tmp_path / "ws", settings_for(level)) as opened:
-        assert opened.sandbox.start().level == level
-        yield opened
-
-
-@pytest.fixture
-def strict(tmp_path: Path) -> Iterator[Processes]:
-    with workspace(tmp_path / "ws") as opened:
-        yield opened
-
-
-@pytest.fixture
-def marker() -> str:
-    """A number that no other sleep on this machine has."""
-    return f"9{os.getpid()}.{time.monotonic_ns()}"
-
 
 SURVIVAL = {
     "background": "sleep {m} &",
@@ -124,7 +88,7 @@ def busy() -> Iterator[None]:
 @pytest.mark.usefixtures("busy")
 def test_a_child_handed_over_while_we_look_is_seen(tmp_path: Path, marker: str) -> None:
     for _ in range(60):  # its parent dies under the look about one time in thirty
-        with workspace(tmp_path / "ws", settings_for("off")) as processes:
+        with workspace(tmp_path / "ws", level_of("off")) as processes:
             python(processes, MAIN_THREAD_ENDS, marker)
             assert sleeping(marker) == []
 
@@ -142,12 +106,10 @@ def test_background_children_live_on_where_allowed(processes: Processes, marker:
 
 def test_background_children_may_go_on_printing(processes: Processes, tmp_path: Path) -> None:
     text = "(for i in $(seq 200); do head -c 4096 /dev/zero; done; echo > finished) & echo started"
+    os.mkfifo(tmp_path / "ws" / "finished")
     outcome = sh(processes, text, keep_background=True)
     assert len(outcome.background) > 0
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "ws" / "finished").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    await_word(tmp_path / "ws" / "finished")
 
 
 def test_commands_run_side_by_side_and_end_only_their_own(processes: Processes, marker: str) -> None:
@@ -191,31 +153,46 @@ def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, ma
     assert link is not None
     link.kill()
     assert gone(marker)
+    assert link._ended.wait(10)
     outcome = sh(strict, "echo new")
     assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
     assert not sh(strict, "true").restarted
 
 
-def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: str) -> None:
+def test_a_sandbox_whose_death_is_not_yet_known_is_replaced_too(strict: Processes) -> None:
     sh(strict, "true")
     link = strict.sandbox._link
     assert link is not None
+    link.kill()
+    assert link._ended.wait(10)
+    hung_up = select.poll()
+    hung_up.register(link.control, 0)
+    hung_up.poll()
+    link._ended.clear()
+    outcome = sh(strict, "echo new")
+    assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
+
+
+def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: str, tmp_path: Path) -> None:
+    sh(strict, "true")
+    link = strict.sandbox._link
+    assert link is not None
+    os.mkfifo(tmp_path / "ws" / "runs")
 
     def when_it_runs() -> None:
-        while not sleeping(marker):
-            time.sleep(0.005)
+        await_word(tmp_path / "ws" / "runs")
         link.kill()
 
     watcher = threading.Thread(target=when_it_runs)
     watcher.start()
-    outcome = sh(strict, f"echo early; sleep {marker}")
+    outcome = sh(strict, f"echo early; sleep {marker} & echo > runs; wait")
     watcher.join()
     assert (outcome.sandbox_died, outcome.exit_code, outcome.stdout.head) == (True, None, b"early\n")
     assert gone(marker)
 
 
 def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(tmp_path: Path, marker: str) -> None:
-    with workspace(tmp_path / "ws", settings_for("strict", end_patience_seconds=0.3)) as processes:
+    with workspace(tmp_path / "ws", level_of("strict", end_patience_seconds=0.3)) as processes:
         sh(processes, "true")
         init = [pid for pid in running("control.recvmsg") if _is_first(pid)]
         for pid in init:

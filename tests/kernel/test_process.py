@@ -3,51 +3,15 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from sandboxes import python, sh, sleeping, workspace
+from sandboxes import Level, await_word, level_of, python, sh, sleeping, workspace
 
 from handrail.faults import CommandNotStarted, SandboxUnavailable
 from handrail.kernel.process import Command, Processes, ending_of
-from handrail.kernel.sandbox import SandboxSettings, bwrap, landlock
-from handrail.limits import Limits
-
-Level = Literal["strict", "off", "reduced"]
-
-
-@pytest.fixture(params=["strict", "off", "reduced"])
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
-    chosen: Level = request.param
-    if chosen == "reduced":
-        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
-    return chosen
-
-
-def settings_for(level: Level, **limits: float) -> SandboxSettings:
-    return SandboxSettings(level="off" if level == "off" else "strict", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def processes(tmp_path: Path, level: Level) -> Iterator[Processes]:
-    with workspace(tmp_path / "ws", settings_for(level)) as opened:
-        assert opened.sandbox.start().level == level
-        yield opened
-
-
-@pytest.fixture
-def strict(tmp_path: Path) -> Iterator[Processes]:
-    with workspace(tmp_path / "ws") as opened:
-        yield opened
-
-
-@pytest.fixture
-def marker() -> str:
-    """A number that no other sleep on this machine has."""
-    return f"9{os.getpid()}.{time.monotonic_ns()}"
+from handrail.kernel.sandbox import bwrap, landlock
 
 
 def test_output_error_and_exit_code_come_back(processes: Processes) -> None:
@@ -111,7 +75,7 @@ def deaf() -> Iterator[None]:
 
 @pytest.mark.usefixtures("deaf")
 def test_a_command_ignores_no_signal(level: Level, tmp_path: Path) -> None:
-    with workspace(tmp_path / "ws", settings_for(level)) as processes:
+    with workspace(tmp_path / "ws", level_of(level)) as processes:
         for _ in ("the first", "the next"):
             outcome = processes.run(Command(["/bin/grep", "SigIgn", "/proc/self/status"]))
             assert outcome.stdout.head == b"SigIgn:\t0000000000000000\n"
@@ -187,8 +151,7 @@ def test_output_of_exactly_the_limit_is_not_cut(processes: Processes) -> None:
 
 
 def test_endless_output_is_bounded_in_memory_and_on_disk(tmp_path: Path) -> None:
-    settings = settings_for("strict", spool_bytes=1_000_000)
-    with workspace(tmp_path / "ws", settings) as processes:
+    with workspace(tmp_path / "ws", level_of("strict", spool_bytes=1_000_000)) as processes:
         outcome = sh(processes, "head -c 30000000 /dev/zero; echo end", output_bytes=1000)
         assert Path(outcome.stdout.spool).stat().st_size == 1_000_000
         assert outcome.stdout.tail.endswith(b"end\n")
@@ -208,17 +171,19 @@ def test_a_first_command_meets_its_deadline_too(strict: Processes, marker: str) 
     assert (outcome.timed_out, outcome.stdout.head, sleeping(marker)) == (True, b"early\n", [])
 
 
-def test_cancelling_returns_what_was_printed_and_leaves_nothing(processes: Processes, marker: str) -> None:
+def test_cancelling_returns_what_was_printed_and_leaves_nothing(
+    processes: Processes, marker: str, tmp_path: Path
+) -> None:
     cancel = threading.Event()
+    os.mkfifo(tmp_path / "ws" / "runs")
 
     def when_it_runs() -> None:
-        while not sleeping(marker):
-            time.sleep(0.005)
+        await_word(tmp_path / "ws" / "runs")
         cancel.set()
 
     watcher = threading.Thread(target=when_it_runs)
     watcher.start()
-    outcome = sh(processes, f"echo early; sleep {marker}", cancel=cancel)
+    outcome = sh(processes, f"echo early; sleep {marker} & echo > runs; wait", cancel=cancel)
     watcher.join()
     assert (outcome.cancelled, outcome.timed_out, outcome.stdout.head) == (True, False, b"early\n")
     assert sleeping(marker) == []

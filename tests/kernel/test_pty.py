@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sandboxes import PYTHON, gone, open_handles, sh, sleeping, workspace
+from sandboxes import PYTHON, Level, gone, level_of, open_handles, sh, sleeping, workspace
 
 from handrail.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 from handrail.kernel.process import Processes
 from handrail.kernel.pty import Terminal, Terminals
-from handrail.kernel.sandbox import SandboxSettings, bwrap
-from handrail.limits import Limits
 
-LIMITS = Limits()._replace(terminals=3, terminal_bytes=20_000)
 ECHO = [PYTHON, "-I", "-u", "-c", "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)"]
 BACK = (
     "import os, tty\ntty.setraw(0)\nos.write(1, b'ready\\n')\n"
@@ -28,12 +25,9 @@ BACK = (
 RAW = [PYTHON, "-I", "-c", BACK]
 
 
-@pytest.fixture(params=["strict", "off", "reduced"])
-def processes(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
-    if request.param == "reduced":
-        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
-    chosen = SandboxSettings(level="off" if request.param == "off" else "strict", limits=LIMITS)
-    with workspace(tmp_path / "ws", chosen) as opened:
+@pytest.fixture
+def processes(tmp_path: Path, level: Level) -> Iterator[Processes]:
+    with workspace(tmp_path / "ws", level_of(level, terminals=3, terminal_bytes=20_000)) as opened:
         yield opened
 
 
@@ -42,11 +36,6 @@ def terminals(processes: Processes) -> Iterator[Terminals]:
     opened = Terminals(processes.sandbox)
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def marker() -> str:
-    return f"8{os.getpid()}.{time.monotonic_ns()}"
 
 
 def ask(terminal: Terminal, typed: bytes, until: bytes) -> bytes:

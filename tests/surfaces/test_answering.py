@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -248,6 +250,30 @@ def test_the_end_of_the_terminal_in_the_middle_of_a_pattern_is_a_no(root: Path) 
         status, out, _ = terminal.finish()
     assert (status, out) == (130, "")
     assert not list(root.iterdir())
+    assert rules(root) == []
+
+
+@pytest.fixture
+def outlives_its_terminal() -> Iterator[None]:
+    """As what was started with nohup does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("outlives_its_terminal")
+@pytest.mark.parametrize("typed", [[], [("pattern\n", r"\}$")], [("pattern\n", r"\}$"), ("\r", SCOPE)]])
+def test_the_terminal_goes_away_and_that_is_a_no(root: Path, typed: list[tuple[str, str]]) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        terminal.until(PROMPT)
+        for keys, shown in typed:
+            terminal.send(keys)
+            terminal.until(shown)
+        terminal.hang_up()
+        status, out, _ = terminal.finish()
+    assert status == 3
+    assert envelope(out)["error"]["message"] == "create_file was not approved: the person said no"
+    assert os.listdir(root) == []
     assert rules(root) == []
 
 

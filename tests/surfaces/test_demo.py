@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from command import ARGV, handrail
@@ -29,3 +30,12 @@ def test_the_demo_is_coloured_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
         status, _, shown = terminal.finish()
     assert status == 0
     assert "\x1b[32m" in shown
+
+
+def test_the_demo_can_be_drawn_into_a_picture_that_fetches_nothing(tmp_path: Path) -> None:
+    done = handrail("demo", "--svg", str(tmp_path / "demo.svg"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    picture = (tmp_path / "demo.svg").read_text()
+    assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "file.patch" in picture
+    assert not re.search(r"@font-face|@import|url\((?!#)|href=[\"'](?!#)", picture)

@@ -156,6 +156,7 @@ def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> N
         workspace.call("file", "file.read", {"path": "a"})
         workspace.call("gemini", "read_file", {"absolute_path": f"{root}/a"})
     assert run(root, "replay", str(log)) == "2 calls: 2 as before\n"
+    assert "cannot open the workspace" in run(root / "nowhere", "replay", str(log), code=2)
     (root / "a").write_text("b\n")
     log.write_text(log.read_text() + "?\n")
     assert run(root, "replay", str(log), code=1) == (

@@ -17,7 +17,10 @@ _BACKSPACE, _DELETE, _CLEAR, _DONE, _END_OF_FILE = ("\x7f", "\b"), "\x1b[3~", "\
 
 
 def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | None:
-    """The line as the person leaves it; None where the terminal ends, or Ctrl-D is pressed on an empty line."""
+    """The line as the person leaves it; None where input ends, or Ctrl-D is pressed on an empty line.
+
+    A terminal that goes away is either: the end of input, or OSError.
+    """
     line = _Line(text)
     with _by_the_key(reader):
         line.draw(writer, prompt)
@@ -72,11 +75,14 @@ def _by_the_key(reader: TextIO) -> Iterator[None]:
     import termios  # noqa: PLC0415  not everywhere
 
     fd = reader.fileno()
-    before = termios.tcgetattr(fd)
-    now = termios.tcgetattr(fd)
-    now[3] &= ~(termios.ICANON | termios.ECHO)
-    now[0] &= ~termios.ICRNL
-    termios.tcsetattr(fd, termios.TCSADRAIN, now)
+    try:
+        before = termios.tcgetattr(fd)
+        now = termios.tcgetattr(fd)
+        now[3] &= ~(termios.ICANON | termios.ECHO)
+        now[0] &= ~termios.ICRNL
+        termios.tcsetattr(fd, termios.TCSADRAIN, now)
+    except termios.error as error:
+        raise OSError(*error.args) from error
     try:
         yield
     finally:
@@ -88,7 +94,7 @@ def _keys(fd: int) -> Iterator[str]:
     """Characters, and the sequences that keys without a character send."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     rest = ""
-    while data := _read(fd):
+    while data := os.read(fd, 4096):
         rest += decoder.decode(data)
         while rest:
             sequence = _SEQUENCE.match(rest)
@@ -97,10 +103,3 @@ def _keys(fd: int) -> Iterator[str]:
             key = sequence[0] if sequence else rest[0]
             rest = rest[len(key) :]
             yield key
-
-
-def _read(fd: int) -> bytes:
-    try:
-        return os.read(fd, 4096)
-    except OSError:  # the terminal is gone
-        return b""

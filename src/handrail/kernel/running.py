@@ -15,7 +15,7 @@ from handrail.kernel.gate import Verdict
 from handrail.kernel.log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
-from handrail.notes import NotAllTyped, ProtectedInToolsOnly, SandboxRefused, SandboxRestarted
+from handrail.notes import NotAllTyped, ProtectedInToolsOnly, SandboxDied, SandboxRefused, SandboxRestarted
 
 if TYPE_CHECKING:
     from handrail.kernel.output import Output
@@ -135,6 +135,8 @@ class Commands:
         root = self._session.kernel.boundary.root
         denials = explain(stderr, failed=failed, limit=outcome.limit, root=root, confinement=outcome.confinement)
         self._call.warnings += [SandboxRefused(denial.kind, denial.path) for denial in denials]
+        if outcome.sandbox_died:
+            self._call.warnings.append(SandboxDied())
         return Ran(outcome, texts[0], texts[1], denials)
 
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:

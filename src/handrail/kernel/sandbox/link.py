@@ -130,7 +130,7 @@ class Link:
                 try:
                     message = self._control.recv(65536)
                 except OSError:
-                    return False
+                    message = b""
                 if not message:
                     return False
                 self._said.append(message)

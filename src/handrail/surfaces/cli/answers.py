@@ -33,6 +33,12 @@ class Asker:
     limits: Limits
 
     def __call__(self, question: Question) -> Verdict:
+        try:
+            return self._ask(question)
+        except OSError:  # the terminal is gone, which is as often told as the end of its input
+            return _no()
+
+    def _ask(self, question: Question) -> Verdict:
         self._show(question, most=max(10, size()[1] * 2))
         while True:
             self.writer.write("Approve? (y/n/always): ")
@@ -50,8 +56,7 @@ class Asker:
         """What an answer means; None: ask again."""
         words = said.strip()
         if not said or (no := _NO.fullmatch(words)):
-            reason = f": {no[1]}" if said and no and no[1] else ""
-            return Verdict(False, "person", reason=f"the person said no{reason}", remedy="Ask what to do instead")
+            return _no(no[1] if said and no else None)
         if words.lower() in ("y", "yes"):
             return Verdict(True, "person")
         if always := _ALWAYS.fullmatch(words):
@@ -115,6 +120,11 @@ class Asker:
             found = _ALWAYS.fullmatch(f"always {said.strip()}".strip())
             if found:
                 return _keep(found)
+
+
+def _no(reason: str | None = None) -> Verdict:
+    why = f"the person said no: {reason}" if reason else "the person said no"
+    return Verdict(False, "person", reason=why, remedy="Ask what to do instead")
 
 
 def _keep(said: "re.Match[str]") -> Keep:
