@@ -67,7 +67,7 @@ class Problem(NamedTuple):
 
     where: str
     kind: str
-    """missing, unknown, type, minimum, maximum, length, choice, text"""
+    """missing, unknown, type, minimum, maximum, length, choice, nul, text"""
     expected: str
     got: str = ""
 

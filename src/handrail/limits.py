@@ -109,6 +109,8 @@ class Limits(NamedTuple):
     """The time that one search may take; what was found until then is the answer."""
     regex_seconds: float = 5.0
     """The time that one file may take to match, where the engine can run away."""
+    diff_chars: int = MIB
+    """What an answer shows of a diff."""
     pattern_chars: int = 16 * KIB
     """The longest regular expression or glob."""
     repetitions: int = 10_000

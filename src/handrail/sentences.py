@@ -122,6 +122,7 @@ def problem_sentence(problem: Problem) -> str:
             "maximum": f" must be at most {expected}, not {problem.got}",
             "length": " must not be empty",
             "choice": f" must be one of {expected}, not '{problem.got}'",
+            "nul": " must not contain a NUL character",
             "text": " must be valid Unicode text (it contains a lone surrogate)",
         }[problem.kind]
     )

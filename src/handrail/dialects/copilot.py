@@ -189,7 +189,7 @@ def replace_string_in_file(p: ReplaceString, c: Call) -> str:
     text, places = find_places(file.data, p.old_string)
     if not places:
         raise no_match(p.path, file.data, p.old_string)
-    c.files.commit(Put(p.path, replace_places(text, places[:1], p.new_string), file))
+    c.files.commit(Put(p.path, replace_places(p.path, text, places[:1], p.new_string, c.limits), file))
     line = text.line_of(places[0][0])
     changed = list(range(line, line + max(1, count_lines(p.new_string.encode()))))
     c.metadata.update(occurrences_found=len(places), occurrences_replaced=1, lines_changed=changed)

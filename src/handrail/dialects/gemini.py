@@ -280,7 +280,7 @@ def replace(p: Replace, c: Call) -> str:
         raise no_match(path, file.data, p.old_string)
     if len(places) != p.expected_replacements:
         raise MatchCount(path, p.expected_replacements, len(places))
-    c.files.commit(Put(path, replace_places(text, places, p.new_string), file))
+    c.files.commit(Put(path, replace_places(path, text, places, p.new_string, c.limits), file))
     return f"Successfully modified file: {path} ({len(places)} replacements)."
 
 

@@ -58,7 +58,8 @@ class SessionLog:
         import traceback  # noqa: PLC0415  where there is no bug, nobody waits for it
 
         if self._fd >= 0:
-            self._write("ERROR", "bug", number, {"tool": tool, "traceback": traceback.format_exc()})
+            said = traceback.format_exc()[-self._chars :]  # its end says what happened
+            self._write("ERROR", "bug", number, {"tool": tool, "traceback": said})
 
     def close(self) -> None:
         if self._fd >= 0:

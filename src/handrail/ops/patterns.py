@@ -9,6 +9,7 @@ The language is the common ground of ripgrep's default engine and PCRE2, with th
 
 import re
 from collections.abc import Iterator
+from math import prod
 from typing import NamedTuple
 
 from handrail.faults import InvalidPattern
@@ -21,6 +22,7 @@ _BACK_REFERENCE = re.compile(r"\\(?:[1-9]\d*|[kg](?:<[^>]*>|\{[^}]*\}|'[^']*'|-?
 _GROUP = re.compile(r"\((?:\?(?:P?<[A-Za-z_]\w*>|[imsx]*(?:-[imsx]+)?[:)]))?")
 _PCRE_GROUP = re.compile(r"\(\?(?:[=!>|]|<[=!]|P[=>]|R\)|&|[+-]?\d+\)|\(|#)")
 _LINE_BREAKS = "\n\r"
+_TOO_OFTEN = "it repeats too often"
 _START, _END = "(?<![^\\r\\n])", "(?![^\\r\\n])"
 
 
@@ -89,6 +91,18 @@ def parse(given: str) -> Pattern:
     tokens = tuple(_Reader(given).tokens())
     _check_structure(given, tokens)
     return Pattern(given, tokens)
+
+
+def refuse_huge(given: str) -> None:
+    """For an engine with a syntax of its own: only what would take it too much memory to compile."""
+    if len(given) > _LIMITS.pattern_chars:
+        raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
+    try:
+        _check_structure(given, tuple(_Reader(given).tokens()))
+    except InvalidPattern as fault:
+        counts = [max(int(each[1]), int(each[3] or each[1])) for each in _COUNT.finditer(given)]
+        if fault.reason == _TOO_OFTEN or prod(counts) > _LIMITS.repetitions:
+            raise _invalid(given, _TOO_OFTEN, fault.position, "a{1,100}") from None
 
 
 def parse_literal(given: str) -> Pattern:
@@ -246,7 +260,7 @@ def _check_structure(given: str, tokens: tuple[Token, ...]) -> None:
             last *= max(token.low, token.high, 1)
             weights[-1] = max(weights[-1], last)
             if last > _LIMITS.repetitions:
-                raise _invalid(given, "it repeats too often", token.at, "a{1,100}")
+                raise _invalid(given, _TOO_OFTEN, token.at, "a{1,100}")
         else:
             last = 1
     if opened:

@@ -1,11 +1,16 @@
 """Finding text and replacing it. Facts in, facts out."""
 
 import re
+from collections.abc import Iterable, Iterator
 
-from handrail.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow
+from handrail.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow, TooLarge
+from handrail.limits import Limits
 from handrail.ops.nearest import nearest
+from handrail.ops.patterns import refuse_huge
 from handrail.ops.show import one_line
 from handrail.ops.text import Text, find_all, to_lf
+
+Span = tuple[int, int, str]
 
 _GROUP = re.compile(r"\$(?:(\d{1,2})|\{(\w+)\}|\$)")
 
@@ -21,16 +26,17 @@ def replace_once(path: str, data: bytes, find: str, new: str) -> bytes:
     return text.replace([(found[0], found[0] + len(wanted), new)])
 
 
-def replace_all(data: bytes, find: str, new: str) -> tuple[bytes, int]:
+def replace_all(path: str, data: bytes, find: str, new: str, limits: Limits) -> tuple[bytes, int]:
     text, places = find_places(data, find)
-    return replace_places(text, places, new), len(places)
+    return replace_places(path, text, places, new, limits), len(places)
 
 
-def replace_regex(data: bytes, pattern: str, new: str, seconds: float) -> tuple[bytes, int]:
+def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits) -> tuple[bytes, int]:
     r"""Replace every match. `^` and `$` match at lines; groups in `new` are `$1`, `${name}` and `\1`."""
     import regex  # noqa: PLC0415  the stdlib's cannot be stopped
 
-    text, template = Text.of(data), _template(new)
+    refuse_huge(pattern)
+    text, template, seconds = Text.of(data), _template(new), limits.regex_seconds
     try:
         matches = list(regex.compile(pattern, regex.MULTILINE).finditer(text.lf, timeout=seconds))
     except regex.error as error:
@@ -39,10 +45,21 @@ def replace_regex(data: bytes, pattern: str, new: str, seconds: float) -> tuple[
     except TimeoutError:
         raise PatternTooSlow(pattern, seconds) from None
     try:
-        spans = [(match.start(), match.end(), match.expand(template)) for match in matches]
+        expanded = ((match.start(), match.end(), match.expand(template)) for match in matches)
+        spans = list(_bounded(path, text, expanded, limits))
     except (regex.error, IndexError):
         raise InvalidPattern("replacement", new, "unknown group", 0, "$1") from None
     return text.replace(spans), len(spans)
+
+
+def _bounded(path: str, text: Text, spans: Iterable[Span], limits: Limits) -> Iterator[Span]:
+    """The spans, as long as the result is not larger than a file may be that is edited."""
+    size = len(text.lf)
+    for start, end, new in spans:
+        size += len(new) - (end - start)
+        if size > limits.edit_bytes:
+            raise TooLarge(path, size, limits.edit_bytes)
+        yield start, end, new
 
 
 def _template(new: str) -> str:
@@ -64,5 +81,5 @@ def find_places(data: bytes, find: str) -> tuple[Text, list[tuple[int, int]]]:
     return text, [(at, at + len(wanted)) for at in find_all(text.lf, wanted)]
 
 
-def replace_places(text: Text, places: list[tuple[int, int]], new: str) -> bytes:
-    return text.replace([(start, end, new) for start, end in places])
+def replace_places(path: str, text: Text, places: list[tuple[int, int]], new: str, limits: Limits) -> bytes:
+    return text.replace(list(_bounded(path, text, ((start, end, new) for start, end in places), limits)))

@@ -131,9 +131,9 @@ def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
     """Find and replace text in a file, every occurrence."""
     file = c.files.read(p.path)
     if p.is_regex:
-        data, count = replace_regex(file.data, p.find, p.replace, c.limits.regex_seconds)
+        data, count = replace_regex(p.path, file.data, p.find, p.replace, c.limits)
     else:
-        data, count = replace_all(file.data, p.find, p.replace)
+        data, count = replace_all(p.path, file.data, p.find, p.replace, c.limits)
     word = "replacement" if count == 1 else "replacements"
     return {"replacements": count, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{count} {word} in {p.path}"}
 
@@ -172,7 +172,9 @@ def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
     """The diff of an edit, which is then made unless it is only a preview."""
     if not p.preview_only:
         c.files.commit(Put(p.path, data, file))
-    return unified(p.path, file.data, data)
+    diff = unified(p.path, file.data, data)
+    room = c.limits.diff_chars
+    return diff if len(diff) <= room else f"{diff[:room]}\n… ({len(diff) - room} characters of the diff not shown)\n"
 
 
 def _mood(p: Any) -> str:

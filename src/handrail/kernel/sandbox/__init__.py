@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.faults import SandboxUnavailable
-from handrail.kernel.sandbox import build, bwrap, landlock
+from handrail.faults import CommandNotStarted, SandboxUnavailable
+from handrail.kernel.sandbox import build, bwrap, landlock, trial
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Channel, Link
 from handrail.kernel.sandbox.settings import (
@@ -24,6 +24,9 @@ from handrail.kernel.sandbox.settings import (
 )
 
 __all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "Started"]
+
+_ALONG_BYTES = 1 << 16
+"""Longer commands wait for the supervisor, which says what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,13 @@ class Sandbox:
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable(self.settings.level, ["closed"])
+            _refuse_nul(request)
             self._renew_masks()
             restarted = self._stood and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
-                return replace(self._start_along(self._whole(request), streams), restarted=restarted)
+                along = self._start_along(self._whole(request), streams)
+                if along is not None:
+                    return replace(along, restarted=restarted)
             while True:
                 link = self._living_link()
                 try:
@@ -154,17 +160,24 @@ class Sandbox:
             and request["cwd"] == os.fsencode(self.root)
             and not request["additions"]
             and program.startswith(("/bin/", "/usr/bin/"))
+            and sum(map(len, request["argv"])) < _ALONG_BYTES
             and all(os.access(name, os.X_OK) for name in (program, build.SHELL, build.SETSID))
             and build.can_reset_signals()
         )
 
-    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> Started:
+    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> Started | None:
+        """None where bubblewrap itself does not start."""
         way = self._ways[0]
         link = self._new_link(way)
-        channel = link.request({**request, "adopt": True})
         building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
         building.launch.streams = (streams[0], streams[1])
-        self._spawn(link, building)
+        channel = link.request({**request, "adopt": True})
+        try:
+            self._spawn(link, building)
+        except OSError as trouble:
+            channel.close()
+            self._give_up(trouble.strerror or "")
+            return None
         return Started(channel, self._ways[0], restarted=False, info=building.info)
 
     def _living_link(self) -> Link:
@@ -204,7 +217,10 @@ class Sandbox:
 
     def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
         self._guard.leave()
-        self._guard.stand(self.settings.guarded)
+        try:
+            self._guard.stand(self.settings.guarded)
+        except OSError as trouble:  # no reason to go on with less: whoever made it so would gain by it
+            raise self._refusal(f"{trouble.filename} cannot be guarded: {trouble.strerror}") from None
         self._ways[0] = replace(self._ways[0], unguarded=tuple(self._guard.unguarded))
         hidden = (*self.settings.hidden, *self._masked)
         place = replace(self._place, settings=replace(self.settings, hidden=hidden))
@@ -217,8 +233,17 @@ class Sandbox:
             building.done()
             self._guard.release_handles()
 
+    def _refusal(self, why: str) -> SandboxUnavailable:
+        if self._link is not None:
+            self._link.close(0)
+        self._link, self._stood = None, False
+        return SandboxUnavailable(self.settings.level, [why])
+
     def _give_up(self, why: str) -> None:
-        """The first way does not work here: go on with the next."""
+        """The first way does not work: go on with the next, unless it is only in this workspace that it does not."""
+        way = self._ways[0]
+        if way.by_bubblewrap and trial.works(self._place, way.by):
+            raise self._refusal(f"{way.by}: {why or 'ended at once'}")
         self._why.append(f"{self._ways.pop(0).by}: {why or 'ended at once'}")
         if self._ways:
             self._ways[0] = replace(self._ways[0], why=tuple(self._why))
@@ -250,3 +275,10 @@ class Sandbox:
             self._guard.leave()
             if self._private is not None:
                 shutil.rmtree(self._private, ignore_errors=True)
+
+
+def _refuse_nul(request: dict[str, Any]) -> None:
+    """No program can be handed a NUL; to try would look like a sandbox that does not start."""
+    words = [*request["argv"], request["cwd"], *request["additions"], *request["additions"].values()]
+    if any(b"\0" in word for word in words):
+        raise CommandNotStarted(os.fsdecode(request["argv"][0]), os.fsdecode(request["cwd"]), "EINVAL")

@@ -34,6 +34,7 @@ class Guard:
     _ours: list[tuple[str, int]] = field(default_factory=list)
 
     def stand(self, names: tuple[str, ...]) -> None:
+        """Raises OSError where a name cannot be looked at or occupied: then nothing may run."""
         if self._kind(".git") == "directory":
             self.writable.append((".git", self._open(".git")))
             for name in GIT_READ_ONLY:
@@ -48,6 +49,9 @@ class Guard:
             self._protect(name)
 
     def _protect(self, name: str, content: bytes | None = None) -> None:
+        if not self._hold_parents(name):
+            self.unguarded.append(name)
+            return
         kind = self._kind(name)
         if kind == "absent":
             try:
@@ -65,6 +69,17 @@ class Guard:
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
             fcntl.flock(handle, fcntl.LOCK_SH)
             self._ours.append((name, handle))
+
+    def _hold_parents(self, name: str) -> bool:
+        """What is mounted upon cannot be renamed, but its parents could: mount them on themselves. False at a link."""
+        parts = name.split("/")[:-1]
+        for parent in ("/".join(parts[: count + 1]) for count in range(len(parts))):
+            kind = self._kind(parent)
+            if kind == "link":
+                return False
+            if kind == "directory" and all(parent != held for held, _ in (*self.writable, *self.read_only)):
+                self.writable.append((parent, self._open(parent)))
+        return True
 
     def _occupy(self, name: str, content: bytes | None) -> None:
         with contextlib.suppress(FileExistsError):  # another sandbox was as fast

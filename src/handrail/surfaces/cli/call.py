@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -48,7 +49,10 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
 
 
 def exit_code(result: ToolResult) -> int:
-    return EXIT.get(result.error.code, 1) if result.error else 0
+    if result.error:
+        return EXIT.get(result.error.code, 1)
+    timed_out = isinstance(result.output, Mapping) and result.output.get("timeout") is True  # an answer, not an error
+    return EXIT["timeout"] if timed_out else 0
 
 
 def _params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:

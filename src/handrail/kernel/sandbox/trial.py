@@ -1,0 +1,57 @@
+"""Whether bubblewrap can confine anything on this machine, tried on an empty directory of our own.
+
+If it can, and fails in a workspace, the reason is in there, and whoever put it there must not gain a weaker
+confinement by it.
+"""
+
+import os
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+
+from handrail.kernel.sandbox import build
+from handrail.kernel.sandbox.guard import Guard
+
+
+def works(place: build.Place, bwrap: str) -> bool:
+    """The same command line, for another place that belongs to the same person."""
+    with tempfile.TemporaryDirectory(prefix="handrail-") as root:
+        who = build.identity(place.root_fd).drop_to
+        if who is not None:
+            os.chown(root, *who)
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            elsewhere = replace(
+                place, root=os.path.realpath(root), root_fd=fd, settings=replace(place.settings, hidden=())
+            )
+            return _runs(build.strict(elsewhere, bwrap, Guard(fd), None), place.settings.limits.sandbox_start_seconds)
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+
+
+def _runs(building: build.Building, seconds: float) -> bool:
+    launch = building.launch
+    uid, gid = launch.user or (None, None)
+    argv = [*launch.argv[: launch.argv.index("--") + 1], build.SHELL, "-c", ":"]
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            return not subprocess.run(
+                argv,
+                pass_fds=launch.handles,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                user=uid,
+                group=gid,
+                extra_groups=[] if launch.user else None,
+                timeout=seconds,
+                check=False,
+            ).returncode
+        return False
+    finally:
+        building.done()

@@ -1,0 +1,95 @@
+"""Nothing that a model sends or leaves in the workspace weakens what confines the next command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sandboxes import has_bubblewrap
+
+from handrail import Workspace
+
+
+@pytest.fixture
+def strict_root(tmp_path: Path) -> Path:
+    if not has_bubblewrap(tmp_path / "trial"):
+        pytest.skip("there is no strict level here")
+    root = tmp_path / "workspace"
+    (root / ".git" / "hooks").mkdir(parents=True)
+    return root
+
+
+def level(workspace: Workspace) -> str | None:
+    result = workspace.call("codex", "shell", {"command": "echo evil > .git/hooks/pre-commit"})
+    return result.metadata.get("sandbox")
+
+
+@pytest.mark.parametrize(
+    ("tool", "params"),
+    [
+        ("shell", {"command": "a\0b"}),
+        ("exec_command", {"session_id": "s", "cmd": "a\0b"}),
+        ("shell", {"command": "true " + "x" * 200_000}),
+        ("shell", {"command": "true", "workdir": "a\0b"}),
+    ],
+    ids=["nul", "nul in a terminal", "too long", "nul in the directory"],
+)
+def test_a_first_command_that_cannot_start_leaves_the_level_as_it_is(
+    strict_root: Path, tool: str, params: dict[str, str]
+) -> None:
+    with Workspace(str(strict_root), approve="auto") as workspace:
+        refused = workspace.call("codex", tool, params)
+        assert refused.error is not None
+        assert refused.error.code in ("invalid_parameters", "command_not_started", "invalid_path")
+        assert level(workspace) == "strict"
+    assert os.listdir(strict_root / ".git" / "hooks") == []
+
+
+def test_a_name_that_cannot_be_guarded_lets_nothing_run(strict_root: Path) -> None:
+    with Workspace(str(strict_root), approve="auto", guarded=["x" * 300]) as workspace:
+        for _ in range(2):
+            result = workspace.call("codex", "shell", {"command": "echo evil > .git/hooks/pre-commit"})
+            assert result.error is not None
+            assert result.error.code == "sandbox_unavailable"
+            assert "cannot be guarded: File name too long" in result.error.message
+    assert os.listdir(strict_root / ".git" / "hooks") == []
+
+
+def test_a_workspace_in_which_bubblewrap_fails_lets_nothing_run(strict_root: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with Workspace(str(gone), approve="auto") as workspace:
+        gone.rmdir()
+        for tool, params in (("shell", {"command": "id"}), ("exec_command", {"session_id": "s", "cmd": "id"})):
+            result = workspace.call("codex", tool, params)
+            assert result.error is not None
+            assert result.error.code == "sandbox_unavailable"
+
+
+def test_a_guarded_file_cannot_be_replaced_by_moving_its_directory(strict_root: Path) -> None:
+    (strict_root / "a" / "conf").mkdir(parents=True)
+    (strict_root / "a" / "conf" / "run.sh").write_text("good\n")
+    with Workspace(str(strict_root), approve="auto", guarded=["a/conf/run.sh"]) as workspace:
+        for directory in ("a", "a/conf"):
+            text = f"mv {directory} moved; mkdir -p a/conf; echo evil > a/conf/run.sh; echo fine > a/conf/other"
+            workspace.call("codex", "shell", {"command": text})
+    assert (strict_root / "a" / "conf" / "run.sh").read_text() == "good\n"
+    assert (strict_root / "a" / "conf" / "other").read_text() == "fine\n"
+
+
+def test_a_module_in_the_workspace_is_not_imported(tmp_path: Path) -> None:
+    for name in ("regex", "click", "rich", "tomllib", "json", "tree_sitter"):
+        (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "approvals.toml").write_text('[[rule]]\ntool = "file.write"\npattern = "x"\n')
+    home = {"HANDRAIL_STATE_DIR": str(tmp_path / "state"), "HANDRAIL_CONFIG_DIR": str(tmp_path / "config")}
+    run = subprocess.run(
+        [sys.executable, "-m", "handrail", "call", "file.write", "path=a", "content=x"],
+        cwd=tmp_path,
+        env={**os.environ, **home},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode in (0, 3), run.stderr
+    assert not (tmp_path / "planted").exists()
