@@ -180,10 +180,10 @@ def _size(size: int | None) -> str:
     return "unknown size" if size is None else f"{size} bytes"
 
 
-def _nearest(facts: Facts) -> str:
+def _not_found(facts: Facts) -> str:
     near = nearest_place(facts)
-    hint = f" The nearest place is {near}." if near else ""
-    return f"Read the file again and copy the text exactly, whitespace included.{hint}"
+    hint = f"; the nearest place is {near}" if near else ""
+    return f"The text was not found in '{facts['path']}'{hint}"
 
 
 def _stale(facts: Facts) -> str:
@@ -242,7 +242,7 @@ COMMON: Words = NOTES | {
         "'{path}' could not be written: {why}",
         "Nothing was changed; remove the cause and try again",
     ),
-    NoMatch: Say("find_not_found", "The text was not found in '{path}'", _nearest),
+    NoMatch: Say("find_not_found", _not_found, "Read the file again and copy the text exactly, whitespace included"),
     NotUnique: Say(
         "find_not_unique",
         "The text was found {count} times in '{path}', at lines {places}",

@@ -5,6 +5,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from handrail.kernel.query import Engine, FindRequest, Scope, SearchRequest, Skipped, Watch
+from handrail.kernel.survey import survey
 from handrail.limits import Limits
 from handrail.ops.patterns import parse, parse_literal
 from handrail.ops.rank import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
@@ -52,6 +53,13 @@ class Ranking:
         self._skipped = Skipped.none(limits)
 
     def result(self) -> RankResult:
+        with survey(self._dir_fd, self._request.scope, self._watch, self._limits) as passed_over:
+            result = self._rank()
+        if self._engine.name != "builtin":  # which names them itself
+            result.skipped.too_large, result.skipped.too_deep = passed_over.too_large, passed_over.too_deep
+        return result
+
+    def _rank(self) -> RankResult:
         if not self._terms:
             return RankResult([], 0, self._skipped, self._engine.name)
         names = self._names()

@@ -117,7 +117,7 @@ def _collected(fd: int, pid: int, watch: Watch) -> Iterator[bytes | None]:
             over = bool(poll.poll(_SLICE_MS))
             yield from _waiting(fd)
             watch.check()
-            if not over and watch.expired():
+            if watch.expired():
                 yield None
                 return
     finally:
