@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle bench soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle bench bench-peers soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -40,6 +40,10 @@ bundle: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+bench-peers: $(VENV)/ready
+	$(BIN)/python -m bench.race
+	$(BIN)/python -m bench.report
 
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \

@@ -1,0 +1,201 @@
+"""What is measured: one column an operation, the same question to every contender, and the answer looked at."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.race.contender import Answer, Contender
+from bench.race.place import COMMON, DEEP, NOTHING, RARE, Place
+from bench.race.talk import memory
+
+SECONDS = 20.0
+"""The longest that one answer is waited for."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One measurement: who, where, and for the how-manieth time."""
+
+    contender: Contender
+    place: Place
+    number: int
+
+    @property
+    def forth(self) -> bool:
+        """Edits go there and back, so that there is always something to change."""
+        return self.number % 2 == 0
+
+    def own(self, name: str) -> str:
+        return f"{self.place.own(self.contender.name)}/{name}"
+
+    def ask(self, operation: str, repeat: int = 1, **arguments: Any) -> Answer:
+        return self.contender.do(operation, SECONDS, repeat, **arguments)
+
+
+@dataclass(frozen=True)
+class Column:
+    key: str
+    title: str
+    limit: str
+    """The limit in words."""
+    needs: str
+    """The operation that a contender must have."""
+    act: Callable[[Turn], Answer]
+    expect: tuple[str, ...] = ()
+    """What every answer must hold, but for the limit's."""
+    limits: str = "the bare system"
+    """The contender that is the limit."""
+    kinds: tuple[str, ...] = ()
+    """Only contenders of these kinds take part; of all, if empty."""
+    rounds: int = 15
+    unit: str = "ms"
+    before: Callable[[Place], None] | None = None
+
+
+SERVERS, LIBRARIES = ("MCP", "MCP over HTTP", "JSON lines", "app-server"), ("in process",)
+SDK, SDK_HTTP = "the SDK's empty server", "the SDK's empty server over HTTP"
+
+
+def _start(turn: Turn) -> Answer:
+    """From nothing to the list of its tools, or to the first call that could be made."""
+    fresh = type(turn.contender)(turn.contender.root, turn.contender.home)
+    began = time.perf_counter()
+    try:
+        fresh.start()
+        return Answer("", (time.perf_counter() - began) * 1000)
+    finally:
+        fresh.close()
+
+
+def _edit(turn: Turn) -> Answer:
+    old, new = ("line 05000 x", "LINE 05000 x") if turn.forth else ("LINE 05000 x", "line 05000 x")
+    answer = turn.ask("edit", path=turn.own("edit.txt"), old=old, new=new)
+    with open(turn.own("edit.txt"), encoding="utf-8") as file:
+        assert new in file.read(), "reported success, but the file is not changed"
+    return answer
+
+
+def _patch(turn: Turn) -> Answer:
+    answer = turn.ask("patch", **turn.place.patch(turn.contender.name, forth=turn.forth))
+    with open(turn.own("patch9.txt"), encoding="utf-8") as file:
+        assert ("changed 180" in file.read()) == turn.forth, "reported success, but the file is not changed"
+    return answer
+
+
+def _write(turn: Turn) -> Answer:
+    content = f"{turn.number}\n" + "a line of text to be written\n" * 170
+    return turn.ask("write", path=turn.own("written.txt"), content=content)
+
+
+def _read(turn: Turn) -> Answer:
+    return turn.ask("read", 10, path=turn.place.small)
+
+
+def _page(turn: Turn) -> Answer:
+    return turn.ask("page", path=turn.place.huge, line=DEEP, count=50)
+
+
+def _terminal(turn: Turn) -> Answer:
+    return turn.ask("terminal", text=f"hello {turn.number}\n")
+
+
+def _search(text: str) -> Callable[[Turn], Answer]:
+    return lambda turn: turn.ask("search", path=turn.place.tree, text=text)
+
+
+def _memory(field: str) -> Callable[[Turn], Answer]:
+    return lambda turn: Answer("", memory(turn.contender.pid, field))
+
+
+COLUMNS = [
+    Column("idle", "idle memory", "the SDK's empty server", "", _memory("VmRSS"), (), SDK, rounds=1, unit="MB"),
+    Column("start", "start of a server until its tools are listed", SDK, "", _start, (), SDK, SERVERS, rounds=7),
+    Column(
+        "import",
+        "start of a library until it can be called",
+        "an empty Python",
+        "",
+        _start,
+        (),
+        "an empty Python",
+        LIBRARIES,
+        7,
+    ),
+    Column("read", "read a file of 5 KB", "open, read, close", "read", _read, ("line 0150",), rounds=40),
+    Column("mcp", "read 5 KB over MCP", "the SDK's empty tool", "read", _read, (), SDK, ("MCP",), rounds=40),
+    Column(
+        "http",
+        "read 5 KB over MCP and HTTP",
+        "the SDK's empty tool",
+        "read",
+        _read,
+        (),
+        SDK_HTTP,
+        ("MCP over HTTP",),
+        40,
+    ),
+    Column(
+        "page",
+        "page deep in 100 MB, a file not seen before",
+        "wc -l",
+        "page",
+        _page,
+        (f"{DEEP + 9:08}",),
+        before=lambda place: os.utime(place.huge),
+        rounds=9,
+    ),
+    Column("again", "the same page again", "wc -l", "page", _page, (f"{DEEP + 9:08}",), rounds=9),
+    Column(
+        "list",
+        "list 10 000 files",
+        "scandir, sort",
+        "list",
+        lambda turn: turn.ask("list", path=turn.place.many),
+        ("file00000", "file09999"),
+    ),
+    Column("write", "write 5 KB", "write, fsync, rename", "write", _write, rounds=25),
+    Column("edit", "edit one line of 1 MB", "read, write, fsync, rename", "edit", _edit),
+    Column("patch", "patch of 30 hunks in ten files", "git apply", "patch", _patch),
+    Column(
+        "glob",
+        "glob **/*.py",
+        "rg --files",
+        "glob",
+        lambda turn: turn.ask("glob", path=turn.place.tree, pattern="**/*.py"),
+        (".py",),
+        rounds=9,
+    ),
+    Column("rare", "search a rare literal", "rg", "search", _search(RARE), ("unicodeobject.h",), rounds=9),
+    Column("nothing", "search what is nowhere", "rg", "search", _search(NOTHING), rounds=9),
+    Column(
+        "first",
+        "search a common word, first 100",
+        "rg until 100 lines are there",
+        "first",
+        lambda turn: turn.ask("first", path=turn.place.tree, text=COMMON, limit=100),
+        (COMMON,),
+    ),
+    Column(
+        "total",
+        "search a common word, exact total",
+        "rg --count",
+        "count",
+        lambda turn: turn.ask("count", path=turn.place.tree, text=COMMON),
+        rounds=9,
+    ),
+    Column("shell", "shell: true", "a bare spawn", "shell", lambda turn: turn.ask("shell", command="true"), rounds=25),
+    Column(
+        "sandboxed",
+        "shell: true, in a sandbox",
+        "bare bubblewrap",
+        "sandboxed",
+        lambda turn: turn.ask("sandboxed", command="true"),
+        rounds=25,
+    ),
+    Column("terminal", "terminal round trip", "a bare PTY", "terminal", _terminal, ("hello",), rounds=15),
+    Column(
+        "peak", "peak memory of all of it", "the SDK's empty server", "", _memory("VmHWM"), (), SDK, rounds=1, unit="MB"
+    ),
+]
