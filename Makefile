@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle bench bench-peers soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle bench bench-peers bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -44,6 +44,9 @@ bench: $(VENV)/ready
 bench-peers: $(VENV)/ready
 	$(BIN)/python -m bench.race
 	$(BIN)/python -m bench.report
+
+bench-check: $(VENV)/ready
+	$(BIN)/python -m bench.baseline
 
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \

@@ -9,7 +9,8 @@ STYLE = """<style>
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-size: 15px; font-weight: 600 } .dim { fill: #59636e } .bold { font-weight: 600 }
 .grid { stroke: #8b949e; stroke-opacity: .3 } .limit { stroke: #bc4c00; stroke-width: 1.5; stroke-dasharray: 5 3 }
-.limits { fill: #bc4c00 } .peer { fill: #8b949e } .handrail { fill: #0969da } .spread { stroke: #59636e; stroke-width: 1.5 }
+.limits { fill: #bc4c00 } .peer { fill: #8b949e } .handrail { fill: #0969da }
+.spread { stroke: #59636e; stroke-width: 1.5 }
 polyline { fill: none; stroke-width: 2 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .dim { fill: #9198a1 } .limit { stroke: #f0883e } .limits { fill: #f0883e }
@@ -71,9 +72,10 @@ def bars(title: str, unit: str, rows: Sequence[Bar], limit: tuple[str, float] | 
 def _bar(row: Bar, top: float, across: Scale, unit: str) -> list[str]:
     ours, middle = row.role == "handrail", top + ROW / 2
     end = across(row.value)
+    box = f'x="{LABELS}" y="{top + 5}" width="{max(end - LABELS, 1):.1f}" height="{ROW - 10}"'
     return [
         _text(LABELS - 10, middle + 4, row.name, "bold" if ours else "", "end"),
-        f'<rect class="{row.role}" x="{LABELS}" y="{top + 5}" width="{max(end - LABELS, 1):.1f}" height="{ROW - 10}" rx="2"/>',
+        f'<rect class="{row.role}" {box} rx="2"/>',
         _line(across(row.low), middle, across(row.high), middle, "spread"),
         _text(max(end, across(row.high)) + 8, middle + 4, f"{number(row.value)} {unit}", "bold" if ours else "dim"),
     ]

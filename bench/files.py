@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.measure import Row, compare, show
+from bench.measure import Row, compare, row, show
 from handrail import Workspace
 
 HUNDRED_KB = 100_000
@@ -124,13 +124,7 @@ def page_memory() -> Row:
             result = tools.call("file.read", {"path": "huge.txt", "offset": 16_000_000, "limit": 100})
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert result.success, result
-    return {
-        "name": "page of a 1 GB file: growth in MB / 50",
-        "ours_ms": grown,
-        "limit_ms": 50,
-        "ratio": grown / 50,
-        "target": 1,
-    }
+    return row("page of a 1 GB file: growth in MB / 50", grown, 50, 1)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ CHARTS = DOCS / "performance"
 
 HEAD = """# Performance
 
-Every figure here is repeated by one command, and is a ratio before it is a time: Handrail, its peers and the limit of the
-system take turns in one run, so that a busy machine is unfair to all of them. Medians are given, with the quartiles as a thin
-line in the charts. This page and its charts are written by `python -m bench.report` from the results in `bench/out`.
+Every figure here is repeated by one command, and is a ratio before it is a time: Handrail, its peers and the limit of
+the system take turns in one run, so that a busy machine is unfair to all of them. Medians are given, with the quartiles
+as a thin line in the charts. This page and its charts are written by `python -m bench.report` from the results in
+`bench/out`.
 
 ```sh
 make bench          # Handrail against the system's own limits
@@ -22,6 +23,11 @@ make bench-growth   # how cost grows with files, sizes, matches and sessions
 make bench-probes   # what an edit does to the rest of the file
 make bench-check    # fails if a ratio has become a third worse than bench/baseline.json, three times in a row
 ```
+"""
+NOTE = """The limit does the same work bare: no boundary, no journal, no approval, and no answer to word. Handrail works
+with all of them on, every path confined, every write synced, and results in a fixed order with exact totals. A peer
+below the limit leaves something out, such as syncing what it writes. Peers with no such tool are not in a column; one
+whose answer was wrong, refused or too slow is named beneath its chart.
 """
 
 
@@ -41,9 +47,7 @@ def _race(results: dict[str, Any]) -> list[str]:
         "## Against the peers\n",
         _about(results["about"]),
         _versions(contenders, results["skipped"]),
-        "The limit does the same work bare: no boundary, no journal, no approval, and no answer to word. Handrail works with\n"
-        "all of them on, every path confined, and results in a fixed order with exact totals. Peers with no such tool are left"
-        " out\nof a column; one whose answer was wrong, refused or too slow is named beneath its chart.\n",
+        NOTE,
         _table(columns),
         *(_column(key, column) for key, column in columns.items()),
     ]

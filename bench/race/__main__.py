@@ -1,17 +1,14 @@
 """`make bench-peers`: everybody does the same work in turns, and the figures become a file, charts and a page."""
 
 import argparse
-import tempfile
-from contextlib import ExitStack
 from typing import Any
 
 from bench.race.columns import COLUMNS, Column
-from bench.race.contender import Contender, Refused, TooSlow
-from bench.race.install import NotInstalled, ensure
+from bench.race.contender import Contender
 from bench.race.ours import LIMITS, OURS
 from bench.race.peers import ABSENT, PEERS
 from bench.race.place import Place, place
-from bench.race.race import race
+from bench.race.race import race, started
 from bench.race.ratios import with_ratios
 from bench.race.show import show
 from bench.results import load, save
@@ -24,9 +21,7 @@ def main() -> None:
     skipped = dict(ABSENT)
     chosen = [each for each in PEERS if not options.peers or each.name in options.peers]
     where = place()
-    with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home, ExitStack() as stack:
-        kinds: list[type[Contender]] = [*LIMITS, *OURS, *chosen]
-        contenders = [each for kind in kinds if (each := _ready(kind, where, home, skipped, stack))]
+    with started([*LIMITS, *OURS, *chosen], where, skipped) as contenders:
         columns = [each for each in COLUMNS if not options.columns or each.key in options.columns]
         measured = {each.key: _column(each, contenders, where, options.rounds) for each in columns}
         results: dict[str, Any] = {
@@ -48,25 +43,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--columns", nargs="*", help="only these columns")
     parser.add_argument("--peers", nargs="*", help="only these peers")
     return parser.parse_args()
-
-
-def _ready(
-    kind: type[Contender], where: Place, home: str, skipped: dict[str, str], stack: ExitStack
-) -> Contender | None:
-    """Installed, started, with a folder of its own; or the reason why not."""
-    contender = kind(where.root, f"{home}/{kind.__name__}")
-    try:
-        if kind.package:
-            ensure(kind.package)
-        contender.start()
-    except (NotInstalled, Refused, TooSlow, OSError) as error:
-        skipped[kind.name] = str(error) or "does not start"
-        print(f"skipped: {kind.name}: {skipped[kind.name]}")
-        contender.close()
-        return None
-    stack.callback(contender.close)
-    where.prepare(kind.name)
-    return contender
 
 
 def _column(column: Column, contenders: list[Contender], where: Place, rounds: int) -> dict[str, Any]:

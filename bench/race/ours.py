@@ -85,6 +85,9 @@ class Run(Handrail, Own, Spoken):
             raise Refused(str(answer["output"]))
         return str(answer["output"])
 
+    def list(self, path: str) -> Spelled:
+        return "file.list", {"path": self._in(path)}  # two dialects have a list_dir, and a line does not say which
+
 
 class Stdio(Handrail, Own, Mcp):
     """A server speaks one dialect; for a tool of another one, a second server is started when it is first asked for."""
@@ -179,7 +182,7 @@ class OverHttp(Mcp):
 
 class Http(Handrail, Own, OverHttp):
     name = "Handrail, MCP over HTTP"
-    can_do = ("read", "page", "list", "write", "edit", "glob", "search", "first")
+    can_do = ("read", "page", "write", "edit", "search", "first")
 
     def argv(self) -> list[str]:
         flags = ["--dialect", "file", "--approve", "auto", "--root", self.root, "--http", "127.0.0.1:0"]

@@ -13,6 +13,12 @@ from bench.race.spelling import Spelled
 from handrail.kernel.rgprocess import program
 
 
+def _line(path: str, text: str) -> str:
+    """The whole line that holds a text, for those who edit by lines."""
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return next(each for each in file if text in each).rstrip("\r\n")
+
+
 class OfficialFilesystem(Mcp):
     name = "official filesystem"
     package = Npm("@modelcontextprotocol/server-filesystem", "2026.8.31")
@@ -163,8 +169,7 @@ class Codex(JsonRpc):
         return self._exec(self.program, "--codex-run-as-apply-patch", text)
 
     def edit(self, path: str, old: str, new: str) -> Spelled:
-        with open(path, encoding="utf-8", newline="") as file:
-            line = next(each for each in file if old in each).rstrip("\r\n")
+        line = _line(path, old)
         change = f"@@\n-{line}\n+{line.replace(old, new)}\n"
         return self.patch(f"*** Begin Patch\n*** Update File: {path}\n{change}*** End Patch\n", "")
 
@@ -243,7 +248,8 @@ class Wcgw(Mcp):
         return "FileWriteOrEdit", {"file_path": path, "thread_id": self.thread} | whole
 
     def edit(self, path: str, old: str, new: str) -> Spelled:
-        blocks = f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
+        line = _line(path, old)
+        blocks = f"<<<<<<< SEARCH\n{line}\n=======\n{line.replace(old, new)}\n>>>>>>> REPLACE\n"
         part = {"percentage_to_change": 1, "text_or_search_replace_blocks": blocks}
         return "FileWriteOrEdit", {"file_path": path, "thread_id": self.thread} | part
 

@@ -10,6 +10,8 @@ from bench.corpus import corpus
 from handrail.ops.diff import unified
 
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"
+FOUND = "unicodeobject.h"
+"""Where the rare text stands, in every Python that could be copied."""
 HUGE_LINES, HUGE_LINE = 2_000_000, 50
 DEEP = 1_900_000
 PATCHED, HUNKS, LINES = 10, (20, 100, 180), 200

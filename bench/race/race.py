@@ -1,18 +1,46 @@
 """The rounds: contenders take turns, so that a busy machine is unfair to all of them."""
 
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from bench.race.columns import SECONDS, Column, Turn
 from bench.race.contender import Answer, Contender, Refused, TooSlow
+from bench.race.install import NotInstalled, ensure
 from bench.race.place import Place
 from bench.stats import spread
 
 BUDGET = 20.0
 """Seconds after which a contender that is slow in a column takes no further turns in it."""
 Figure = dict[str, Any]
+
+
+@contextmanager
+def started(kinds: Sequence[type[Contender]], place: Place, skipped: dict[str, str]) -> Iterator[list[Contender]]:
+    """All that can be installed and started, each with a home and a folder of its own; the others are noted."""
+    with (
+        tempfile.TemporaryDirectory(prefix="handrail-bench-", ignore_cleanup_errors=True) as home,
+        ExitStack() as stack,
+    ):
+        there = []
+        for kind in kinds:
+            contender = kind(place.root, f"{home}/{kind.__name__}")
+            try:
+                if kind.package:
+                    ensure(kind.package)
+                contender.start()
+            except (NotInstalled, Refused, TooSlow, OSError) as error:
+                skipped[kind.name] = str(error) or "does not start"
+                print(f"skipped: {kind.name}: {skipped[kind.name]}")
+                contender.close()
+                continue
+            stack.callback(contender.close)
+            place.prepare(kind.name)
+            there.append(contender)
+        yield there
 
 
 def race(column: Column, contenders: Sequence[Contender], place: Place, most: int) -> dict[str, Figure]:

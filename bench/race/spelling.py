@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
-DIALECTS = {"grep": "context", "apply_patch_freeform": "codex", "shell": "codex", "exec_command": "codex"}
-DIALECTS["write_stdin"] = "codex"
+CODEX = ("list_dir", "apply_patch_freeform", "shell", "exec_command", "write_stdin")
+DIALECTS = {"grep": "context", "file_search": "copilot"} | dict.fromkeys(CODEX, "codex")
 Spelled = tuple[str, dict[str, Any]]
 
 
@@ -24,7 +24,8 @@ class Handrail:
         return "file.read", {"path": self._in(path), "offset": line, "limit": count}
 
     def list(self, path: str) -> Spelled:
-        return "file.list", {"path": self._in(path)}
+        """Names only, as most peers list them; `file.list` would look at each file for its size and time."""
+        return "list_dir", {"path": self._in(path), "depth": 1, "limit": 100_000}
 
     def write(self, path: str, content: str) -> Spelled:
         return "file.write", {"path": self._in(path), "content": content}
@@ -36,7 +37,8 @@ class Handrail:
         return "apply_patch_freeform", {"patch": text}
 
     def glob(self, path: str, pattern: str) -> Spelled:
-        return "file.list", {"path": self._in(path), "pattern": pattern}
+        """Names, in order, with the exact total; `file.list` would look at each file for its size and time."""
+        return "file_search", {"base_path": self._in(path), "pattern": pattern}
 
     def search(self, path: str, text: str) -> Spelled:
         return "file.search", {"path": self._in(path), "pattern": text}

@@ -1,7 +1,6 @@
 from xml.etree import ElementTree as ET
 
 import pytest
-
 from bench.chart import Bar, Curve, Scale, bars, curves, number
 
 

@@ -1,5 +1,4 @@
 import pytest
-
 from bench.stats import Spread, exponent, spread
 
 
