@@ -84,7 +84,7 @@ def place() -> Place:
     made, ready = Place(root), f"{root}.ready"
     if not os.path.exists(ready):
         shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(corpus(), made.tree, copy_function=os.link)
+        shutil.copytree(corpus(), made.tree)
         Path(made.small).write_text("".join(f"line {n:04} of a small file\n" for n in range(190)))
         with open(made.huge, "w", encoding="utf-8") as file:
             file.writelines(f"line {n:08} of a huge file".ljust(HUGE_LINE - 1) + "\n" for n in range(1, HUGE_LINES + 1))
