@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle bench bench-peers bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -43,6 +43,14 @@ bench: $(VENV)/ready
 
 bench-peers: $(VENV)/ready
 	$(BIN)/python -m bench.race
+	$(BIN)/python -m bench.report
+
+bench-growth: $(VENV)/ready
+	$(BIN)/python -m bench.growth $(if $(MILLION),--million)
+	$(BIN)/python -m bench.report
+
+bench-probes: $(VENV)/ready
+	$(BIN)/python -m bench.race.probes
 	$(BIN)/python -m bench.report
 
 bench-check: $(VENV)/ready

@@ -6,7 +6,12 @@ export async function serve(operations) {
   console.log = console.info = console.debug = console.error; // what a tool prints is not an answer
   say({ ready: Object.keys(operations) });
   for await (const line of createInterface({ input: process.stdin })) {
-    const { op, args, repeat } = JSON.parse(line);
+    const { op, args, repeat, together } = JSON.parse(line);
+    if (together) {
+      const results = await Promise.allSettled(together.map((each) => operations[op](each)));
+      say({ done: results.filter((each) => each.status === "fulfilled").length });
+      continue;
+    }
     try {
       let result = "";
       const began = performance.now();

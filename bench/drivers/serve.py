@@ -22,11 +22,26 @@ def serve(operations: dict[str, Callable[..., Any]]) -> None:
     print(json.dumps({"ready": list(operations)}), file=talk, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
+        act = operations[request["op"]]
         try:
-            answer = _timed(loop, operations[request["op"]], request["args"], request["repeat"])
+            if many := request.get("together"):
+                answer = _together(loop, act, many)
+            else:
+                answer = _timed(loop, act, request["args"], request["repeat"])
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(json.dumps(answer), file=talk, flush=True)
+
+
+def _together(loop: asyncio.AbstractEventLoop, act: Callable[..., Any], many: list[dict[str, Any]]) -> Any:
+    """All at the same time, in threads; how many did not fail."""
+
+    async def all_of_them() -> list[Any]:
+        calls = (asyncio.to_thread(act, **arguments) for arguments in many)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    results = loop.run_until_complete(all_of_them())
+    return {"done": sum(not isinstance(result, BaseException) for result in results)}
 
 
 def _timed(loop: asyncio.AbstractEventLoop, act: Callable[..., Any], arguments: dict[str, Any], repeat: int) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.race.install import NODE, Npm, PyPI, path
-from bench.race.talk import Lines, Refused, TooSlow
+from bench.race.talk import Lines, Refused
 
 START_SECONDS = 60.0
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
@@ -63,6 +63,10 @@ class Contender:
         """The answer, and the time of one of `repeat` calls."""
         raise NotImplementedError
 
+    def together(self, operation: str, seconds: float, many: list[dict[str, Any]]) -> int:
+        """All at the same time; of how many it said that they were done."""
+        raise NotImplementedError
+
     @property
     def pid(self) -> int:
         assert self.lines
@@ -94,20 +98,44 @@ class Spoken(Contender):
 
 class JsonRpc(Spoken):
     number = 0
-    wrapper = "tools/call"
 
     def request(self, deadline: float, method: str, params: dict[str, Any]) -> Any:
+        number = self.send(method, params)
+        while (answer := self.answer(deadline)).get("id") != number:
+            pass
+        if "error" in answer:
+            raise Refused(str(answer["error"].get("message")))
+        return answer["result"]
+
+    def send(self, method: str, params: dict[str, Any]) -> int:
         assert self.lines
         self.number += 1
         self.lines.send({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
-        while True:
-            answer = self.lines.next(deadline)
-            if "method" in answer:
-                self.asked(answer)
-            elif answer.get("id") == self.number:
-                if "error" in answer:
-                    raise Refused(str(answer["error"].get("message")))
-                return answer["result"]
+        return self.number
+
+    def answer(self, deadline: float) -> dict[str, Any]:
+        assert self.lines
+        while "method" in (answer := self.lines.next(deadline)):
+            self.asked(answer)
+        return answer
+
+    def together(self, operation: str, seconds: float, many: list[dict[str, Any]]) -> int:
+        deadline = time.perf_counter() + seconds
+        waiting = {self.send(*self.wrapped(*getattr(self, operation)(**arguments))) for arguments in many}
+        done = 0
+        while waiting:
+            answer = self.answer(deadline)
+            if answer.get("id") in waiting:
+                waiting.remove(answer["id"])
+                done += "error" not in answer and not self.failed(answer["result"])
+        return done
+
+    def wrapped(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The request that asks for a tool, where it is not itself the tool."""
+        return name, arguments
+
+    def failed(self, result: dict[str, Any]) -> bool:
+        raise NotImplementedError
 
     def asked(self, message: dict[str, Any]) -> None:
         """What the other side wants to know of us: only where our roots are."""
@@ -127,7 +155,13 @@ class Mcp(JsonRpc):
         self.request(deadline, "tools/list", {})
 
     def ask(self, deadline: float, name: str, arguments: dict[str, Any]) -> str:
-        return texts(self.request(deadline, "tools/call", {"name": name, "arguments": arguments}))
+        return texts(self.request(deadline, *self.wrapped(name, arguments)))
+
+    def wrapped(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return "tools/call", {"name": name, "arguments": arguments}
+
+    def failed(self, result: dict[str, Any]) -> bool:
+        return bool(result.get("isError"))
 
 
 def texts(result: dict[str, Any]) -> str:
@@ -172,5 +206,10 @@ class Driven(Contender):
                 raise Refused(answer["error"])
         return Answer(answer["text"], answer["ms"])
 
-
-__all__ = ["Answer", "Contender", "Driven", "JsonRpc", "Mcp", "Refused", "Spoken", "TooSlow"]
+    def together(self, operation: str, seconds: float, many: list[dict[str, Any]]) -> int:
+        assert self.lines
+        self.lines.send({"op": operation, "together": many})
+        deadline = time.perf_counter() + seconds
+        while "done" not in (answer := self.lines.next(deadline)):
+            pass
+        return int(answer["done"])

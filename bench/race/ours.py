@@ -9,8 +9,9 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.race.contender import HELLO, START_SECONDS, Answer, Contender, Driven, Mcp, Refused, Spoken
+from bench.race.contender import HELLO, START_SECONDS, Answer, Contender, Driven, Mcp, Spoken
 from bench.race.spelling import Handrail, Spelled
+from bench.race.talk import Refused
 from handrail import __version__
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

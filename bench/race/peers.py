@@ -7,9 +7,10 @@ import os
 import time
 from typing import Any
 
-from bench.race.contender import Answer, Contender, Driven, JsonRpc, Mcp, Refused
+from bench.race.contender import Answer, Contender, Driven, JsonRpc, Mcp
 from bench.race.install import NODE, Npm, PyPI
 from bench.race.spelling import Spelled
+from bench.race.talk import Refused
 from handrail.kernel.rgprocess import program
 
 
@@ -146,11 +147,14 @@ class Codex(JsonRpc):
 
     def ask(self, deadline: float, name: str, arguments: dict[str, Any]) -> str:
         answer = self.request(deadline, name, arguments)
-        if answer.get("exitCode", 0) > 1:
+        if self.failed(answer):
             raise Refused(answer["stderr"])
         if "dataBase64" in answer:
             return base64.b64decode(answer["dataBase64"]).decode(errors="replace")
         return str(answer.get("stdout") or answer)
+
+    def failed(self, result: dict[str, Any]) -> bool:
+        return bool(result.get("exitCode") and result.get("stderr"))  # without a word it is ripgrep that found nothing
 
     def _exec(self, *command: str, cwd: str = "", policy: str = "dangerFullAccess") -> Spelled:
         where = {"cwd": cwd or self.root, "sandboxPolicy": {"type": policy}}

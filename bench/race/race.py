@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.race.columns import SECONDS, Column, Turn
-from bench.race.contender import Answer, Contender, Refused, TooSlow
+from bench.race.contender import Answer, Contender
 from bench.race.install import NotInstalled, ensure
 from bench.race.place import Place
+from bench.race.talk import Refused, TooSlow
 from bench.stats import spread
 
 BUDGET = 20.0
