@@ -7,7 +7,7 @@ from importlib import import_module
 from bench.measure import Row, show
 from bench.results import load, save
 
-MODULES = ("files", "search", "patch", "process", "mcp", "journal", "race.alone")
+MODULES = ("files", "search", "patch", "process", "journal", "race.alone")
 
 
 def measure(modules: Iterable[str]) -> dict[str, float]:

@@ -11,12 +11,13 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .grid { stroke: #8b949e; stroke-opacity: .3 } .limit { stroke: #bc4c00; stroke-width: 1.5; stroke-dasharray: 5 3 }
 .limits { fill: #bc4c00 } .peer { fill: #8b949e } .handrail { fill: #0969da }
 .spread { stroke: #59636e; stroke-width: 1.5 }
-polyline { fill: none; stroke-width: 2 }
+polyline { fill: none; stroke-width: 2 } .page { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 } .dim { fill: #9198a1 } .limit { stroke: #f0883e } .limits { fill: #f0883e }
+.page { fill: #0d1117 } text { fill: #e6edf3 }
+.dim { fill: #9198a1 } .limit { stroke: #f0883e } .limits { fill: #f0883e }
 .handrail { fill: #58a6ff } .spread { stroke: #c9d1d9 } }
 </style>"""
-COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#9a6700", "#1b7c83")
+COLOURS = ("#2f81f7", "#db6d28", "#2da44e", "#a371f7", "#db61a2", "#bf8700", "#1b9aaa", "#8b949e")
 LABELS, WIDTH, VALUES, ROW, TOP = 230, 800, 110, 24, 62
 
 
@@ -36,11 +37,13 @@ class Curve:
 
 
 class Scale:
-    """A logarithmic axis over whole decades (or, where little varies, thirds of them)."""
+    """A logarithmic axis over whole decades."""
 
-    def __init__(self, values: Sequence[float], start: float, end: float) -> None:
+    def __init__(self, values: Sequence[float], start: float, end: float, room: float = 0) -> None:
+        """`room`: what must be left free at both ends, as a part of a decade."""
         low, high = (math.log10(edge) for edge in (min(values), max(values)))
-        self.low, self.high = math.floor(low - 0.05), math.ceil(high + 0.05)
+        self.low = math.floor(low - room)
+        self.high = max(math.ceil(high + room), self.low + 1)
         self._start, self._end = start, end
 
     def __call__(self, value: float) -> float:
@@ -55,7 +58,7 @@ class Scale:
 def bars(title: str, unit: str, rows: Sequence[Bar], limit: tuple[str, float] | None) -> str:
     rows = sorted(rows, key=lambda row: row.value)
     bottom = TOP + ROW * len(rows)
-    across = Scale([*(row.value for row in rows), *([limit[1]] if limit else [])], LABELS, WIDTH - VALUES)
+    across = Scale([*(row.value for row in rows), *([limit[1]] if limit else [])], LABELS, WIDTH - VALUES, 0.1)
     parts = [_text(16, 24, title, "title"), _text(16, 43, f"{unit}, logarithmic; less is better", "dim")]
     for tick in across.ticks():
         parts.append(_line(across(tick), TOP - 8, across(tick), bottom, "grid"))
@@ -99,10 +102,10 @@ def curves(title: str, x_name: str, y_name: str, series: Sequence[Curve]) -> str
         path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in curve.points)
         parts.append(f'<polyline points="{path}" stroke="{colour}"/>')
         parts += [f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="3" fill="{colour}"/>' for x, y in curve.points]
-        left, below = 80 + (position % 2) * 350, height + 46 + position // 2 * 20
-        parts.append(f'<rect x="{left}" y="{below - 9}" width="14" height="4" fill="{colour}"/>')
-        parts.append(_text(left + 22, below, curve.name))
-    return _svg(WIDTH, height + 60 + (len(series) + 1) // 2 * 20, title, parts)
+        below = height + 46 + position * 20
+        parts.append(f'<rect x="80" y="{below - 7}" width="14" height="4" fill="{colour}"/>')
+        parts.append(_text(102, below, curve.name))
+    return _svg(WIDTH, height + 44 + len(series) * 20, title, parts)
 
 
 def number(value: float) -> str:
@@ -114,7 +117,8 @@ def number(value: float) -> str:
 
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return "\n".join([f'{head} role="img" aria-label="{escape(title)}">', STYLE, *parts, "</svg>", ""])
+    page = f'<rect class="page" width="{width}" height="{height}" rx="6"/>'
+    return "\n".join([f'{head} role="img" aria-label="{escape(title)}">', STYLE, page, *parts, "</svg>", ""])
 
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:

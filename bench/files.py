@@ -2,6 +2,7 @@
 
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,8 @@ from bench.measure import Row, compare, row, show
 from handrail import Workspace
 
 HUNDRED_KB = 100_000
+CLICK = "import click; click.command()(lambda: None)([])"
+IMPORT = "import time; began = time.perf_counter(); import handrail; print((time.perf_counter() - began) * 1000)"
 
 
 def run() -> list[Row]:
@@ -105,9 +108,16 @@ def _start(root: Path) -> list[Row]:
         )
 
     def click() -> None:
-        subprocess.run([*python, "-c", "import click"], check=True)
+        subprocess.run([*python, "-c", CLICK], check=True)
 
-    return [compare("handrail call / python -c 'import click'", call, click, 3)]
+    def imported() -> float:
+        told = subprocess.run([*python, "-c", IMPORT], check=True, capture_output=True).stdout
+        return float(told)
+
+    return [
+        compare("handrail call / an empty click program", call, click, 2),
+        row("import handrail, in ms / 100", statistics.median(imported() for _ in range(9)), 100, 1),
+    ]
 
 
 def page_memory() -> Row:

@@ -85,21 +85,22 @@ def _versions(contenders: dict[str, Any], skipped: dict[str, str]) -> str:
 
 def _table(columns: dict[str, Any]) -> str:
     lines = [
-        "| | limit | Handrail in process | to the limit | over MCP | best peer | Handrail to the best peer |",
-        "|---|---|---|---|---|---|---|",
+        "| | limit | in process | over MCP | to the limit | aim | best peer | to the best peer |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for key, column in columns.items():
         figures, unit, best = column["figures"], column["unit"], column.get("best_peer")
         limit = figures.get(column["limits"], {}).get("median")
         ours, mcp = (figures.get(name, {}) for name in ("Handrail", "Handrail, MCP"))
-        first = ours or mcp or figures.get("Handrail, MCP over HTTP", {})
+        first = figures.get(column.get("judged", "Handrail")) or ours or mcp
         peer = f"{best} {number(figures[best]['median'])} {unit}" if best else "–"
         cells = [
             f"[{column['title']}](#{key})",
             f"{column['limit']} {number(limit)} {unit}" if limit else "–",
             _time(ours, unit),
-            _times(first.get("to_limit")),
             _time(mcp, unit),
+            _times(first.get("to_limit")),
+            f"≤ {column['target']:g} ×" if "target" in column else "–",
             peer,
             _times(first.get("to_best_peer")),
         ]

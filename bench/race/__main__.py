@@ -1,6 +1,7 @@
 """`make bench-peers`: everybody does the same work in turns, and the figures become a file, charts and a page."""
 
 import argparse
+import math
 from typing import Any
 
 from bench.race.columns import COLUMNS, Column
@@ -49,7 +50,8 @@ def _column(column: Column, contenders: list[Contender], where: Place, rounds: i
     figures = race(column, contenders, where, rounds)
     show(column, figures)
     told = {"title": column.title, "limit": column.limit, "limits": column.limits, "unit": column.unit}
-    return told | {"figures": figures}
+    wanted = {"target": column.target, "judged": column.judged} if math.isfinite(column.target) else {}
+    return told | wanted | {"figures": figures}
 
 
 def _told(contender: Contender) -> dict[str, Any]:
