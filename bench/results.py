@@ -31,7 +31,7 @@ def about() -> dict[str, str]:
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GB",
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
         "node": _first_line("node", "--version"),
         "ripgrep": _first_line(program() or "rg", "--version"),

@@ -35,6 +35,8 @@ class Contender:
     def __init__(self, root: str, home: str) -> None:
         self.root, self.home = root, home
         self.lines: Lines | None = None
+        self.peak = 0.0
+        """The most memory that it used before it had to be started again, in MB."""
 
     @property
     def version(self) -> str:

@@ -11,7 +11,7 @@ from bench.race.columns import SECONDS, Column, Turn
 from bench.race.contender import Answer, Contender
 from bench.race.install import NotInstalled, ensure
 from bench.race.place import Place
-from bench.race.talk import Refused, TooSlow
+from bench.race.talk import Refused, TooSlow, memory
 from bench.stats import spread
 
 BUDGET = 20.0
@@ -87,6 +87,7 @@ def _measure(column: Column, turn: Turn) -> Answer:
 def _told(contender: Contender, error: Exception) -> str:
     print(f"    {contender.name}: {type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
     if isinstance(error, TooSlow):
+        contender.peak = max(contender.peak, memory(contender.pid, "VmHWM"))
         contender.close()
         contender.start()
         return f"over {SECONDS:.0f} s"
