@@ -36,9 +36,12 @@ def serve(operations: dict[str, Callable[..., Any]]) -> None:
 def _together(loop: asyncio.AbstractEventLoop, act: Callable[..., Any], many: list[dict[str, Any]]) -> Any:
     """All at the same time, in threads; how many did not fail."""
 
+    async def one(arguments: dict[str, Any]) -> Any:
+        result = await asyncio.to_thread(act, **arguments)
+        return await result if inspect.isawaitable(result) else result
+
     async def all_of_them() -> list[Any]:
-        calls = (asyncio.to_thread(act, **arguments) for arguments in many)
-        return await asyncio.gather(*calls, return_exceptions=True)
+        return await asyncio.gather(*map(one, many), return_exceptions=True)
 
     results = loop.run_until_complete(all_of_them())
     return {"done": sum(not isinstance(result, BaseException) for result in results)}

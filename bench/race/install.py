@@ -60,6 +60,8 @@ class PyPI:
     name: str
     version: str
     also: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    """Programs of Python, of which one must be there, if not any Python will do."""
 
     @property
     def folder(self) -> str:
@@ -73,9 +75,18 @@ class PyPI:
         return os.path.join(self.folder, "bin", name)
 
     def install(self) -> None:
-        _run([sys.executable, "-m", "venv", self.folder], FOLDER)
+        _run([self._interpreter(), "-m", "venv", self.folder], FOLDER)
         pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([*pip, f"{self.name}=={self.version}", *self.also], FOLDER)
+
+    def _interpreter(self) -> str:
+        if not self.needs:
+            return sys.executable
+        for name in self.needs:
+            found = shutil.which(name)
+            if found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0:
+                return found
+        raise NotInstalled(f"needs {' or '.join(self.needs)}")
 
 
 def path() -> str:

@@ -279,6 +279,14 @@ class LangChain(Driven):
     confines = True
 
 
+class Kimi(Driven):
+    """Its glob refuses patterns that begin with `**`."""
+
+    name = "kimi-cli"
+    package = PyPI("kimi-cli", "1.52.0", needs=("python3.13", "python3.12"))
+    driver = "with_kimi"
+
+
 class Pi(Driven):
     name = "pi"
     package = Npm("@mariozechner/pi-coding-agent", "0.73.1")
@@ -301,14 +309,14 @@ PEERS: tuple[type[Contender], ...] = (
     DeepAgents,
     Agno,
     LangChain,
+    Kimi,
     Wcgw,
 )
 
 ABSENT = {
     "j0hanz filesystem": "needs Node 22",
     "Serena": "since version 2 its one tool runs code; it has no file or search tools to call",
-    "kimi-cli": "needs Python 3.12",
-    "OpenHands tools": "need Python 3.12",
+    "OpenHands tools": "a version of what they depend on could not be had",
     "opencode": "its tools are reached only through a conversation with a model",
 }
 """Peers that are not measured, and why."""
