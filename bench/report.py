@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.chart import Bar, Curve, bars, curves, number
+from bench.growth import TOLERANCE
 from bench.results import load
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -28,6 +29,9 @@ NOTE = """The limit does the same work bare: no boundary, no journal, no approva
 with all of them on, every path confined, every write synced, and results in a fixed order with exact totals. A peer
 below the limit leaves something out, such as syncing what it writes. Peers with no such tool are not in a column; one
 whose answer was wrong, refused or too slow is named beneath its chart.
+"""
+EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. What is worse
+than it should be is bold.
 """
 
 
@@ -125,7 +129,7 @@ def _column(key: str, column: dict[str, Any]) -> str:
 def _growth(results: dict[str, Any]) -> list[str]:
     if not results:
         return []
-    parts = ["## How cost grows\n", _about(results["about"])]
+    parts = ["## How cost grows\n", _about(results["about"]), EXPONENTS]
     for key, kind in results["kinds"].items():
         series = [
             Curve(f"{name}: exponent {each['exponent']:.2f}", [tuple(point) for point in each["points"]])
@@ -137,7 +141,9 @@ def _growth(results: dict[str, Any]) -> list[str]:
         for name, each in kind["series"].items():
             (_, first), (_, last) = each["points"][0], each["points"][-1]
             ends = f"{number(first)} ms | {number(last)} ms"
-            lines.append(f"| {name} | {each['exponent']:.2f} | {each['expected']:g} | {ends} |")
+            slope = f"{each['exponent']:.2f}"
+            worse = each["exponent"] > each["expected"] + TOLERANCE
+            lines.append(f"| {name} | {f'**{slope}**' if worse else slope} | {each['expected']:g} | {ends} |")
         parts.append("\n".join([*lines, ""]))
     return parts
 

@@ -2,6 +2,8 @@
 
 import argparse
 import math
+import signal
+import sys
 from typing import Any
 
 from bench.race.columns import COLUMNS, Column
@@ -18,6 +20,7 @@ NAME = "peers"
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended too
     options = _options()
     skipped = dict(ABSENT)
     chosen = [each for each in PEERS if not options.peers or each.name in options.peers]

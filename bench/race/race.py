@@ -14,7 +14,7 @@ from bench.race.place import Place
 from bench.race.talk import Refused, TooSlow, memory
 from bench.stats import spread
 
-BUDGET = 20.0
+BUDGET = 10.0
 """Seconds after which a contender that is slow in a column takes no further turns in it."""
 Figure = dict[str, Any]
 
