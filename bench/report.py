@@ -30,8 +30,8 @@ with all of them on, every path confined, every write synced, and results in a f
 below the limit leaves something out, such as syncing what it writes. Peers with no such tool are not in a column; one
 whose answer was wrong, refused or too slow is named beneath its chart.
 """
-EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. What is worse
-than it should be is bold.
+EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. What is
+worse than it should be is bold.
 """
 
 
