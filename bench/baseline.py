@@ -14,13 +14,15 @@ from bench.results import load
 
 BASELINE = Path(__file__).parent / "baseline.json"
 WORSE, TRIES = 4 / 3, 3
+FLOOR = 0.1
+"""Of a limit that is hardly touched, what is below this is noise."""
 Ratios = dict[str, float]
 
 
 def worse(baseline: Ratios, ratios: Ratios) -> dict[str, tuple[float, float]]:
     """What has become a third worse, as (before, now). What only one of them knows is not compared."""
-    both = baseline.keys() & ratios.keys()
-    return {name: (baseline[name], ratios[name]) for name in sorted(both) if ratios[name] > baseline[name] * WORSE}
+    pairs = {name: (baseline[name], ratios[name]) for name in sorted(baseline.keys() & ratios.keys())}
+    return {name: (before, now) for name, (before, now) in pairs.items() if now > max(before, FLOOR) * WORSE}
 
 
 def check(

@@ -8,7 +8,7 @@ from bench.race.ours import LIMITS, OURS
 from bench.race.place import place
 from bench.race.race import race, started
 
-MOST = 15
+MOST = 7
 
 
 def run() -> list[Row]:

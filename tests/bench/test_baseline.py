@@ -8,6 +8,10 @@ def test_only_what_is_more_than_a_third_worse_counts() -> None:
     assert worse(before, {"a: x": 3.9, "a: y": 4.1, "a: new": 9.0}) == {"a: y": (3.0, 4.1)}
 
 
+def test_what_hardly_touches_its_limit_is_not_compared() -> None:
+    assert worse({"a: x": 0.001}, {"a: x": 0.1}) == {}
+
+
 class Runs:
     """Benchmarks whose ratios are known beforehand, one dictionary a run."""
 
