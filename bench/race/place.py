@@ -12,8 +12,7 @@ from handrail.ops.diff import unified
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"
 FOUND = "unicodeobject.h"
 """Where the rare text stands, in every Python that could be copied."""
-HUGE_LINES, HUGE_LINE = 2_000_000, 50
-DEEP = 1_900_000
+HUGE_LINES, DEEP = 2_000_000, 1_900_000
 PATCHED, HUNKS, LINES = 10, (20, 100, 180), 200
 
 
@@ -61,6 +60,11 @@ class Place:
         return {"text": "\n".join([*envelope, "*** End Patch", ""]), "unified": "".join(diff)}
 
 
+def _huge(number: int) -> str:
+    """Short lines first, then long ones: where a line begins cannot be guessed from the size of the file."""
+    return f"line {number:08} of a huge file".ljust(34 if number < HUGE_LINES // 2 else 64) + "\n"
+
+
 def _line(number: int, line: int, *, changed: bool) -> str:
     return f"{'changed' if changed else 'line'} {line} of file {number}"
 
@@ -87,7 +91,7 @@ def place() -> Place:
         shutil.copytree(corpus(), made.tree)
         Path(made.small).write_text("".join(f"line {n:04} of a small file\n" for n in range(190)))
         with open(made.huge, "w", encoding="utf-8") as file:
-            file.writelines(f"line {n:08} of a huge file".ljust(HUGE_LINE - 1) + "\n" for n in range(1, HUGE_LINES + 1))
+            file.writelines(map(_huge, range(1, HUGE_LINES + 1)))
         os.mkdir(made.many)
         for n in range(10_000):
             Path(made.many, f"file{n:05}.txt").touch()

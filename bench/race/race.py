@@ -52,7 +52,7 @@ def race(column: Column, contenders: Sequence[Contender], place: Place, most: in
     for number in range(rounds + 1):  # the first is for warming up
         for contender in _from(number, contenders):
             spent = times.get(contender.name)
-            if spent is None or contender.name in wrong or sum(spent) > BUDGET * 1000:
+            if spent is None or contender.name in wrong or sum(spent[1:]) > BUDGET * 1000:
                 continue
             try:
                 spent.append(_measure(column, Turn(contender, place, number)).ms)
