@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIRED ?= --required
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle bench soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -38,6 +38,21 @@ bundle: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+bench-peers: $(VENV)/ready
+	$(BIN)/python -m bench.race
+	$(BIN)/python -m bench.report
+
+bench-growth: $(VENV)/ready
+	$(BIN)/python -m bench.growth $(if $(MILLION),--million)
+	$(BIN)/python -m bench.report
+
+bench-probes: $(VENV)/ready
+	$(BIN)/python -m bench.race.probes
+	$(BIN)/python -m bench.report
+
+bench-check: $(VENV)/ready
+	$(BIN)/python -m bench.baseline
 
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \

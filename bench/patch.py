@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from bench.measure import Row, row
 from handrail import Workspace
 from handrail.faults import Fault
 from handrail.ops.diff import unified
@@ -61,23 +61,13 @@ def git_apply(files: dict[str, bytes], text: str) -> float:
         return best(apply_all, lambda: restore(root, files))
 
 
-def row(name: str, ours_ms: float, limit_ms: float, target: float) -> dict[str, Any]:
-    return {
-        "name": name,
-        "ours_ms": ours_ms,
-        "limit_ms": limit_ms,
-        "ratio": ours_ms / limit_ms,
-        "target": target,
-    }
-
-
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     start = git_apply({"f": b"a\n"}, unified("f", b"a\n", b"b\n"))
     files, text = a_thousand_files()
     return [large_file(start), worked_out(files, text, start), carried_out(files, text), *hostile()]
 
 
-def large_file(start: float) -> dict[str, Any]:
+def large_file(start: float) -> Row:
     lines = words(25_000)
     data = b"\n".join(lines) + b"\n"
     text = unified("f", data, edited(lines, [100, 12_000, 24_000]))
@@ -99,7 +89,7 @@ def a_thousand_files() -> tuple[dict[str, bytes], str]:
     return files, text
 
 
-def worked_out(files: dict[str, bytes], text: str, start: float) -> dict[str, Any]:
+def worked_out(files: dict[str, bytes], text: str, start: float) -> Row:
     return row(
         "1000 files in one patch, worked out, against git apply without its start",
         best(ours(files, text), rounds=3),
@@ -108,7 +98,7 @@ def worked_out(files: dict[str, bytes], text: str, start: float) -> dict[str, An
     )
 
 
-def carried_out(files: dict[str, bytes], text: str) -> dict[str, Any]:
+def carried_out(files: dict[str, bytes], text: str) -> Row:
     """The whole call, with all that `git apply` does not do: approved, synced, taken back if anything fails."""
     with tempfile.TemporaryDirectory() as folder, own_homes():
         root = Path(folder)
@@ -145,7 +135,7 @@ def restore(root: Path, files: dict[str, bytes]) -> None:
     os.sync()
 
 
-def hostile() -> list[dict[str, Any]]:
+def hostile() -> list[Row]:
     """Each about 100 KB against 10 MB, made to be searched for long."""
     prose = b"\n".join(words(240_000))
     letters = b"a\n" * 5_000_000

@@ -10,8 +10,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+from bench.measure import Row, row
 from handrail.kernel.process import Command, Processes
 from handrail.kernel.pty import Terminals
 from handrail.kernel.sandbox import Sandbox, SandboxSettings, build, bwrap
@@ -22,25 +22,25 @@ MEGABYTES = 100
 IDLE_SECONDS = 3.0
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     return [first_command(), next_command(), much_output(), terminal_echo(), idle()]
 
 
-def first_command() -> dict[str, Any]:
+def first_command() -> Row:
     with tempfile.TemporaryDirectory() as root:
         ours, bare = interleaved(30, lambda: _first(root), lambda: _bare_sandbox(root))
-    return result("first sandboxed true, of the same bwrap line bare", ours, bare, 1.5)
+    return row("first sandboxed true, of the same bwrap line bare", ours, bare, 1.5)
 
 
-def next_command() -> dict[str, Any]:
+def next_command() -> Row:
     with workspace() as processes:
         command = Command([TRUE])
         processes.run(command)
         ours, bare = interleaved(200, lambda: timed(lambda: processes.run(command)), _bare_true)
-    return result("following sandboxed true, of a bare spawn", ours, bare, 4.0)
+    return row("following sandboxed true, of a bare spawn", ours, bare, 4.0)
 
 
-def much_output() -> dict[str, Any]:
+def much_output() -> Row:
     argv = ["/usr/bin/head", "-c", str(MEGABYTES * 10**6), "/dev/zero"]
     with workspace() as processes:
         processes.run(Command([TRUE]))
@@ -53,10 +53,10 @@ def much_output() -> dict[str, Any]:
             return seconds
 
         ours_ms, bare_ms = interleaved(7, ours, lambda: _read_pipe(argv))
-    return result(f"{MEGABYTES} MB of output, of reading the pipe", ours_ms, bare_ms, 2.0)
+    return row(f"{MEGABYTES} MB of output, of reading the pipe", ours_ms, bare_ms, 2.0)
 
 
-def terminal_echo() -> dict[str, Any]:
+def terminal_echo() -> Row:
     with workspace() as processes, contextlib.closing(Terminals(processes.sandbox)) as terminals:
         terminal = terminals.start("echo", ["cat"])
 
@@ -78,10 +78,10 @@ def terminal_echo() -> dict[str, Any]:
         ours_ms, bare_ms = interleaved(100, lambda: timed(ours), lambda: timed(bare))
         os.close(master)
         os.waitpid(child, 0)
-    return result("terminal echo, of a bare PTY's and 5 ms", ours_ms, bare_ms + 5, 1.0)
+    return row("terminal echo, of a bare PTY's and 5 ms", ours_ms, bare_ms + 5, 1.0)
 
 
-def idle() -> dict[str, Any]:
+def idle() -> Row:
     """CPU time of this process and the supervisor, with an idle terminal and a background job."""
     with workspace() as processes, contextlib.closing(Terminals(processes.sandbox)) as terminals:
         terminals.start("idle", ["cat"])
@@ -91,11 +91,7 @@ def idle() -> dict[str, Any]:
         before = sum(map(_cpu_seconds, watched))
         time.sleep(IDLE_SECONDS)
         used = sum(map(_cpu_seconds, watched)) - before
-    return result("CPU of an idle session, of 1 % of a core", used * 1000, IDLE_SECONDS * 10, 1.0)
-
-
-def result(name: str, ours: float, bare: float, target: float) -> dict[str, Any]:
-    return {"name": name, "ours_ms": ours, "limit_ms": bare, "ratio": ours / bare, "target": target}
+    return row("CPU of an idle session, of 1 % of a core", used * 1000, IDLE_SECONDS * 10, 1.0)
 
 
 def interleaved(count: int, ours: Callable[[], float], bare: Callable[[], float]) -> tuple[float, float]:

@@ -16,7 +16,6 @@ HERE, STORE = Path(__file__).parent, Path(".conformance").resolve()
 PACKAGES = (
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",  # the releases before know nothing of 2026-07-28
     "@modelcontextprotocol/inspector@2.12.0",
-    "@modelcontextprotocol/server-filesystem@2026.8.31",  # for bench/mcp.py
     "@anthropic-ai/mcpb@2.1.2",  # for make bundle
 )
 ERAS = ("2025-11-25", "2026-07-28")

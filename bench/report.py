@@ -1,0 +1,172 @@
+"""Makes `docs/performance.md` and its charts of what the benchmarks wrote: `python -m bench.report`."""
+
+from pathlib import Path
+from typing import Any
+
+from bench.chart import Bar, Curve, bars, curves, number
+from bench.growth import TOLERANCE
+from bench.results import load
+
+DOCS = Path(__file__).parent.parent / "docs"
+CHARTS = DOCS / "performance"
+
+HEAD = """# Performance
+
+Every figure here is repeated by one command, and is a ratio before it is a time: Handrail, its peers and the limit of
+the system take turns in one run, so that a busy machine is unfair to all of them. Medians are given, with the quartiles
+as a thin line in the charts. This page and its charts are written by `python -m bench.report` from the results in
+`bench/out`.
+
+```sh
+make bench          # Handrail against the system's own limits
+make bench-peers    # installs the peers in bench/out/peers, and races them
+make bench-growth   # how cost grows with files, sizes, matches and sessions
+make bench-probes   # what an edit does to the rest of the file
+make bench-check    # fails if a ratio has become a third worse than bench/baseline.json, three times in a row
+```
+"""
+NOTE = """The tree that is searched has about 50 000 files and 460 MB. The limit does the same work bare: no boundary,
+no journal, no approval, and no answer to word. Handrail works
+with all of them on, every path confined, every write synced, and results in a fixed order with exact totals. A peer
+below the limit leaves something out, such as syncing what it writes. Peers with no such tool are not in a column; one
+whose answer was wrong, refused or too slow is named beneath its chart.
+"""
+EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. What is
+worse than it should be is bold.
+"""
+
+
+def main() -> None:
+    CHARTS.mkdir(exist_ok=True)
+    pages = [HEAD, *_race(load("peers")), *_growth(load("growth")), *_probes(load("probes"))]
+    (DOCS / "performance.md").write_text("\n".join(pages))
+
+
+def _race(results: dict[str, Any]) -> list[str]:
+    if not results:
+        return []
+    columns, contenders = results["columns"], results["contenders"]
+    for key, column in columns.items():
+        (CHARTS / f"{key}.svg").write_text(chart(column, contenders))
+    return [
+        "## Against the peers\n",
+        _about(results["about"]),
+        _versions(contenders, results["skipped"]),
+        NOTE,
+        _table(columns),
+        *(_column(key, column) for key, column in columns.items()),
+    ]
+
+
+def chart(column: dict[str, Any], contenders: dict[str, Any]) -> str:
+    figures = {name: each for name, each in column["figures"].items() if each.get("median")}
+    limit = figures.pop(column["limits"], None)
+    rows = [
+        Bar(_label(name, contenders), each["median"], each["low"], each["high"], contenders[name]["role"])
+        for name, each in figures.items()
+    ]
+    return bars(column["title"], column["unit"], rows, (column["limit"], limit["median"]) if limit else None)
+
+
+def _label(name: str, contenders: dict[str, Any]) -> str:
+    about = contenders[name]
+    if about["role"] == "handrail" and about["kind"] != "in process":
+        return name
+    return f"{name} ({about['kind']})"
+
+
+def _about(about: dict[str, str]) -> str:
+    return (
+        f"{about['date']}, {about['machine']}, {about['system']}, Python {about['python']}, Node {about['node']}, "
+        f"{about['ripgrep']}.\n"
+    )
+
+
+def _versions(contenders: dict[str, Any], skipped: dict[str, str]) -> str:
+    there = [f"{name} {each['version']}" for name, each in contenders.items() if each["role"] == "peer"]
+    absent = [f"{name} ({why})" for name, why in skipped.items()]
+    return f"Peers: {', '.join(there)}. Not measured: {', '.join(absent)}.\n"
+
+
+def _table(columns: dict[str, Any]) -> str:
+    lines = [
+        "| | limit | in process | over MCP | to the limit | aim | best peer | to the best peer |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for key, column in columns.items():
+        figures, unit, best = column["figures"], column["unit"], column.get("best_peer")
+        limit = figures.get(column["limits"], {}).get("median")
+        ours, mcp = (figures.get(name, {}) for name in ("Handrail", "Handrail, MCP"))
+        first = figures.get(column.get("judged", "Handrail")) or ours or mcp
+        peer = f"{best} {number(figures[best]['median'])} {unit}" if best else "–"
+        cells = [
+            f"[{column['title']}](#{key})",
+            f"{column['limit']} {number(limit)} {unit}" if limit else "–",
+            _time(ours, unit),
+            _time(mcp, unit),
+            _times(first.get("to_limit")),
+            f"≤ {column['target']:g} ×" if "target" in column else "–",
+            peer,
+            _times(first.get("to_best_peer")),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _time(figure: dict[str, Any], unit: str) -> str:
+    return f"{number(figure['median'])} {unit}" if "median" in figure else figure.get("note", "–")
+
+
+def _times(ratio: float | None) -> str:
+    return f"{number(ratio)} ×" if ratio else "–"
+
+
+def _column(key: str, column: dict[str, Any]) -> str:
+    wrong = [f"{name}: {each['note']}" for name, each in column["figures"].items() if "note" in each]
+    below = f"\n{'; '.join(wrong)}.\n" if wrong else ""
+    return f'<a id="{key}"></a>\n![{column["title"]}](performance/{key}.svg)\n{below}'
+
+
+def _growth(results: dict[str, Any]) -> list[str]:
+    if not results:
+        return []
+    parts = ["## How cost grows\n", _about(results["about"]), EXPONENTS]
+    for key, kind in results["kinds"].items():
+        series = [
+            Curve(f"{name}: exponent {each['exponent']:.2f}", [tuple(point) for point in each["points"]])
+            for name, each in kind["series"].items()
+        ]
+        (CHARTS / f"growth-{key}.svg").write_text(curves(kind["title"], kind["x"], "ms", series))
+        parts.append(f"![{kind['title']}](performance/growth-{key}.svg)\n")
+        lines = ["| operation | exponent | should be at most | first | last |", "|---|---|---|---|---|"]
+        for name, each in kind["series"].items():
+            (_, first), (_, last) = each["points"][0], each["points"][-1]
+            ends = f"{number(first)} ms | {number(last)} ms"
+            slope = f"{each['exponent']:.2f}"
+            worse = each["exponent"] > each["expected"] + TOLERANCE
+            lines.append(f"| {name} | {f'**{slope}**' if worse else slope} | {each['expected']:g} | {ends} |")
+        parts.append("\n".join([*lines, ""]))
+    return parts
+
+
+def _probes(results: dict[str, Any]) -> list[str]:
+    if not results:
+        return []
+    names = list(results["probes"])
+    lines = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for contender, answers in results["answers"].items():
+        lines.append(f"| {contender} | {' | '.join(answers.get(name, '–') for name in names)} |")
+    told = [f"- **{name}**: {what}" for name, what in results["probes"].items()]
+    own = [f"- {name}: {what}" for name, what in results["own"].items()]
+    return [
+        "## What an edit does to people's files\n",
+        "✓: as it should be. –: no such tool. Otherwise, what went wrong.\n",
+        "\n".join([*lines, ""]),
+        "\n".join([*told, ""]),
+        "Handrail alone is asked the rest of it too:\n",
+        "\n".join([*own, ""]),
+    ]
+
+
+if __name__ == "__main__":
+    main()

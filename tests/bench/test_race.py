@@ -1,0 +1,101 @@
+"""The parts of the race that measure nothing."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.race.columns import COLUMNS, Column, Turn
+from bench.race.contender import Answer, Contender
+from bench.race.place import Place
+from bench.race.race import race, takes_part
+from bench.race.ratios import best_peer, with_ratios
+from bench.race.talk import Refused
+
+from handrail import Workspace
+
+
+class Scripted(Contender):
+    """Answers without working."""
+
+    def __init__(self, name: str, role: str = "peer", kind: str = "MCP", answers: tuple[float, ...] = (1,)) -> None:
+        super().__init__("", "")
+        self.name, self.role, self.kind, self.answers = name, role, kind, answers
+        self.asked = 0
+
+    def can(self, operation: str) -> bool:
+        return operation == "read"
+
+    def do(self, operation: str, seconds: float, repeat: int = 1, **arguments: Any) -> Answer:
+        self.asked += 1
+        if not self.answers:
+            raise Refused("no")
+        return Answer("text", self.answers[min(self.asked, len(self.answers)) - 1])
+
+
+def _ask(turn: Turn) -> Answer:
+    return turn.ask("read")
+
+
+COLUMN = Column("read", "read", "bare", _ask, "read", ("text",), limits="bare", rounds=3)
+
+
+def test_the_first_turn_of_everybody_is_not_counted() -> None:
+    assert race(COLUMN, [Scripted("a", answers=(900, 1, 2, 3))], Place(""), 100)["a"]["median"] == 2
+
+
+def test_who_fails_is_noted_and_asked_no_more() -> None:
+    good, bad = Scripted("good"), Scripted("bad", answers=())
+    figures = race(COLUMN, [good, bad], Place(""), 100)
+    assert (figures["bad"], bad.asked, good.asked) == ({"note": "refuses"}, 1, 4)
+
+
+def test_an_answer_without_what_was_asked_for_is_wrong() -> None:
+    column = Column("read", "read", "bare", _ask, "read", ("something else",), rounds=1)
+    assert race(column, [Scripted("a")], Place(""), 1)["a"] == {"note": "something else is not in the answer"}
+
+
+@pytest.mark.parametrize(
+    ("contender", "part"),
+    [
+        (Scripted("peer"), True),
+        (Scripted("peer", kind="in process"), False),
+        (Scripted("bare", "limit", "in process"), True),
+        (Scripted("another limit", "limit"), False),
+    ],
+)
+def test_a_column_is_for_its_kinds_and_its_limit(contender: Contender, part: bool) -> None:
+    column = Column("read", "read", "bare", _ask, "read", limits="bare", kinds=("MCP",))
+    assert takes_part(column, contender) is part
+
+
+def test_figures_are_related_to_the_limit_and_to_the_best_peer() -> None:
+    about = {"role": "peer", "confines": False}
+    contenders = {"limit": about | {"role": "limit"}, "ours": about | {"role": "handrail"}, "slow": about}
+    contenders["fast"] = about
+    figures: dict[str, Any] = {
+        "limit": {"median": 1},
+        "ours": {"median": 3},
+        "slow": {"median": 9},
+        "fast": {"median": 2},
+    }
+    results = with_ratios({"contenders": contenders, "columns": {"read": {"limits": "limit", "figures": figures}}})
+    ours = results["columns"]["read"]["figures"]["ours"]
+    assert (ours["to_limit"], ours["to_best_peer"]) == (3, 1.5)
+    contenders["slow"] = about | {"confines": True}
+    assert best_peer(figures, contenders, confining=True) == "slow"
+
+
+def test_the_patch_goes_there_and_back_in_both_forms(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    place.prepare("me")
+    before = {path.name: path.read_bytes() for path in Path(place.own("me")).iterdir()}
+    with Workspace(str(tmp_path), approve="auto") as workspace:
+        assert workspace.call("codex", "apply_patch_json", {"patch": place.patch("me", forth=True)["text"]}).success
+    unified = place.patch("me", forth=False)["unified"]
+    subprocess.run(["git", "apply", "-p1", "-"], cwd=tmp_path, input=unified.encode(), check=True)
+    assert {path.name: path.read_bytes() for path in Path(place.own("me")).iterdir()} == before
+
+
+def test_every_column_has_a_key_of_its_own() -> None:
+    assert len({column.key for column in COLUMNS}) == len(COLUMNS)
