@@ -119,6 +119,8 @@ class Limits(NamedTuple):
     """How many plain globs the braces of one may stand for."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
+    search_look_seconds: float = 0.02
+    """How long the first files are looked through for an answer that ends with its limit."""
     search_stream_bytes: int = 4 * MIB
     """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
     search_read_bytes: int = 64 * MIB

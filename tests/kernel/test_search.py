@@ -11,7 +11,7 @@ from search_trees import Open, found
 
 from handrail.kernel import confine
 from handrail.kernel.query import FindRequest, Match, Scope, SearchRequest
-from handrail.kernel.search import Searcher
+from handrail.kernel.search import EngineName, Searcher
 from handrail.limits import Limits
 
 TEXTS = {
@@ -303,3 +303,25 @@ def test_nothing_because_everything_is_ignored_is_said(searcher: Searcher, tree:
     assert searcher.find(fd, FindRequest(Scope(include=("*.js",)))).all_hidden
     assert not searcher.find(fd, FindRequest(Scope(include=("*.ts",)))).all_hidden
     assert not searcher.search(fd, SearchRequest("x", scope=Scope(ignore_files=False))).all_hidden
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
+def test_an_answer_that_ends_with_its_limit_is_the_beginning_of_the_whole(tree: Open, engine: EngineName) -> None:
+    fd = tree({f"{name}/{number}": b"some text\nand text\n" * 3 for name in "cab" for number in range(40)})
+    searcher = Searcher(Limits(search_look_seconds=60), engine=engine)
+    whole = searcher.search(fd, SearchRequest("text", limit=10_000, context=1))
+    for limit in (1, 5, 6, 7, 100, whole.total - 1):
+        part = searcher.search(fd, SearchRequest("text", limit=limit, context=1, exact=False))
+        assert (part.matches, part.truncated, part.complete) == (whole.matches[:limit], True, True)
+        assert limit < part.total <= whole.total
+    full = searcher.search(fd, SearchRequest("text", limit=whole.total, context=1, exact=False))
+    assert (full.matches, full.total, full.truncated) == (whole.matches, whole.total, False)
+
+
+def test_only_the_first_files_are_read_for_an_answer_that_ends_with_its_limit(
+    tree: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fd = tree({f"{number:03}": b"text\n" for number in range(200)})
+    monkeypatch.setattr("handrail.kernel.ripgrep.run_ripgrep", None)  # nobody calls it
+    searcher = Searcher(Limits(search_look_seconds=60), engine="ripgrep")
+    assert len(searcher.search(fd, SearchRequest("text", limit=50, exact=False)).matches) == 50

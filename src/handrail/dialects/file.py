@@ -127,7 +127,7 @@ class Search(Params):
 def search(p: Search, c: Call) -> FileMatches:
     """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
     scope = Scope((p.glob,) if p.glob else ())
-    request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope)
+    request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope, exact=False)
     result, stem = c.finder.search(p.path, request), c.files.stem(p.path)
     matches: list[FileMatch] = [
         {"path": quote(stem + m.path), "line": m.line, "content": _shown(m, p.context_lines)} for m in result.matches

@@ -129,6 +129,8 @@ class Builtin:
             files += 1
             matches += self._matches(searched, request.context)
             keep.lines = request.limit - len(matches)
+            if total > request.limit and not request.exact:
+                break
         number = one.searched if request.count_searched else None
         return SearchResult(matches, total, files, one.skipped, self.name, one.complete, number)
 

@@ -80,6 +80,8 @@ class SearchRequest(NamedTuple):
     scope: Scope = Scope()
     count_searched: bool = False
     """Whether the answer must say how many text files were read."""
+    exact: bool = True
+    """Whether the total must be known; otherwise the search may end with its limit."""
 
 
 class FindRequest(NamedTuple):

@@ -22,11 +22,22 @@ class Searcher:
     def search(self, dir_fd: int, request: SearchRequest, cancel: threading.Event | None = None) -> SearchResult:
         pattern = pattern_of(request)
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
-        result = self.engine.search(dir_fd, pattern, request, watch)
+        result = None if request.exact else self._first_files(dir_fd, pattern, request, cancel)
+        result = result or self.engine.search(dir_fd, pattern, request, watch)
         result.skipped.settle()
         if not result.total and result.complete:
             result.all_hidden = self._all_hidden(dir_fd, FindRequest(request.scope, limit=1), watch)
         return result
+
+    def _first_files(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, cancel: threading.Event | None
+    ) -> SearchResult | None:
+        """The whole answer, if the first files in order hold enough for it: it is there before a process starts."""
+        seconds = self._limits.search_look_seconds
+        quick = choose(self._limits._replace(regex_seconds=seconds), "builtin")
+        result = quick.search(dir_fd, pattern, request, Watch.starting_now(seconds, cancel))
+        doubtful = result.skipped.abandoned.count or result.skipped.too_large.count
+        return result if result.truncated and not doubtful else None
 
     def find(self, dir_fd: int, request: FindRequest, cancel: threading.Event | None = None) -> FindResult:
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
