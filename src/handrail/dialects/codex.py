@@ -60,11 +60,11 @@ class ListDirInput(CodexParams):
 @dialect.tool("list_dir", Effect.READ)
 def list_dir(p: ListDirInput, c: Call) -> Entries:
     """List directory entries breadth-first up to a depth."""
-    top = c.files.entries(p.path)
+    top = c.files.entries(p.path, sizes=False)
 
     def entries(stem: str) -> list[Entry]:
         try:
-            return c.files.entries(quote(f"{unquote(p.path)}/{stem}")) if stem else top
+            return c.files.entries(quote(f"{unquote(p.path)}/{stem}"), sizes=False) if stem else top
         except (NotFound, NotADirectory, AccessDenied):
             return []  # gone since it was listed, or not ours to open
 

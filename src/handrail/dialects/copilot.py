@@ -206,9 +206,9 @@ class ListDir(Params):
 @dialect.tool("list_dir", Effect.READ)
 def list_dir(p: ListDir, c: Call) -> str:
     """List contents of a directory"""
-    entries = c.files.entries(p.path)
-    files = [quote(entry.name) for entry in entries if not entry.is_directory]
-    directories = [f"{quote(entry.name)}/" for entry in entries if entry.is_directory]
+    entries = c.files.entries(p.path, sizes=False)
+    files = [entry for entry in entries if not entry.is_directory]
+    directories = [entry for entry in entries if entry.is_directory]
     c.metadata.update(total_entries=len(entries), files=len(files), directories=len(directories))
     size, names = c.limits.copilot_entries, files + directories
     shown = names[(p.page - 1) * size : p.page * size]
@@ -218,7 +218,8 @@ def list_dir(p: ListDir, c: Call) -> str:
         c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
     stem = c.files.stem(p.path)[:-1]
     title = f"Contents of ./{quote(stem)}:" if stem else "Contents of .:"
-    return "".join(f"{line}\n" for line in [title, *(f"  {name}" for name in shown)])
+    lines = [f"  {quote(entry.name)}{'/' if entry.is_directory else ''}" for entry in shown]
+    return "".join(f"{line}\n" for line in [title, *lines])
 
 
 class CreateDirectory(Params):

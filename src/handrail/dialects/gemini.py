@@ -212,7 +212,7 @@ class ListDirectory(GeminiParams):
 def list_directory(p: ListDirectory, c: Call) -> str:
     """Lists the names of files and subdirectories directly within a specified directory path."""
     ignored = name_filter(p.ignore or [])
-    entries = [e for e in c.files.entries(_absolute(p.path)) if e.kind != "link" and not ignored(e.name)]
+    entries = [e for e in c.files.entries(_absolute(p.path), sizes=False) if e.kind != "link" and not ignored(e.name)]
     entries.sort(key=lambda entry: (not entry.is_directory, collation_key(entry.name)))
     names = [f"{'[DIR] ' if entry.is_directory else ''}{quote(entry.name)}" for entry in entries]
     return "\n".join([f"Directory listing for {p.path}:", *names])

@@ -194,8 +194,8 @@ class Files:
         """The first bytes of a file, and its size."""
         return self._kernel.reader.head(path, count)
 
-    def entries(self, path: str) -> list[Entry]:
-        return self._kernel.reader.entries(path)
+    def entries(self, path: str, *, sizes: bool = True) -> list[Entry]:
+        return self._kernel.reader.entries(path, sizes=sizes)
 
     def kind(self, path: str) -> str | None:
         return self._kernel.reader.kind(path)

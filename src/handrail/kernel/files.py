@@ -87,12 +87,16 @@ class Reader:
         finally:
             os.close(fd)
 
-    def entries(self, path: str) -> list[Entry]:
-        """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
+    def entries(self, path: str, *, sizes: bool = True) -> list[Entry]:
+        """What a directory holds, sorted by name. Links are looked through as far as they stay inside.
+
+        Without `sizes` no file is looked at, and neither sizes nor times are told.
+        """
         fd = self.boundary.open_directory(path)
         try:
             with os.scandir(fd) as listed:
-                entries = [entry for each in self._shown(path, listed) if (entry := self._entry(path, each))]
+                shown = self._shown(path, listed)
+                entries = [entry for each in shown if (entry := self._entry(path, each, sizes=sizes))]
             entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
         except OSError as error:
             raise_fault(error, path)
@@ -111,7 +115,9 @@ class Reader:
         stem = f"{place.rel}/" if place.rel else ""
         return (each for each in listed if not wards.hides(stem + each.name))
 
-    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
+    def _entry(self, directory: str, each: "os.DirEntry[str]", *, sizes: bool) -> Entry | None:
+        if not sizes and (each.is_file(follow_symlinks=False) or each.is_dir(follow_symlinks=False)):
+            return Entry(each.name, "file" if each.is_file(follow_symlinks=False) else "directory", 0, 0)
         try:
             found = each.stat(follow_symlinks=False)
         except FileNotFoundError:  # deleted since the directory was read
