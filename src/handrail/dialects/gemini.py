@@ -1,6 +1,5 @@
 """The `gemini` dialect. Its strings are exact; the path is echoed as the caller gave it."""
 
-import mimetypes
 from base64 import b64encode
 from itertools import groupby
 
@@ -29,6 +28,7 @@ from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.values import Put
 from handrail.limits import MIB
 from handrail.ops.listing import collation_key, looks_binary, name_filter
+from handrail.ops.media import media_type
 from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.shellscan import substitutes
 from handrail.ops.show import without_escapes
@@ -231,8 +231,7 @@ def read_file(p: ReadFile, c: Call) -> Output:
     head, size = c.files.head(path, 8192)
     if size > c.limits.gemini_read_bytes:
         raise TooLarge(path, size, c.limits.gemini_read_bytes)
-    media = mimetypes.guess_type(path)[0] or ""
-    if media == "application/pdf" or (media.startswith(("image/", "audio/", "video/")) and media != "image/svg+xml"):
+    if media := media_type(path):
         return {"inlineData": {"mimeType": media, "data": b64encode(c.files.read(path).data).decode()}}
     if looks_binary(head):
         return f"Cannot display content of binary file: {quote(c.files.stem(path)[:-1])}"

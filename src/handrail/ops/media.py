@@ -1,0 +1,31 @@
+"""Files that a model can be shown as they are, by the end of their names: our own list, the same on every machine."""
+
+_TYPES = {
+    "application/pdf": "pdf",
+    "image/avif": "avif",
+    "image/bmp": "bmp",
+    "image/gif": "gif",
+    "image/heic": "heic",
+    "image/jpeg": "jpg jpeg",
+    "image/png": "png",
+    "image/tiff": "tif tiff",
+    "image/webp": "webp",
+    "image/x-icon": "ico",
+    "audio/aac": "aac",
+    "audio/flac": "flac",
+    "audio/mp4": "m4a",
+    "audio/mpeg": "mp3",
+    "audio/ogg": "ogg oga opus",
+    "audio/wav": "wav",
+    "video/mp4": "mp4 m4v",
+    "video/mpeg": "mpg mpeg",
+    "video/quicktime": "mov",
+    "video/webm": "webm",
+    "video/x-matroska": "mkv",
+    "video/x-msvideo": "avi",
+}
+_BY_ENDING = {ending: kind for kind, endings in _TYPES.items() for ending in endings.split()}
+
+
+def media_type(name: str) -> str | None:
+    return _BY_ENDING.get(name.rpartition(".")[2].lower())
