@@ -40,6 +40,8 @@ def happening(question: Question, *, colour: bool, most: int) -> list[str]:
         lines.append(f"Host: {one_line(question.host)}")
     if question.guarded:
         lines.append(f"Careful: {one_line(question.guarded)} is guarded, since your own tools may run what it holds")
+    elif question.doubt:
+        lines.append(f"Careful: {one_line(question.doubt)}")
     return lines
 
 
