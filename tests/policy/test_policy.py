@@ -97,6 +97,23 @@ def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None
         assert (create(elsewhere, "p"), create(elsewhere, "u")) == (False, True)
 
 
+def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path) -> None:
+    def run(level: str, *answers: Verdict) -> tuple[bool, int]:
+        person = Person(*answers)
+        with Workspace(str(root), sandbox=level, asker=person) as workspace:
+            done = workspace.call("copilot", "run_in_terminal", {"command": "echo a"})
+        return done.success, len(person.questions)
+
+    always = Verdict(True, "person", always=True)
+    assert run("network", always) == (True, 1)
+    assert run("strict") == (True, 0)
+    assert run("network") == (True, 0)
+    assert run("off") == (False, 1)
+    assert run("off", always) == (True, 1)
+    assert run("off") == (True, 0)
+    assert run("strict") == (True, 0)
+
+
 def test_a_rule_may_end(root: Path) -> None:
     answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
     person = Person(*answers)

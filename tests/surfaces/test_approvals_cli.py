@@ -160,6 +160,14 @@ def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
     assert [path.name for path in root.iterdir()] == ["a.txt"]
 
 
+def test_a_rule_for_a_tool_that_is_nowhere_is_refused(file: Path) -> None:
+    said = "no dialect has a tool file.wirte: the rule would never be used"
+    assert usage_error(handrail("approvals", "add", "file.wirte", ".*")) == said
+    assert not file.exists()
+    for tool in ("file.write", "undo"):
+        assert handrail("approvals", "add", tool, ".*").returncode == 0
+
+
 def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:
     good = '{"path":"a.txt"}'
     outside = '{"path":"../a.txt"}'

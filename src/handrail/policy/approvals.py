@@ -101,7 +101,7 @@ def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
     if (why := why_always_asked(question)) or question.meant is None:
         raise BadRule(f"it is always asked: {why}")
     text = keep.rule or exact_pattern(question.meant)
-    rule = from_text(question.tool, text, "the rule", limits)
+    rule = from_text(question.tool, text, "the rule", limits)._replace(sandbox=question.sandbox)
     if keep.hours is None:
         return rule
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.kernel.gate import Question
 from handrail.limits import Limits
 from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, fits, words_fit
+from handrail.settings import SANDBOX
 
 if TYPE_CHECKING:
     from handrail.ops.commands import CommandLine
@@ -95,7 +96,11 @@ class Matcher:
             return "it is for another tool"
         if not rule.enabled:
             return "it is switched off"
-        return "it has expired" if rule.expired else ""
+        if rule.expired:
+            return "it has expired"
+        weakest, level = rule.sandbox, self._question.sandbox
+        weaker = weakest and level and not rule.deny and SANDBOX.index(level) < SANDBOX.index(weakest)
+        return f"it was given for sandbox {weakest}, not {level}" if weaker else ""
 
     def doubt(self, standing: Standing) -> str:
         """Why a rule that forbids words may be about this call, although they are not found in it."""
