@@ -147,7 +147,10 @@ def test_trying_says_what_would_not_be_asked(root: Path) -> None:
     guarded = handrail("approvals", "add", "file.write", ".*")
     assert guarded.returncode == 0
     hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
-    assert hook.stdout.endswith("  not user rule 1: it reaches into .git, which is guarded\n")
+    assert hook.stdout == (
+        "It would be asked, whatever the policy: it reaches into .git, which is guarded\n"
+        "  not user rule 1: it reaches into .git, which is guarded\n"
+    )
 
 
 def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:

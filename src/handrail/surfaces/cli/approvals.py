@@ -216,6 +216,8 @@ def _said(decision: Decision | None, result: ToolResult) -> str:
     if decision is None:
         failed = result.error.message if result.error else ""
         return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
+    if decision.doubt:
+        return f"It would be asked, whatever the policy: {decision.doubt}"
     if decision.allowed is None:
         return "No rule decides about this call: it would be asked"
     verb = "Approved" if decision.allowed else "Forbidden"
