@@ -188,6 +188,24 @@ def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: d
         assert workspace.rules.decide(question).allowed
 
 
+def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path) -> None:
+    def decided(*names: str) -> tuple[str, bool | None]:
+        body = "".join(f"*** Add File: {name}\n+x\n" for name in names)
+        patch = {"patch": f"*** Begin Patch\n{body}*** End Patch\n"}
+        question, _ = stopped_at_the_gate(workspace, "codex", "apply_patch_json", patch)
+        assert question is not None
+        return suggestion(question, workspace.settings.limits), workspace.rules.decide(question).allowed
+
+    with Workspace(str(root)) as workspace:
+        rule, _ = decided("a/b.md", "c.py", "a/d.md")
+        kind = r'"(?:a/[^"/\\]+\.md|[^"/\\]+\.py)"'
+        assert rule == rf'^\{{"patch":"(?:[^"\\]|\\.)*","targets":\[{kind}(?:,{kind})*\]\}}$'
+        workspace.rules.session.rules = [Rule("apply_patch_json", rule)]
+        assert [decided(*names)[1] for names in (("a/b.md", "c.py", "a/d.md"), ("e.py",), ("b.md",), ("e.py", "a/f"))] == [
+            True, True, None, None,
+        ]  # fmt: skip
+
+
 def test_a_tally_counts_across_processes_and_survives_damage(tmp_path: Path) -> None:
     path = tmp_path / "state" / "counts.json"
     one, two = Tally(str(path)), Tally(str(path))
