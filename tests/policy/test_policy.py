@@ -201,9 +201,8 @@ def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path)
         kind = r'"(?:a/[^"/\\]+\.md|[^"/\\]+\.py)"'
         assert rule == rf'^\{{"patch":"(?:[^"\\]|\\.)*","targets":\[{kind}(?:,{kind})*\]\}}$'
         workspace.rules.session.rules = [Rule("apply_patch_json", rule)]
-        assert [decided(*names)[1] for names in (("a/b.md", "c.py", "a/d.md"), ("e.py",), ("b.md",), ("e.py", "a/f"))] == [
-            True, True, None, None,
-        ]  # fmt: skip
+        calls = [("a/b.md", "c.py", "a/d.md"), ("e.py",), ("b.md",), ("e.py", "a/f")]
+        assert [decided(*names)[1] for names in calls] == [True, True, None, None]
 
 
 def test_a_tally_counts_across_processes_and_survives_damage(tmp_path: Path) -> None:
