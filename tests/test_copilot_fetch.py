@@ -9,6 +9,7 @@ import pytest
 from kernel.loopback import Site
 
 from handrail import Question, ToolResult, Workspace
+from handrail.policy.rules import Rule
 
 
 def answer(body: bytes, kind: str = "text/html; charset=utf-8", *headers: str, status: str = "200 OK") -> bytes:
@@ -81,6 +82,17 @@ def test_redirects_are_followed_and_the_last_address_is_told(root: Path) -> None
     assert result.output == f"Fetched content from {site.url('/old')} (4 bytes)\n\nhere"
     assert result.metadata["url"] == site.url("/new")
     assert loop.success
+
+
+def test_a_redirect_leads_to_nothing_that_a_rule_forbids(root: Path) -> None:
+    with Site(answer(b"secret", "text/plain")) as other:
+        moved = answer(b"", "text/plain", f"Location: HTTP://127.0.0.1:{other.port}/no", status="302 Found")
+        with Site(moved) as site, Workspace(str(root), approve="auto", allow_hosts=["127.0.0.1"]) as workspace:
+            workspace.rules.add(Rule("fetch_webpage", rf'.*"http://127\.0\.0\.1:{other.port}/no".*', deny=True))
+            result = workspace.call("copilot", "fetch_webpage", {"url": site.url()})
+        assert result.error is not None
+        assert result.error.code == "approval_denied"
+        assert other.requests == []
 
 
 def test_a_loop_of_redirects_ends(root: Path) -> None:

@@ -1,5 +1,7 @@
 """Defaults < user's file < project's file, which may only tighten < HANDRAIL_* < flags."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -239,8 +241,16 @@ def test_a_file_that_cannot_be_read_is_not_passed_over(
         Workspace(str(root))
     project.unlink()
     project.symlink_to("/etc/hostname")
-    with pytest.raises(BadSettings, match=r"^\.handrail\.toml cannot be read: OutsideRoot"):
+    with pytest.raises(
+        BadSettings, match=r"^\.handrail\.toml cannot be read: Path '.handrail.toml' is outside the workspace$"
+    ):
         Workspace(str(root))
+    project.unlink()
+    os.mkfifo(project)
+    said = ".handrail.toml cannot be read: '.handrail.toml' is a FIFO, not a regular file"
+    done = handrail("call", "file.list", "--root", str(root), "--json")
+    assert done.stderr.endswith(f"Error: {said}\n")
+    assert json.loads(done.stdout) == {"success": False, "error": {"code": "usage_error", "message": said}}
     project.unlink()
     (tmp_path / "home" / "config.toml").mkdir(parents=True)
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "home"))

@@ -16,6 +16,9 @@ from handrail.ops.diff import unified
 from handrail.ops.merge import merge
 from handrail.paths import quote
 
+KINDS = ("undo", "redo", "restore")
+"""What approval rules call them."""
+
 
 class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
     pass

@@ -181,8 +181,13 @@ def _project_text(boundary: FsBoundary, name: str) -> str:
 def _readable(name: str, read: Callable[[], str]) -> str:
     try:
         return read()
-    except (OSError, UnicodeDecodeError, PathFault) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise BadSettings(f"{name} cannot be read: {error}") from None
+    except PathFault as fault:
+        from handrail.sentences import COMMON  # noqa: PLC0415  only where it goes wrong
+        from handrail.words import word  # noqa: PLC0415  the same
+
+        raise BadSettings(f"{name} cannot be read: {word((COMMON,), '', fault, {}).message}") from None
 
 
 def _as_verdict(asker: Any) -> Approver | None:

@@ -114,6 +114,7 @@ def test_what_cannot_be_seen_is_escaped() -> None:
     assert visible("tab\tline\nplain é 日本 😀") == "tab\tline\nplain é 日本 😀"
     assert visible("\0\x07\x1b[31m\x7f\x9b\r") == "\\x00\\x07\\x1b[31m\\x7f\\x9b\\x0d"
     assert visible("\u200b\u202e\u2066\ufeff\u2028") == "\\u200b\\u202e\\u2066\\ufeff\\u2028"
+    assert visible("\xad\u061c\u3164\ufe0f\U000e0041") == "\\xad\\u061c\\u3164\\ufe0f\\U000e0041"
     assert visible("\udcff\ud800") == "\\xff\\ud800"
 
 
@@ -126,6 +127,10 @@ def test_one_line_is_one_line() -> None:
 def test_long_texts_are_folded_in_the_middle() -> None:
     lines = [str(n) for n in range(20)]
     assert fold(lines, 20) == lines
+    assert fold(["x" * 4000], 10, 80) == [f"{'x' * 80} … 3840 characters not shown … {'x' * 80}"]
+    assert fold(["y" * 800], 10, 80) == ["y" * 800]
+    wide = [f"{n:160}" for n in range(20)]
+    assert fold(wide, 10, 80) == [*wide[:3], "… 16 lines not shown …", wide[19]]
     assert fold(lines, 10) == ["0", "1", "2", "3", "4", "5", "… 11 lines not shown …", "17", "18", "19"]
 
 

@@ -97,6 +97,23 @@ def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None
         assert (create(elsewhere, "p"), create(elsewhere, "u")) == (False, True)
 
 
+def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path) -> None:
+    def run(level: str, *answers: Verdict) -> tuple[bool, int]:
+        person = Person(*answers)
+        with Workspace(str(root), sandbox=level, asker=person) as workspace:
+            done = workspace.call("copilot", "run_in_terminal", {"command": "echo a"})
+        return done.success, len(person.questions)
+
+    always = Verdict(True, "person", always=True)
+    assert run("network", always) == (True, 1)
+    assert run("strict") == (True, 0)
+    assert run("network") == (True, 0)
+    assert run("off") == (False, 1)
+    assert run("off", always) == (True, 1)
+    assert run("off") == (True, 0)
+    assert run("strict") == (True, 0)
+
+
 def test_a_rule_may_end(root: Path) -> None:
     answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
     person = Person(*answers)
@@ -169,6 +186,23 @@ def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: d
         assert question is not None
         workspace.rules.session.rules = [Rule("create_file", suggestion(question, workspace.settings.limits))]
         assert workspace.rules.decide(question).allowed
+
+
+def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path) -> None:
+    def decided(*names: str) -> tuple[str, bool | None]:
+        body = "".join(f"*** Add File: {name}\n+x\n" for name in names)
+        patch = {"patch": f"*** Begin Patch\n{body}*** End Patch\n"}
+        question, _ = stopped_at_the_gate(workspace, "codex", "apply_patch_json", patch)
+        assert question is not None
+        return suggestion(question, workspace.settings.limits), workspace.rules.decide(question).allowed
+
+    with Workspace(str(root)) as workspace:
+        rule, _ = decided("a/b.md", "c.py", "a/d.md")
+        kind = r'"(?:a/[^"/\\]+\.md|[^"/\\]+\.py)"'
+        assert rule == rf'^\{{"patch":"(?:[^"\\]|\\.)*","targets":\[{kind}(?:,{kind})*\]\}}$'
+        workspace.rules.session.rules = [Rule("apply_patch_json", rule)]
+        calls = [("a/b.md", "c.py", "a/d.md"), ("e.py",), ("b.md",), ("e.py", "a/f")]
+        assert [decided(*names)[1] for names in calls] == [True, True, None, None]
 
 
 def test_a_tally_counts_across_processes_and_survives_damage(tmp_path: Path) -> None:

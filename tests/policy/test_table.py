@@ -50,6 +50,11 @@ NOT_COVERED = [
     (STATUS, "git status & rm -rf ~"),
     (STATUS, "git status\nrm -rf ~"),
     (STATUS, "git status\r\nrm -rf ~"),
+    # the grammar takes these for blanks, no shell does
+    (STATUS, "git status\r"),
+    (STATUS, "git status\x0b-s"),
+    (STATUS, "git status\x0c-s"),
+    (STATUS, "git\rstatus"),
     (STATUS, "git status |& sh"),
     (STATUS, "{ git status; rm -rf ~; }"),
     (STATUS, "if git status; then rm -rf ~; fi"),
@@ -135,10 +140,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Any:
     patch = pytest.MonkeyPatch()
     for name in ("STATE", "CONFIG"):
         patch.setenv(f"HANDRAIL_{name}_DIR", str(tmp_path_factory.mktemp(name.lower())))
-    for directory in ("src/sub", ".git/hooks", ".vscode", "vendored/.git"):
+    for directory in ("src/sub", ".git/hooks", ".vscode", "vendored/.git", "notes", "secret"):
         (root / directory).mkdir(parents=True)
     (root / "src/a.txt").write_text("one\n")
     (root / "way").symlink_to("src")
+    (root / "notes/way.md").symlink_to("../src/a.txt")
+    (root / "sec").symlink_to("secret")
     (root / "hooks").symlink_to(".git/hooks")
     (root / "a.txt").write_text("one\n")
     with Workspace(str(root)) as opened:
@@ -262,6 +269,50 @@ def test_a_patch_that_reaches_into_a_guarded_place_is_never_covered(workspace: W
         assert question is None or workspace.rules.decide(question).allowed is None
 
 
+NOTES = r'^\{"patch":"(?:[^"\\]|\\.)*","targets":\["notes/[^"/]+\.md"(?:,"notes/[^"/]+\.md")*\]\}$'
+NAMED = r'\{"patch":"\*\*\* Begin Patch\\n\*\*\* (Add|Update) File: notes/[^"/\\]+\.md\\n(?:[^"\\]|\\.)*".*'
+PATCHES = [
+    (NOTES, "Add", "notes/new.md", True),
+    (NOTES, "Add", "./src/../notes/new.md", True),
+    (NOTES, "Add", '"notes/n\\145w.md"', True),
+    (NOTES, "Update", "notes/way.md", False),
+    (NOTES, "Add", "notes/sub/new.md", False),
+    (NOTES, "Add", "src/new.md", False),
+    (NOTES, "Add", 'src/new.md\n+"],"targets":["notes/new.md"]}', False),
+    (NAMED + r'"targets":\["notes/.*', "Update", "notes/way.md", False),
+    (r'\{"patch":"(?:[^"\\]|\\.)*"\}', "Add", "notes/new.md", False),
+]
+
+
+@pytest.mark.parametrize(("rule", "kind", "name", "expected"), PATCHES)
+def test_a_patch_is_matched_with_the_places_that_it_changes(
+    workspace: Workspace, rule: str, kind: str, name: str, expected: bool
+) -> None:
+    body = "@@\n-one\n+two" if kind == "Update" else "+x"
+    patch = f"*** Begin Patch\n*** {kind} File: {name}\n{body}\n*** End Patch\n"
+    assert covers(workspace, "codex", "apply_patch_freeform", {"patch": patch}, rule) is expected
+
+
+def test_always_covers_a_patch_only_while_its_names_lead_to_the_same_places(workspace: Workspace) -> None:
+    patch = {"patch": "*** Begin Patch\n*** Update File: notes/way.md\n@@\n-one\n+two\n*** End Patch\n"}
+    exact = exact_pattern(asked(workspace, "codex", "apply_patch_json", patch).meant or "")
+    assert covers(workspace, "codex", "apply_patch_json", patch, exact)
+    link = Path(workspace.root, "notes/way.md")
+    link.unlink()
+    link.write_text("one\n")
+    assert not covers(workspace, "codex", "apply_patch_json", patch, exact)
+    link.unlink()
+    link.symlink_to("../src/a.txt")
+
+
+@pytest.mark.parametrize("name", ["sec/x", '"sec\\162et/x"', "./secret/x"])
+def test_a_rule_that_denies_a_place_denies_every_way_to_write_it(workspace: Workspace, name: str) -> None:
+    deny = from_text("any", ".*secret.*", "it", workspace.settings.limits)._replace(tool="*", deny=True)
+    workspace.rules.session.rules = [deny]
+    patch = {"patch": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
+    assert workspace.rules.decide(asked(workspace, "codex", "apply_patch_json", patch)).allowed is False
+
+
 def test_a_command_in_a_guarded_directory_is_never_covered(workspace: Workspace) -> None:
     command = {"command": "ls", "workdir": "src"}
     assert covers(workspace, "codex", "shell", command, '["ls"]')
@@ -303,6 +354,7 @@ FETCHED = [
     (r'\{"url":"https://example\.com/.*"\}', "https://example.com.evil.example/a", False),
     (r'\{"url":"https://example\.com.*"\}', "http://example.com/", False),
     (r'\{"url":"https://[^/"]+/"\}', "https://example.com/\u2028x", False),
+    (r'\{"url":"https://example\.com/.*"\}', "HTTPS://EXAMPLE\u3002com:443", True),
 ]
 
 
@@ -311,6 +363,14 @@ def test_pages(workspace: Workspace, rule: str, url: str, expected: bool) -> Non
     workspace.rules.session.rules = [from_text("fetch_webpage", rule, "it", workspace.settings.limits)]
     question, _ = stopped_at_the_gate(workspace, "copilot", "fetch_webpage", {"url": url})
     assert (question is not None and workspace.rules.decide(question).allowed is True) is expected
+
+
+@pytest.mark.parametrize("host", ["evil.com", "EVIL.com", "evil\u3002com", "evil.com:80"])
+def test_a_host_that_is_denied_is_denied_however_it_is_written(workspace: Workspace, host: str) -> None:
+    deny = from_text("fetch_webpage", r".*://evil\.com/.*", "it", workspace.settings.limits)
+    workspace.rules.session.rules = [deny._replace(deny=True)]
+    question = asked(workspace, "copilot", "fetch_webpage", {"url": f"http://{host}/"})
+    assert workspace.rules.decide(question).allowed is False
 
 
 def test_the_table_is_as_long_as_it_must_be() -> None:

@@ -308,6 +308,17 @@ def test_all_shows_a_long_change_whole(root: Path) -> None:
         terminal.finish()
 
 
+def test_one_long_line_is_folded_too(root: Path) -> None:
+    with call(root, "create_file", path="a", content="x" * 50_000) as terminal:
+        shown = terminal.until(PROMPT)
+        assert "characters not shown" in shown
+        assert len(shown) < 48 * 80
+        terminal.send("all\n")
+        assert "x" * 50_000 in terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+
+
 def test_a_file_that_is_swapped_while_the_person_thinks_is_asked_anew(root: Path) -> None:
     """The approval is for what was shown: content, place and version."""
     file = root / "a.txt"

@@ -147,7 +147,10 @@ def test_trying_says_what_would_not_be_asked(root: Path) -> None:
     guarded = handrail("approvals", "add", "file.write", ".*")
     assert guarded.returncode == 0
     hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
-    assert hook.stdout.endswith("  not user rule 1: it reaches into .git, which is guarded\n")
+    assert hook.stdout == (
+        "It would be asked, whatever the policy: it reaches into .git, which is guarded\n"
+        "  not user rule 1: it reaches into .git, which is guarded\n"
+    )
 
 
 def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
@@ -158,6 +161,14 @@ def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
     handrail("approvals", "disable", "1")
     assert handrail(*write, "path=b.txt").returncode == 3
     assert [path.name for path in root.iterdir()] == ["a.txt"]
+
+
+def test_a_rule_for_a_tool_that_is_nowhere_is_refused(file: Path) -> None:
+    said = "no dialect has a tool file.wirte: the rule would never be used"
+    assert usage_error(handrail("approvals", "add", "file.wirte", ".*")) == said
+    assert not file.exists()
+    for tool in ("file.write", "undo"):
+        assert handrail("approvals", "add", tool, ".*").returncode == 0
 
 
 def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:

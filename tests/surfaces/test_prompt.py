@@ -110,13 +110,12 @@ def test_a_rule_that_cannot_be_stored_approves_this_once_and_says_so(root: Path)
     with write(root, content="long " * 5000) as terminal:
         terminal.until(PROMPT)
         terminal.send("always\n")
-        status, out, _ = terminal.finish()
+        status, out, shown = terminal.finish()
     assert status == 0
+    why = "the rule: the pattern is too long, or repeats too much"
+    assert shown == f"always\nThis time only, since it cannot be remembered: {why}\n"
     (warning,) = envelope(out)["warnings"]
-    assert warning == (
-        "approved, but this time only: the rule could not be stored: "
-        "the rule: the pattern is too long, or repeats too much"
-    )
+    assert warning == f"approved, but this time only: the rule could not be stored: {why}"
     assert handrail("approvals", "list").stdout.startswith("No rules.")
 
 

@@ -39,7 +39,7 @@ from handrail.paths import quote
 from handrail.structs import struct
 
 if TYPE_CHECKING:
-    from handrail.kernel.fetch import Fetched
+    from handrail.kernel.fetch import Fetched, Target
     from handrail.kernel.finding import Finder
     from handrail.kernel.running import Commands
 
@@ -103,8 +103,14 @@ class Call:
 
     def fetch(self, url: str, seconds: float) -> "Fetched":
         fetcher = self.session.kernel.fetcher
-        self.ask(Effect.FETCH, host=fetcher.target(url).host)
-        return fetcher.fetch(url, seconds, self.cancel)
+        given = [name for name, value in self.params.items() if value == url]
+
+        def ask(target: "Target", *, redirected: bool = True) -> None:
+            meant = dict.fromkeys(given, target.normal)
+            self.ask(Effect.FETCH, meant, host=target.host, redirected=redirected)
+
+        ask(fetcher.target(url), redirected=False)
+        return fetcher.fetch(url, seconds, self.cancel, ask)
 
     def check_cancelled(self) -> None:
         if self.cancel is not None and self.cancel.is_set():
@@ -121,16 +127,21 @@ class Call:
         self.warnings.clear()
         self.metadata.clear()
 
-    def ask(self, effects: Effect, **shown: Any) -> Verdict:
-        """Pass the gate, or raise Denied. `shown` are the fields of the question that say what would happen."""
+    def ask(self, effects: Effect, meant: dict[str, Any] | None = None, **shown: Any) -> Verdict:
+        """Pass the gate, or raise Denied. `shown` are the fields of the question that say what would happen, `meant`
+        parameters as rules see them.
+        """
         if self.session.read_only:
             raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
         self.check_cancelled()
-        resolved = self._resolved(follow=Effect.DELETE not in effects)
-        reached = [*shown.get("targets", ()), *((resolved or {}).get(name) for name in self.paths)]
-        guarded = self.session.kernel.guarded(dict.fromkeys(each for each in reached if isinstance(each, str)))
-        named = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
-        question = Question(*named, resolved=resolved, guarded=guarded, **shown)
+        resolved, targets = self._resolved(follow=Effect.DELETE not in effects), shown.get("targets", ())
+        named = [place for name in self.paths if isinstance(place := (resolved or {}).get(name), str)]
+        guarded = self.session.kernel.guarded(dict.fromkeys([*targets, *named]))
+        if resolved is not None:
+            unnamed = [place for place in targets if place not in named]
+            resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
+        who = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
+        question = Question(*who, resolved=resolved, guarded=guarded, **shown)
         verdict = ask(self.session.approver, question)
         if verdict.warning:
             self.warnings.append(RuleNotStored(verdict.warning))

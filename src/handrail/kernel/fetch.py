@@ -63,7 +63,17 @@ class Target:
 
     @property
     def netloc(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{self._site}:{self.port}"
+
+    @property
+    def normal(self) -> str:
+        """The one way to write what is asked for: no other spelling of the host, no port that goes without saying."""
+        site = self._site if self.port == _PORTS[self.url.scheme] else self.netloc
+        return f"{self.url.scheme}://{site}{self.url.raw_path.decode()}"
+
+    @property
+    def _site(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
 
 
 def system_resolver(host: str, port: int) -> list[str]:
@@ -102,7 +112,14 @@ class Fetcher:
             raise InvalidUrl(url, "host")
         return Target(parsed, known, port)
 
-    def fetch(self, url: str, seconds: float, cancel: threading.Event | None = None) -> Fetched:
+    def fetch(
+        self,
+        url: str,
+        seconds: float,
+        cancel: threading.Event | None = None,
+        allow: Callable[[Target], None] = lambda _: None,
+    ) -> Fetched:
+        """`allow` is asked about every page that a redirect leads to, and raises where it is not to be fetched."""
         deadline = Deadline(url, seconds, cancel)
         target = self.target(url)
         for _ in range(self._limits.fetch_redirects + 1):
@@ -110,6 +127,7 @@ class Fetcher:
             if answer.location is None:
                 return self._page(url, target, answer, deadline)
             target = self._next(target, answer.location)
+            allow(target)
         raise TooManyRedirects(url, self._limits.fetch_redirects)
 
     def _next(self, target: Target, location: str) -> Target:

@@ -32,9 +32,15 @@ class Question(NamedTuple):
     host: str = ""
     """Whom a fetch would reach."""
     resolved: dict[str, Any] | None = None
-    """The parameters with every path as the place that it means beneath the root; None where one leaves it."""
+    """The parameters as what they mean: a path as its place beneath the root, a URL in its normal form, and beside
+    them, as `targets`, the files that would change though no parameter names them. None where a path leaves the root.
+    """
     guarded: str = ""
-    """The guarded name, such as .git, that the call reaches into: no rule approves that."""
+    """The guarded name, such as .git, that the call reaches into: no rule and no policy approves that."""
+    redirected: bool = False
+    """A page that was approved leads on to this one: only what forbids it counts."""
+    doubt: str = ""
+    """Why it is asked although a rule or the policy would approve it."""
 
     @property
     def risk(self) -> str:

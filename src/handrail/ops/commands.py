@@ -30,6 +30,8 @@ _DOUBLE_QUOTED_ESCAPE = re.compile(r'\\([$`"\\])')
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 # The grammar reads two words where the shell joins two lines within one.
 _JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")
+# The grammar takes these for blanks; the shell makes them part of a word.
+_NO_BLANKS = re.compile(r"[\r\v\f]")
 _COMMENT = re.compile(r"#[^\n]*")
 _EXPANDS = re.compile(r"^[~=]|[=:]~|\{.*(?:,|\.\.)", re.DOTALL)
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -140,7 +142,8 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
             findings.assigns.append(_text(node.named_children[0]).partition("[")[0])
         elif kind in _REDIRECTS:
             findings.redirects = True
-    findings.unknown |= root.has_error or bool(_JOINED.search(script)) or not _second_opinion(script, findings)
+    misread = _JOINED.search(script) or _NO_BLANKS.search(script)
+    findings.unknown |= root.has_error or bool(misread) or not _second_opinion(script, findings)
 
 
 def _second_opinion(script: str, findings: _Findings) -> bool:

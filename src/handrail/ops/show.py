@@ -1,9 +1,12 @@
 """Making text fit to be shown to a person: nothing invisible, nothing that moves the cursor, nothing endless."""
 
 import re
+from itertools import accumulate, takewhile
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])")
 
@@ -17,7 +20,7 @@ def _escape(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:  # an undecodable byte
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def without_escapes(text: str) -> str:
@@ -30,13 +33,33 @@ def one_line(text: str, width: int = 200) -> str:
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
 
-def fold(lines: list[str], most: int) -> list[str]:
-    """The beginning and the end of a long text, with a line that says how much is left out."""
-    if len(lines) <= most:
+def fold(lines: list[str], most: int, width: int = 10**9) -> list[str]:
+    """The beginning and the end of what fills more than so many rows, and how much is left out between them."""
+    if _rows(lines, width) <= most:
         return lines
-    head = most * 2 // 3
-    tail = most - head - 1
-    return [*lines[:head], f"… {len(lines) - head - tail} lines not shown …", *lines[-tail:]]
+    lines = [_shortened(line, most * width // 4) for line in lines]
+    if _rows(lines, width) <= most:
+        return lines
+    head = _that_fit(lines, most * 2 // 3, width)
+    tail = _that_fit(lines[: head - 1 : -1], most - most * 2 // 3 - 1, width)
+    return [*lines[:head], f"… {len(lines) - head - tail} lines not shown …", *lines[len(lines) - tail :]]
+
+
+def _rows(lines: list[str], width: int) -> int:
+    return sum(max(1, -(-len(line) // width)) for line in lines)
+
+
+def _that_fit(lines: list[str], rows: int, width: int) -> int:
+    """How many of the first lines fill no more than so many rows; at least one."""
+    filled = accumulate(_rows([line], width) for line in lines)
+    return max(1, sum(1 for _ in takewhile(lambda so_far: so_far <= rows, filled)))
+
+
+def _shortened(line: str, room: int) -> str:
+    if len(line) <= room:
+        return line
+    ends = max(1, room // 2 - 20)
+    return f"{line[:ends]} … {len(line) - 2 * ends} characters not shown … {line[-ends:]}"
 
 
 def duration(milliseconds: float) -> str:

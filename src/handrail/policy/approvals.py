@@ -67,20 +67,20 @@ class Policy:
         if decision.allowed is False:
             self.rules.count(decision)
             return _forbidden(decision)
+        if question.redirected:
+            return Verdict(True, "redirect")
         if self.approve == "never":
             remedy = "Run with --approve ask or --approve auto"
             return Verdict(False, "policy never", reason="the policy is never", remedy=remedy)
-        if self.approve in ("auto", "host"):
+        if self.approve in ("auto", "host") and not decision.doubt:
             return Verdict(True, f"policy {self.approve}")
         if decision.allowed:
             self.rules.count(decision)
             return Verdict(True, _names(decision))
-        if self.asker is None:
-            return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question))
-        return self._ask(self.asker, question)
+        return self._ask(question._replace(doubt=decision.doubt))
 
-    def _ask(self, asker: Approver, question: Question) -> Verdict:
-        verdict = asker(question)
+    def _ask(self, question: Question) -> Verdict:
+        verdict = self.asker(question) if self.asker else nobody(question)
         if not verdict.allowed:
             return verdict
         meanwhile = self.rules.decide(question)
@@ -98,10 +98,10 @@ class Policy:
 
 def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
     keep = verdict.keep
-    if question.meant is None or question.guarded:
-        raise BadRule(f"it is always asked: {why_always_asked(question)}")
+    if (why := why_always_asked(question)) or question.meant is None:
+        raise BadRule(f"it is always asked: {why}")
     text = keep.rule or exact_pattern(question.meant)
-    rule = from_text(question.tool, text, "the rule", limits)
+    rule = from_text(question.tool, text, "the rule", limits)._replace(sandbox=question.sandbox)
     if keep.hours is None:
         return rule
     try:
@@ -122,10 +122,18 @@ def _forbidden(decision: Decision) -> Verdict:
     return Verdict(False, standing.name, reason=reason, remedy="Do it another way; only the person can change the rule")
 
 
-def how_to_allow(question: Question, way: str = "Run it in a terminal, or with --approve auto") -> str:
-    if question.meant is None or question.guarded:
-        return way
-    pattern = exact_pattern(question.meant).replace("'", "'\\''")
+def nobody(question: Question, person: str = "Run it in a terminal", policy: str = "with --approve auto") -> Verdict:
+    """The answer where there is nobody to ask, and how somebody, or a policy, could decide instead."""
+    why = why_always_asked(question)
+    reason = f"there is nobody to ask, and {why}" if why else "there is nobody to ask"
+    return Verdict(False, "nobody", reason=reason, remedy=how_to_allow(question, person, policy))
+
+
+def how_to_allow(question: Question, person: str, policy: str) -> str:
+    if why_always_asked(question) or question.meant is None:
+        instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"
+        return f"{instead}, or {person[0].lower()}{person[1:]}"
+    pattern, way = exact_pattern(question.meant).replace("'", "'\\''"), f"{person}, or {policy}"
     if len(pattern) > 300:
         return f"{way}, or add a rule with `handrail approvals add`"
     return f"{way}, or allow exactly this call: handrail approvals add {question.tool} '{pattern}'"

@@ -5,16 +5,19 @@ paths are matched as the places that they mean, nothing beneath a guarded name i
 commands only what a parser is sure about.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.gate import Question
 from handrail.limits import Limits
 from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, fits, words_fit
+from handrail.settings import SANDBOX
 
 if TYPE_CHECKING:
     from handrail.ops.commands import CommandLine
+    from handrail.ops.wrappers import Argv
 
 
 class Standing(NamedTuple):
@@ -35,16 +38,21 @@ class Decision(NamedTuple):
     by: tuple[Standing, ...] = ()
     others: tuple[tuple[Standing, str], ...] = ()
     """The rules that did not decide, and why not."""
+    doubt: str = ""
+    """Why nothing but a person can approve it."""
 
 
 def decide(standings: Iterable[Standing], question: Question, limits: Limits) -> Decision:
     """Denying rules before allowing ones; the words of several rules may together cover a compound command."""
     matcher, others, words = Matcher(question, limits), list[tuple[Standing, str]](), list[Standing]()
+    ordered = sorted(standings, key=lambda standing: not standing.rule.deny)
+    doubt = why_always_asked(question) or next(filter(None, map(matcher.doubt, ordered)), "")
     allowing: Standing | None = None
-    for each in sorted(standings, key=lambda standing: not standing.rule.deny):
+    for each in ordered:
         why = matcher.why_not(each.rule)
         if not why and each.rule.deny:
             return Decision(False, (each,), tuple(others))
+        why = why or doubt
         if allowing is not None:
             why = why or f"{allowing.name} came first"
         elif not why:
@@ -55,14 +63,16 @@ def decide(standings: Iterable[Standing], question: Question, limits: Limits) ->
         others.append((each, why))
     if allowing is not None:
         return Decision(True, (allowing,), tuple(others))
-    together = tuple(words) if matcher.covered_together([each.rule for each in words]) else ()
+    together = tuple(words) if not doubt and matcher.covered_together([each.rule for each in words]) else ()
     if together:
         return Decision(True, together, tuple(pair for pair in others if pair[0] not in together))
-    return Decision(None, (), tuple(others))
+    return Decision(None, (), tuple(others), doubt)
 
 
 def why_always_asked(question: Question) -> str:
-    """Why no rule can approve this call; empty where one could."""
+    """Why no rule and no policy can approve this call; empty where one could."""
+    if question.doubt:
+        return question.doubt
     if question.meant is None:
         return "a path leaves the workspace"
     return f"it reaches into {question.guarded}, which is guarded" if question.guarded else ""
@@ -86,13 +96,24 @@ class Matcher:
             return "it is for another tool"
         if not rule.enabled:
             return "it is switched off"
-        return "it has expired" if rule.expired else ""
+        if rule.expired:
+            return "it has expired"
+        weakest, level = rule.sandbox, self._question.sandbox
+        weaker = weakest and level and not rule.deny and SANDBOX.index(level) < SANDBOX.index(weakest)
+        return f"it was given for sandbox {weakest}, not {level}" if weaker else ""
+
+    def doubt(self, standing: Standing) -> str:
+        """Why a rule that forbids words may be about this call, although they are not found in it."""
+        rule = standing.rule
+        if not (rule.deny and rule.argv) or self.why_not_in_force(rule) or not self._line.unknown:
+            return ""
+        return f"it may run what {standing.name} forbids: what it runs cannot be told from its text"
 
     def _why_not_denied(self, rule: Rule) -> str:
         """Here doubt covers: both forms of the call, a pattern that takes too long, an argument that is not known."""
         if rule.argv:
-            wanted = (rule.argv[0].rpartition("/")[2], *rule.argv[1:])
-            found = [(command[0].rpartition("/")[2], *command[1:]) for command in self._line.commands if command[0]]
+            wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
+            found = [form for command in self._line.commands for form in _without_options(command)]
             return "" if any(words_fit(wanted, each, unsure=True) for each in found) else "no command is of its words"
         forms = {self._question.given, self._question.meant or ""}
         denied = any(fits(rule.pattern, form, self._limits) is not False for form in forms if form)
@@ -114,8 +135,7 @@ class Matcher:
         return "" if fitting else "its pattern takes too long" if fitting is None else "its pattern does not match"
 
     def covered_together(self, rules: list[Rule]) -> bool:
-        blocked = why_always_asked(self._question) or self._question.terminal
-        return len(rules) > 1 and not blocked and not self._why_words_do_not_cover(rules)
+        return len(rules) > 1 and not self._question.terminal and not self._why_words_do_not_cover(rules)
 
     def _why_words_do_not_cover(self, rules: Iterable[Rule]) -> str:
         line = self._line
@@ -138,6 +158,26 @@ class Matcher:
         from handrail.ops.commands import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
 
         question = self._question
-        if not question.command or question.terminal:
+        if not question.command:
             return CommandLine()
-        return parse_command(question.command, self._limits.command_chars)
+        line = parse_command(question.command, self._limits.command_chars)
+        # What was typed before, and what reads it, is not known.
+        return replace(line, unknown=True) if question.terminal else line
+
+
+def _last_name(program: str) -> str:
+    return program.rpartition("/")[2]
+
+
+def _without_options(command: "Argv") -> Iterator["Argv"]:
+    """The command, and the same without its first options, of which any may take the word that follows it."""
+    program, *words = command
+    if program is None:
+        return
+    option = False
+    for at in range(max(1, len(words))):
+        yield (_last_name(program), *words[at:])
+        word = words[at] if words else ""
+        before, option = option, word is None or word.startswith("-")
+        if not option and not before:
+            return

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from handrail.limits import Limits
+from handrail.settings import SANDBOX
 
 ANY_TOOL = "*"
 ONE, REST = "*", "..."
@@ -33,6 +34,8 @@ class Rule(NamedTuple):
     argv: tuple[str, ...] = ()
     deny: bool = False
     """It forbids what it covers, whatever other rules, the policy and the person say."""
+    sandbox: str = ""
+    """Of a rule for commands: the weakest sandbox in which it approves; empty: any."""
 
     @property
     def expired(self) -> bool:
@@ -77,6 +80,8 @@ def checked(rule: Rule, name: str, limits: Limits) -> Rule:
         raise BadRule(f"{name}: needs either pattern or argv")
     if rule.tool == ANY_TOOL and not rule.deny:
         raise BadRule(f"{name}: only a rule that denies can be for every tool")
+    if rule.sandbox and rule.sandbox not in SANDBOX:
+        raise BadRule(f"{name}: sandbox cannot be {rule.sandbox!r}")
     if rule.argv:
         _check_words(rule.argv, name)
     else:
@@ -133,6 +138,7 @@ _KINDS: dict[str, Any] = {
     "expires_at": (str, datetime),
     "matches": list,
     "rejects": list,
+    "sandbox": str,
 }
 
 
@@ -181,6 +187,8 @@ def to_toml(rule: Rule) -> str:
     lines = ["[[rule]]", f"tool = {_quoted(rule.tool)}", about]
     if rule.deny:
         lines.append("deny = true")
+    if rule.sandbox:
+        lines.append(f"sandbox = {_quoted(rule.sandbox)}")
     lines.append(f"enabled = {'true' if rule.enabled else 'false'}")
     if rule.expires_at:
         lines.append(f"expires_at = {rule.expires_at.isoformat()}")

@@ -37,11 +37,11 @@ def _command(question: Question, limits: Limits) -> str:
 
 def _page(question: Question) -> str:
     """The same site."""
-    url = str(question.params.get("url", ""))
-    start = re.match(r"https?://[^/?#]+", url)
+    meant = question.resolved or {}
+    start = re.match(r"https?://[^/?#]+", str(meant.get("url", "")))
     if start is None:
         return _exact(question)
-    others = [f'"{name}":{_value(value)}' for name, value in (question.resolved or {}).items() if name != "url"]
+    others = [f'"{name}":{_value(value)}' for name, value in meant.items() if name != "url"]
     site = f'"url":"{_inside_quotes(start[0])}(?:[/?#](?:[^"\\\\]|\\\\.)*)?"'
     return rf"^\{{{','.join([site, *others])}\}}$"
 
@@ -52,9 +52,17 @@ def _files(question: Question) -> str:
     for name, value in (question.resolved or question.params).items():
         if name in question.paths and isinstance(value, str):
             parts.append(f'"{name}":"{_beside(value)}"')
+        elif name == "targets":
+            parts.append(f'"targets":{_all_beside(value)}')
         else:
             parts.append(f'"{name}":{_STRING if isinstance(value, str) else _value(value)}')
     return rf"^\{{{','.join(parts)}\}}$"
+
+
+def _all_beside(places: list[str]) -> str:
+    kinds = list(dict.fromkeys(map(_beside, places)))
+    one = f'"{kinds[0]}"' if len(kinds) == 1 else f'"(?:{"|".join(kinds)})"'
+    return rf"\[{one}(?:,{one})*\]"
 
 
 def _beside(path: str) -> str:

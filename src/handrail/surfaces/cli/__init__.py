@@ -44,6 +44,12 @@ class _Lazy(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if error.ctx is not None and error.ctx.params.get("as_json"):
+                from handrail.surfaces.cli.plain import echo_json  # noqa: PLC0415  only where it goes wrong
+
+                echo_json({"success": False, "error": {"code": "usage_error", "message": error.format_message()}})
+            raise
         except KeyboardInterrupt:  # also at a question: nothing was approved, so nothing was changed
             click.echo(err=True)
             raise SystemExit(130) from None

@@ -9,8 +9,9 @@ from handrail.kernel.lineedit import edit_line
 from handrail.kernel.terminal import size, wants_colour
 from handrail.limits import Limits
 from handrail.ops.show import one_line
+from handrail.policy.approvals import rule_to_keep
 from handrail.policy.matching import Matcher, why_always_asked
-from handrail.policy.rules import BadRule, exact_pattern, from_text
+from handrail.policy.rules import BadRule, from_text
 from handrail.surfaces.cli.asking import display, happening
 
 SCOPES = get_args(Scope)
@@ -39,7 +40,8 @@ class Asker:
             return _no()
 
     def _ask(self, question: Question) -> Verdict:
-        self._show(question, most=max(10, size()[1] * 2))
+        width, height = size()
+        self._show(question, max(10, height * 2), width)
         while True:
             self.writer.write("Approve? (y/n/always): ")
             self.writer.flush()
@@ -48,8 +50,8 @@ class Asker:
             if verdict is not None:
                 return verdict
 
-    def _show(self, question: Question, most: int) -> None:
-        lines = happening(question, colour=wants_colour(self.writer), most=most)
+    def _show(self, question: Question, most: int, width: int) -> None:
+        lines = happening(question, colour=wants_colour(self.writer), most=most, width=width)
         self.writer.write("\n".join([*lines, "", display(question), "", ""]))
 
     def _understand(self, question: Question, said: str) -> Verdict | None:
@@ -64,18 +66,24 @@ class Asker:
         if words.lower() == "pattern":
             return self._pattern(question)
         if words.lower() == "all":
-            self._show(question, most=10**9)
+            self._show(question, 10**9, 10**9)
         else:
             self.writer.write(HELP)
         return None
 
     def _always(self, question: Question, keep: Keep) -> Verdict | None:
+        """A yes, and what will be remembered of it."""
         if not self._can_be_kept(question):
             return None
-        text = keep.rule or exact_pattern(question.meant or "")
-        self.writer.write(f"New rule ({_where(keep)}): {question.tool} {one_line(text, 2000)}\n")
+        verdict = Verdict(True, "person", always=True, keep=keep)
+        try:
+            rule = rule_to_keep(question, verdict, self.limits)
+        except BadRule as error:
+            self.writer.write(f"This time only, since it cannot be remembered: {one_line(str(error), 2000)}\n")
+        else:
+            self.writer.write(f"New rule ({_where(keep)}): {rule.tool} {one_line(rule.covers, 2000)}\n")
         self.writer.flush()
-        return Verdict(True, "person", always=True, keep=keep)
+        return verdict
 
     def _can_be_kept(self, question: Question) -> bool:
         why = why_always_asked(question)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from handrail.dialects import load
+from handrail.dialects import find_dialect, load
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
@@ -18,7 +18,7 @@ from handrail.ops.show import visible
 from handrail.policy.approvals import FILE
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing
-from handrail.policy.rules import BadRule, Rule, from_text, parse_time
+from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
 from handrail.router import ToolRouter
 from handrail.surfaces.cli.options import (
     dialect_of,
@@ -30,6 +30,7 @@ from handrail.surfaces.cli.options import (
 )
 from handrail.surfaces.cli.show import echo_json
 from handrail.tool import ToolResult
+from handrail.undo import KINDS
 from handrail.workspace import Workspace
 
 _SCOPES = click.Choice(["user", "project"])
@@ -71,6 +72,8 @@ def _line(standing: Standing, count: Count | None) -> str:
     state = ["expired" if rule.expired else "on" if rule.enabled else "off"]
     if rule.deny:
         state.insert(0, "deny")
+    if rule.sandbox:
+        state.append(f"in sandbox {rule.sandbox}")
     if rule.expires_at:
         state.append(f"until {rule.expires_at.isoformat()}")
     if standing.scope != FILE:
@@ -87,6 +90,7 @@ def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
         "tool": rule.tool,
         **({"argv": list(rule.argv)} if rule.argv else {"pattern": rule.pattern}),
         "deny": rule.deny,
+        **({"sandbox": rule.sandbox} if rule.sandbox else {}),
         "enabled": rule.enabled,
         "expires_at": rule.expires_at.isoformat() if rule.expires_at else None,
         "matches": list(rule.matches),
@@ -123,6 +127,9 @@ def add(
                 raise BadRule(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
         plain = from_text("any", pattern, "the rule", Limits())
         rule = plain._replace(tool=tool, expires_at=expires, **options)
+        checked(rule, "the rule", Limits())
+        if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
+            raise BadRule(f"no dialect has a tool {tool}: the rule would never be used")
         number = _book(scope, root).add(rule)
     click.echo(visible(f"Added rule {number}: {tool} {rule.covers}"))
 
@@ -209,6 +216,8 @@ def _said(decision: Decision | None, result: ToolResult) -> str:
     if decision is None:
         failed = result.error.message if result.error else ""
         return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
+    if decision.doubt:
+        return f"It would be asked, whatever the policy: {decision.doubt}"
     if decision.allowed is None:
         return "No rule decides about this call: it would be asked"
     verb = "Approved" if decision.allowed else "Forbidden"

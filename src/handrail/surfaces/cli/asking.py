@@ -29,37 +29,39 @@ def display(question: Question) -> str:
     return "\n".join(lines)
 
 
-def happening(question: Question, *, colour: bool, most: int) -> list[str]:
-    """What would happen, in at most so many lines of a change or a command."""
-    lines = diff_lines(question, colour=colour, most=most)
+def happening(question: Question, *, colour: bool, most: int, width: int = 80) -> list[str]:
+    """What would happen, in at most so many rows of a change or a command."""
+    lines = diff_lines(question, colour=colour, most=most, width=width)
     if question.terminal:
-        lines += _block(f"Typed into terminal {one_line(question.terminal)}", question.command, most)
+        lines += _block(f"Typed into terminal {one_line(question.terminal)}", question.command, most, width)
     elif question.command:
-        lines += [*_block("Command", question.command, most), *_about_command(question)]
+        lines += [*_block("Command", question.command, most, width), *_about_command(question)]
     if question.host:
         lines.append(f"Host: {one_line(question.host)}")
     if question.guarded:
         lines.append(f"Careful: {one_line(question.guarded)} is guarded, since your own tools may run what it holds")
+    elif question.doubt:
+        lines.append(f"Careful: {one_line(question.doubt)}")
     return lines
 
 
-def diff_lines(question: Question, *, colour: bool, most: int) -> list[str]:
+def diff_lines(question: Question, *, colour: bool, most: int, width: int = 80) -> list[str]:
     from handrail.ops.preview import change_diff  # noqa: PLC0415  only where a change is shown
 
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
     if all(line.endswith("\r") for line in body):  # its line ends are as they were: nothing to point at
         lines = [line.removesuffix("\r") for line in lines]
-    shown = fold([visible(line) for line in lines if line], most)
+    shown = fold([visible(line) for line in lines if line], most, width)
     if not colour:
         return shown
     return [f"\x1b[{_COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLOURS else line for line in shown]
 
 
-def _block(title: str, text: str, most: int) -> list[str]:
+def _block(title: str, text: str, most: int, width: int) -> list[str]:
     """One line beside its title, several beneath it."""
-    lines = [visible(line).replace("\t", "\\t") for line in text.split("\n")]
-    return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in fold(lines, most))]
+    lines = fold([visible(line).replace("\t", "\\t") for line in text.split("\n")], most, width)
+    return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in lines)]
 
 
 def _about_command(question: Question) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.values import Change, Put, Remove, Restore
-from handrail.policy.approvals import how_to_allow
+from handrail.policy.approvals import how_to_allow, nobody
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"
@@ -32,6 +32,8 @@ SCHEMA = {
     "required": ["decision"],
 }
 
+_WAYS = ("Use a client that supports elicitation", "start the server with --approve host or --approve auto")
+
 Ask = Callable[[Question], Verdict]
 
 asking: ContextVar[Ask] = ContextVar("asking")
@@ -44,8 +46,7 @@ def ask_the_client(question: Question) -> Verdict:
 
 
 def ask_nobody(question: Question) -> Verdict:
-    way = "Use a client that supports elicitation, or start the server with --approve host or --approve auto"
-    return Verdict(False, "nobody", reason="there is nobody to ask", remedy=how_to_allow(question, way))
+    return nobody(question, *_WAYS)
 
 
 class Dialogue:
@@ -67,7 +68,8 @@ class Dialogue:
         except CancelledError:
             raise Cancelled from None
         except MCPError as error:
-            return Verdict(False, "client", reason=f"the client did not ask: {error}", remedy=how_to_allow(question))
+            remedy = how_to_allow(question, *_WAYS)
+            return Verdict(False, "client", reason=f"the client did not ask: {error}", remedy=remedy)
         return verdict(answer.action, answer.content)
 
     async def _elicit(self, question: Question) -> Any:

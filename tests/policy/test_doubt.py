@@ -1,0 +1,150 @@
+"""What no policy and no rule approves: what may be forbidden, and what reaches into a guarded place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from policy.test_policy import YES, Person
+
+from handrail import ToolResult, Workspace
+from handrail.kernel.gate import Keep, Verdict
+from handrail.policy.rules import Rule, exact_pattern
+
+NO_RM = Rule("run_in_terminal", argv=("rm", "..."), deny=True)
+HIDDEN = [
+    "rm a #" + "x" * 9000,
+    "$'rm' a",
+    "X=rm; $X a",
+    "r\\\nm a",
+    "r$()m a",
+    "/bin/r? a",
+    "env -S 'rm a'",
+    "watch rm a",
+    "parallel rm ::: a",
+    "echo 'rm a' | sh",
+    "'rm a",
+]
+PLAIN = ["rm a", "/bin/rm a", "true; rm a", "timeout 5 rm a", "sh -c 'rm a'", "echo $(rm a)", "rm $x"]
+
+
+def run(workspace: Any, command: str) -> ToolResult:
+    result: ToolResult = workspace.call("copilot", "run_in_terminal", {"command": command})
+    return result
+
+
+@pytest.mark.parametrize("approve", ["auto", "host", "ask"])
+@pytest.mark.parametrize("command", HIDDEN)
+def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
+    root: Path, approve: str, command: str
+) -> None:
+    (root / "a").write_text("")
+    with Workspace(str(root), approve=approve) as workspace:
+        session = workspace._default.rules.session
+        exact = exact_pattern(f'{{"command":"{command}"}}')
+        session.rules = [NO_RM, Rule("run_in_terminal", r"(?s:.*)"), Rule("run_in_terminal", exact)]
+        result = run(workspace, command)
+    assert result.error is not None
+    assert result.error.code == "approval_denied"
+    assert result.error.message == (
+        "run_in_terminal was not approved: there is nobody to ask, and it may run what session rule 1 forbids: what it"
+        " runs cannot be told from its text"
+    )
+    assert result.error.suggestion == "Write it as plain commands, or run it in a terminal"
+    assert (root / "a").exists()
+
+
+@pytest.mark.parametrize("command", PLAIN)
+def test_what_is_forbidden_in_plain_words_is_not_even_asked(root: Path, command: str) -> None:
+    person = Person(YES)
+    with Workspace(str(root), approve="auto", asker=person) as workspace:
+        workspace.rules.add(NO_RM)
+        result = run(workspace, command)
+    assert result.error is not None
+    assert "forbids it" in result.error.message
+    assert person.questions == []
+
+
+def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(root: Path) -> None:
+    person = Person(Verdict(True, "person", always=True, keep=Keep("session")), YES)
+    with Workspace(str(root), approve="auto", asker=person) as workspace:
+        workspace.rules.add(NO_RM)
+        first, second, plain = run(workspace, "X=echo; $X a"), run(workspace, "X=echo; $X a"), run(workspace, "echo b")
+    assert first.success
+    assert second.success
+    assert plain.success
+    assert len(person.questions) == 2
+    said = "it is always asked: it may run what user rule 1 forbids: what it runs cannot be told from its text"
+    assert first.warnings == [f"approved, but this time only: the rule could not be stored: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("command", "denied"),
+    [
+        ("git push", True),
+        ("git -C . push", True),
+        ("git --no-pager -C . push --force", True),
+        ("git $x push", True),
+        ("git log push", False),
+        ("git -C . log push", False),
+    ],
+)
+def test_options_do_not_hide_the_words_that_are_forbidden(root: Path, command: str, denied: bool) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        workspace.rules.add(Rule("run_in_terminal", argv=("git", "push", "..."), deny=True))
+        result = run(workspace, command)
+    assert bool(result.error and "forbids it" in result.error.message) is denied
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        NO_RM._replace(tool="shell"),
+        NO_RM._replace(enabled=False),
+        Rule("run_in_terminal", r".*rm .*", deny=True),
+    ],
+)
+def test_only_words_that_are_in_force_for_the_tool_cast_doubt(root: Path, idle: Rule) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        workspace.rules.add(idle)
+        assert run(workspace, "X=echo; $X a").success
+
+
+def test_what_is_typed_into_a_terminal_may_run_anything(root: Path) -> None:
+    (root / "a").write_text("")
+    with Workspace(str(root), approve="auto") as workspace:
+        workspace.rules.add(Rule("write_stdin", argv=("rm", "..."), deny=True))
+        assert workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "sh"}).success
+        typed = [
+            workspace.call("codex", "write_stdin", {"session_id": "s", "chars": keys})
+            for keys in ("rm a\n", "r", "m a\n")
+        ]
+    assert ["forbids" in (each.error.message if each.error else "") for each in typed] == [True, True, True]
+    assert (root / "a").exists()
+
+
+GUARDED = [".git/hooks/pre-commit", ".GIT/config", "hooks/pre-commit", ".handrailignore", ".handrail.toml", ".vscode/a"]
+
+
+@pytest.mark.parametrize("approve", ["auto", "host"])
+@pytest.mark.parametrize("path", GUARDED)
+def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: str, path: str) -> None:
+    (root / ".git/hooks").mkdir(parents=True)
+    (root / "hooks").symlink_to(".git/hooks")
+    patch = f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"
+    calls = [
+        ("copilot", "create_file", {"path": path, "content": "x"}),
+        ("codex", "apply_patch_json", {"patch": patch}),
+    ]
+    with Workspace(str(root), approve=approve) as workspace:
+        for dialect, tool, params in calls:
+            result = workspace.call(dialect, tool, params)
+            assert result.error is not None
+            assert result.error.code == "approval_denied"
+            assert "there is nobody to ask, and it reaches into ." in result.error.message
+            assert result.error.suggestion == "Leave it, or run it in a terminal"
+        assert not (root / path).exists()
+    person = Person(YES)
+    with Workspace(str(root), approve=approve, asker=person) as workspace:
+        assert workspace.call(*calls[0]).success
+    assert (root / path).read_text() == "x"
+    assert len(person.questions) == 1
