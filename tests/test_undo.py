@@ -57,6 +57,13 @@ CASES: dict[str, str] = {
     "a link that became a file": "rm link; echo text > link",
     "a new link that leads nowhere": "ln -s nowhere/at/all new",
     "names that need quoting": "mv file 'a \"b\" \t c'; touch $'caf\\xe9'",
+    "a file that became a directory": "rm file; mkdir file",
+    "a file that became a full directory": "rm file; mkdir -p file/x/y; echo 1 > file/x/y/z; ln -s x file/l; touch file-2",
+    "a link that became a directory": "rm link; mkdir -m 750 link; echo x > link/x; chmod 600 link/x",
+    "a directory that became a file": "rm -r sub; echo text > sub",
+    "a directory that became a link to what it was": "mkdir sub/q; mv sub elsewhere; ln -s elsewhere sub",
+    "an empty directory that became a link": "rmdir empty; ln -s sub empty",
+    "names that changed places": "mv file f; mv sub file; mv f sub",
     "many things at once": "rm script; mv sub sub2; echo x >> file; mkdir q; ln -s q r; chmod +x file",
 }
 

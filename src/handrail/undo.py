@@ -17,6 +17,9 @@ from handrail.ops.merge import merge
 from handrail.paths import quote
 
 
+_DIRECTORY = Standing("directory", b"", 0o755)
+
+
 class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
     pass
 
@@ -209,15 +212,51 @@ class _Tree:
         made: list[Change] = []
         turned: list[Change] = []
         gone: list[Change] = []
+        whole: tuple[str, ...] = ()
         for path, wanted in sorted(self._wanted.items()):
             found, name = self._found[path], quote(path)
-            if wanted is not None and wanted.kind == "directory":
+            if path.startswith(whole):
+                continue  # it comes or goes with the directory that it is in
+            if found and wanted and found.kind != wanted.kind and "directory" in (found.kind, wanted.kind):
+                whole = (*whole, f"{path}/")
+                turned += self._replacement(path, found, wanted)
+            elif wanted is not None and wanted.kind == "directory":
                 made += [] if found else [MakeDirectory(name, wanted.mode or None)]
             elif found is not None and found.kind == "directory":
                 gone += [RemoveDirectory(name)] if self._would_be_empty(path) else []
             elif not _same(found, wanted) or (found and wanted and found.mode != wanted.mode):
                 turned.append(Restore(name, found, wanted))
         return [*made, *turned, *reversed(gone)]
+
+    def _replacement(self, path: str, found: Standing, wanted: Standing) -> list[Change]:
+        """A name that becomes a directory, or ceases to be one, with all that is in it."""
+        try:
+            return [Restore(quote(path), self._with_found(path, found), self._with_wanted(path, wanted))]
+        except _Clashes as clash:
+            self._plan.clashes.append(Clash(path, clash.why))
+            return []
+
+    def _with_found(self, path: str, node: Standing) -> Standing:
+        """A directory with all that is in it, which must be known and about to go."""
+        if node.kind != "directory":
+            return node
+        inside = []
+        for name in self._kernel.reader.names(quote(path)):
+            each = self._found.get(f"{path}/{name}")
+            if each is None or self._wanted.get(f"{path}/{name}", each) is not None:
+                raise _Clashes("in_the_way")
+            inside.append((name, self._with_found(f"{path}/{name}", each)))
+        return node._replace(inside=tuple(inside))
+
+    def _with_wanted(self, path: str, node: Standing) -> Standing:
+        inside: dict[str, Standing] = {}
+        for each, wanted in sorted(self._wanted.items()):
+            if wanted is not None and each.startswith(f"{path}/"):
+                name, _, deeper = each.removeprefix(f"{path}/").partition("/")
+                inside.setdefault(name, _DIRECTORY if deeper else wanted)
+        return node._replace(
+            inside=tuple((name, self._with_wanted(f"{path}/{name}", inner)) for name, inner in inside.items())
+        )
 
     def _now(self, path: str) -> Standing | None:
         if path not in self._found:
@@ -243,10 +282,10 @@ class _Tree:
         if file.before is None:
             if now is not None and now.kind == "directory":
                 self._wanted[file.path] = None
-        elif file.after is not None or (now is not None and now.kind != "directory"):
-            raise _Clashes("in_the_way")
-        elif now is None:
+        elif _same(now, self._load(file.after)):
             self._wanted[file.path] = self._load(file.before)
+        elif not _same(now, self._load(file.before)):
+            raise _Clashes("in_the_way")
 
     def _merge(self, file: Touched, now: Standing | None, was: Standing | None, then: Standing | None) -> None:
         kinds = {each and each.kind for each in (now, was, then)}

@@ -256,7 +256,7 @@ class Files:
             return
         self._refuse_stale(real)
         made, places = [change for change, _ in real], [to for _, to in real]
-        shown = tuple(quote(to) for to in places)
+        shown = tuple(quote(place) for change, to in real for place in _all_places(change, to))
         verdict = self._call.ask(_effects(made), targets=shown, changes=tuple(made))
         origin = self._call.origin(verdict, kind, undoes)
         self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))
@@ -283,6 +283,8 @@ class Files:
                 self._call.session.seen.wrote(place, None, None)
             elif isinstance(change, Restore):
                 self._call.session.seen.wrote(place, version, change.to.data if change.to else None)
+                for rel, _, _ in change.beneath():
+                    self._call.session.seen.forget(f"{place}/{rel}")
 
 
 def _changes_nothing(change: Change) -> bool:
@@ -294,11 +296,18 @@ def _changes_nothing(change: Change) -> bool:
     )
 
 
+def _all_places(change: Change, place: str) -> list[str]:
+    within = [f"{place}/{rel}" for rel, _, _ in change.beneath()] if isinstance(change, Restore) else []
+    return [place, *within]
+
+
 def _effects(changes: list[Change]) -> Effect:
     found = Effect.READ
     for change in changes:
         if isinstance(change, Remove | RemoveDirectory) or (isinstance(change, Restore) and change.to is None):
             found |= Effect.DELETE
+        elif isinstance(change, Restore) and change.turns:
+            found |= Effect.WRITE | Effect.DELETE
         elif isinstance(change, MakeDirectory) or change.base is None:
             found |= Effect.CREATE
         else:
