@@ -2,11 +2,11 @@
 nothing, and recorded. A file that changed since is merged where that is clean; else nothing at all is done.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from handrail.effects import Effect
-from handrail.faults import Conflict, PathFault
+from handrail.faults import Conflict, NotADirectory, PathFault
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.call import Call
 from handrail.kernel.journal import Entry, Journal, Node, Touched
@@ -15,7 +15,6 @@ from handrail.kernel.values import Change, MakeDirectory, RemoveDirectory, Resto
 from handrail.ops.diff import unified
 from handrail.ops.merge import merge
 from handrail.paths import quote
-
 
 _DIRECTORY = Standing("directory", b"", 0o755)
 
@@ -43,6 +42,8 @@ class Plan:
     merged: list[str] = field(default_factory=list)
     clashes: list[Clash] = field(default_factory=list)
     done: bool = False
+    whole: bool = True
+    """Nothing of the entries is left out."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -56,23 +57,38 @@ class History:
         self._session, self._kernel = session, session.kernel
 
     def undo(
-        self, n: int | None = None, *, since: int | None = None, of: str | None = None, dry_run: bool = False
+        self,
+        n: int | None = None,
+        paths: Sequence[str] = (),
+        *,
+        since: int | None = None,
+        of: str | None = None,
+        dry_run: bool = False,
     ) -> Plan:
-        """Undo entry `n`, or all `since` one, or all of a session; without a choice the last that still stands."""
-        return self._carry_out("undo", lambda: self._chosen(n, since, of), dry_run=dry_run)
+        """Undo entry `n`, or all `since` one, or all of a session; without a choice the last that still stands.
+
+        With `paths`, only what was done to these names and beneath them; the entry then stands for the rest.
+        """
+        places = [self._place(path) for path in paths]
+        return self._try(lambda: self._plan("undo", self._chosen(n, since, of), places), dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> Plan:
         """Take the last undo back."""
-        return self._carry_out("redo", self._last_undo, dry_run=dry_run)
+        return self._try(lambda: self._plan("redo", self._last_undo(), []), dry_run=dry_run)
 
     def restore(self, path: str, at: int, *, dry_run: bool = False) -> Plan:
-        """Make a file, or all that is known of a directory, what it was after entry `at`."""
-        place = self._kernel.boundary.locate(path, follow=False, future=True)
-        place.close()
-        return self._try(lambda: self._plan_restore(place.target, at), dry_run=dry_run)
+        """Make a file, or all that is known of a directory, what it was after entry `at`; 0: before all entries."""
+        place = self._place(path)
+        return self._try(lambda: self._plan_restore(place, at), dry_run=dry_run)
 
-    def _carry_out(self, kind: str, choose: Callable[[], list[Entry]], *, dry_run: bool) -> Plan:
-        return self._try(lambda: self._plan(kind, choose()), dry_run=dry_run)
+    def _place(self, path: str) -> str:
+        """A name as the journal has it. What it leads through may be gone, or be no directory any more."""
+        try:
+            place = self._kernel.boundary.locate(path, follow=False, future=True)
+        except NotADirectory:
+            return "/".join(self._kernel.boundary.split(path).parts)
+        place.close()
+        return place.target
 
     def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
         for _ in range(self._kernel.limits.conflict_retries):
@@ -87,9 +103,9 @@ class History:
         raise CannotUndo("the files keep changing; nothing was done")
 
     def _commit(self, plan: Plan) -> None:
-        params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": plan.numbers[0]}
+        params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": sum(plan.numbers)}
         call = Call(self._session, "handrail", plan.kind, params, Effect.READ | Effect.WRITE)
-        undoes = plan.numbers if plan.kind != "restore" else ()
+        undoes = plan.numbers if plan.whole else ()
         if plan.changes:
             call.files.commit(*plan.changes, kind=plan.kind, undoes=undoes)
         elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
@@ -130,25 +146,35 @@ class History:
 
     # ── working out ──
 
-    def _plan(self, kind: str, entries: list[Entry]) -> Plan:
+    def _plan(self, kind: str, entries: list[Entry], places: list[str]) -> Plan:
         plan = Plan(kind, entries)
         tree = _Tree(self._kernel, plan)
+        meant = set[str]()
         for entry in entries:
             for file in reversed(entry.files):
-                tree.turn_back(file)
+                within = [place for place in places if f"{file.path}/".startswith(f"{place}/" if place else "")]
+                meant.update(within)
+                if within or not places:
+                    tree.turn_back(file)
+                else:
+                    plan.whole = False
+        if strange := [quote(place) for place in places if place not in meant]:
+            raise CannotUndo(f"entry {entries[0].n} did nothing to {', '.join(strange)}")
         plan.changes = tree.changes()
         return plan
 
     def _plan_restore(self, path: str, at: int) -> Plan:
         wanted: dict[str, Node | None] = {}
+        latest: dict[str, Node | None] = {}
         settled: set[str] = set()
         found = self._kernel.journal.entry(at)
-        if found is None:
+        if found is None and at != 0:
             raise CannotUndo(f"there is no entry {at}")
         for entry, _ in standing(self._kernel.journal):
             for file in entry.files:
                 if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
                     continue
+                latest.setdefault(file.path, file.after)
                 wanted[file.path] = file.before if entry.n > at else file.after
                 if entry.n <= at:
                     settled.add(file.path)
@@ -156,10 +182,10 @@ class History:
                 break
         if not wanted:
             raise CannotUndo(f"the journal knows nothing of {quote(path)}")
-        plan = Plan("restore", [found])
+        plan = Plan("restore", [found] if found else [], whole=False)
         tree = _Tree(self._kernel, plan)
         for each, node in sorted(wanted.items()):
-            tree.make(each, node)
+            tree.make(each, node, latest[each])
         plan.changes = tree.changes()
         return plan
 
@@ -196,13 +222,14 @@ class _Tree:
         except _Clashes as clash:
             self._plan.clashes.append(Clash(file.path, clash.why, clash.diff))
 
-    def make(self, path: str, node: Node | None) -> None:
+    def make(self, path: str, node: Node | None, latest: Node | None) -> None:
+        """`latest` is what the journal knows it as: a directory only takes the place of that, or that of it."""
         try:
             now = self._now(path)
             kinds = {now and now.kind, node and node.kind}
-            if "directory" in kinds and kinds & {"file", "link"}:
+            if "directory" in kinds and kinds & {"file", "link"} and not _same(now, self._load(latest)):
                 raise _Clashes("in_the_way")
-            if not (now and now.kind == "directory" and node is not None):
+            if not (now and node and now.kind == node.kind == "directory"):
                 self._wanted[path] = self._load(node)
         except _Clashes as clash:
             self._plan.clashes.append(Clash(path, clash.why, clash.diff))

@@ -133,6 +133,42 @@ def test_what_cannot_be_undone_is_said(done: Path) -> None:
     assert (found["done"], [each["why"] for each in found["conflicts"]]) == (False, ["changed"])
 
 
+def test_what_cannot_be_put_back_does_not_hold_the_rest_back(root: Path) -> None:
+    (root / "a b").write_text("old\n")
+    (root / "big").write_text("x" * 9_000_000)
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        assert workspace.call(
+            "codex", "shell", {"command": "echo new > 'a b'; echo >> big; mkdir d; touch d/e"}
+        ).success
+    assert run(root, "undo", code=1) == (
+        "Nothing was done, because these files cannot be put back:\n"
+        "  big: its content was not kept\n"
+        "The rest can be taken back by itself: handrail undo 1 'a b' d/e d\n"
+    )
+    assert run(root, "undo", "1", "a b", "d", "--approve", "auto") == "Undid part of 1: 3 changes\n  a b\n  d/e\n  d\n"
+    assert run(root, "redo", "--approve", "auto").startswith("Redid 2: 3 changes")
+    assert run(root, "restore", "a b", "--at", "0", "--approve", "auto") == (
+        "Restored from before all entries: 1 changes\n  a b\n"
+    )
+    assert (root / "a b").read_text() == "old\n"
+    assert run(root, "undo", "1", "d", "nothing", code=1) == "Error: entry 1 did nothing to nothing\n"
+
+
+def test_a_file_that_became_a_directory_comes_back(root: Path) -> None:
+    (root / "s").write_text("old\n")
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        assert workspace.call("codex", "shell", {"command": "rm s; mkdir s; echo x > s/x"}).success
+    dry = run(root, "undo", "--dry-run")
+    assert dry == (
+        "deleted directory s\n"
+        "diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+old\n"
+        "diff --git a/s/x b/s/x\ndeleted file mode 100644\n--- a/s/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        "Would undo 1: 2 changes\n  s\n  s/x\n"
+    )
+    assert run(root, "undo", "--approve", "auto") == "Undid 1: 2 changes\n  s\n  s/x\n"
+    assert (root / "s").read_text() == "old\n"
+
+
 def test_a_merge_is_marked(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         for content in ("a\nb\nc\nd\n", "A\nb\nc\nd\n"):
