@@ -206,3 +206,39 @@ def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> N
     log.write_text("")
     assert "has no calls in it" in run(root, "replay", str(log), code=2)
     assert (root / "a").read_text() == "b\n"
+
+
+def test_a_journal_that_cannot_be_read_is_said(done: Path) -> None:
+    with Workspace(str(done)) as workspace:
+        path = Path(workspace.kernel.journal.path)
+    path.unlink()
+    path.mkdir()
+    said = f"Error: the journal {path} cannot be read: Is a directory\n"
+    for arguments in (
+        ["history"], ["history", "--json"], ["history", "--prune"], ["show", "1"], ["undo"], ["undo", "2"], ["redo"],
+        ["restore", "a.txt", "--at", "1"], ["restore", "a.txt", "--at", "0"],
+    ):  # fmt: skip
+        assert run(done, *arguments, code=1) == said
+    with Workspace(str(done), approve="auto", sandbox="off") as workspace:
+        for dialect, tool, params in (
+            ("file", "file.write", {"path": "new", "content": "x"}),
+            ("codex", "shell", {"command": "touch newer"}),
+        ):
+            result = workspace.call(dialect, tool, params)
+            assert result.success
+            assert result.warnings == ["this change was not recorded and cannot be undone: Is a directory"]
+
+
+def test_replay_says_what_is_no_log_and_what_is_no_directory(root: Path, tmp_path: Path) -> None:
+    binary, log = tmp_path / "binary", tmp_path / "log"
+    binary.write_bytes(b"\x7fELF\xff\0")
+    assert f"{binary} is no session log: it is not text" in run(root, "replay", str(binary), code=2)
+    with Workspace(str(root), log=str(log), log_level="debug") as workspace:
+        workspace.call("file", "file.list", {})
+    said = f"Error: cannot open the workspace {tmp_path}/nope: there is no such directory\n"
+    for arguments in (["replay", str(log)], ["history"], ["show", "1"], ["undo"], ["call", "file.list"]):
+        assert run(tmp_path / "nope", *arguments, code=2).endswith(said)
+    assert run(log, "replay", str(log), code=2).endswith(
+        f"Error: cannot open the workspace {log}: it is not a directory\n"
+    )
+    assert list(tmp_path.glob("nope")) == []

@@ -34,7 +34,7 @@ from handrail.kernel.values import (
     Version,
 )
 from handrail.limits import Limits
-from handrail.notes import NotJournaled, RuleNotStored
+from handrail.notes import JournaledElsewhere, NotJournaled, RuleNotStored
 from handrail.paths import quote
 from handrail.structs import struct
 
@@ -263,6 +263,8 @@ class Files:
         self._call.files_affected.extend(shown)
         if trouble := self._kernel.journal.take_trouble():
             self._call.warnings.append(NotJournaled(trouble))
+        elif self._kernel.journal.on and self._kernel.journal.elsewhere:
+            self._call.warnings.append(JournaledElsewhere(self._kernel.state.path, self._kernel.journal.elsewhere))
 
     def _refuse_stale(self, real: list[tuple[Change, str]]) -> None:
         seen = self._call.session.seen

@@ -11,7 +11,7 @@ from handrail.ops.diff import unified
 from handrail.ops.show import one_line, visible
 from handrail.paths import quote
 from handrail.surfaces.cli.history import counts, facts
-from handrail.surfaces.cli.plain import echo_json, json_option, root_errors, root_option
+from handrail.surfaces.cli.plain import echo_json, journal_errors, json_option, root_errors, root_option
 
 
 @click.command("show")
@@ -22,7 +22,8 @@ def command(n: int, root: str, as_json: bool) -> None:
     """Show what entry N of the history changed."""
     with root_errors(root):
         _, journal = open_journal(root)
-    entry = journal.entry(n)
+    with journal_errors():
+        entry = journal.entry(n)
     if entry is None:
         raise click.UsageError(f"there is no entry {n} in the history that can be read")
     diff = "".join(file_diff(journal, file) for file in entry.files)

@@ -15,7 +15,7 @@ from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.person import terminal_asker
-from handrail.surfaces.cli.plain import json_option, root_option
+from handrail.surfaces.cli.plain import journal_errors, json_option, root_option
 from handrail.surfaces.cli.show import echo_json
 from handrail.undo import CannotUndo, History, Plan
 from handrail.words import word
@@ -48,7 +48,8 @@ def undo_options(function: _Function) -> _Function:
 def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *, as_json: bool, dry_run: bool) -> None:
     with open_workspace(root, asker=terminal_asker(), approve=approve) as workspace:
         try:
-            plan = act(workspace.history())
+            with journal_errors():
+                plan = act(workspace.history())
         except CannotUndo as error:
             raise click.ClickException(str(error)) from None
         except Fault as fault:
