@@ -105,6 +105,19 @@ def test_show_names_what_cannot_be_shown(root: Path) -> None:
     assert re.search(r"\n\nlost: blob [0-9a-f]{12} is not there any more\n$", run(root, "show", "4"))
 
 
+def test_show_says_the_modes_as_they_are(root: Path) -> None:
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        for command in ("umask 077; echo x > f", "chmod 640 f", "chmod 751 f", "rm f"):
+            assert workspace.call("codex", "shell", {"command": command}).success
+    said = [run(root, "show", str(n)).partition("\n\n")[2].split("\n")[1:3] for n in range(1, 5)]
+    assert said == [
+        ["new file mode 100600", "--- /dev/null"],
+        ["old mode 100600", "new mode 100640"],
+        ["old mode 100640", "new mode 100751"],
+        ["deleted file mode 100751", "--- a/f"],
+    ]
+
+
 def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
     dry = run(done, "undo", "2", "--dry-run", code=1)
     assert "a.txt: it was changed since" in dry

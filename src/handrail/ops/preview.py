@@ -27,11 +27,17 @@ def change_diff(change: Change) -> str:
 
 
 def _shown(
-    path: str, before: bytes | None, after: bytes | None, *, old_mode: int | None = None, new_mode: int | None = None
+    path: str,
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    old_mode: int | None = None,
+    new_mode: int | None = None,
+    exact: bool = False,
 ) -> str:
     """A diff; of binary files only that they change, as nobody could read more."""
     if not any(looks_binary(data[:_LOOKED_AT]) for data in (before, after) if data):
-        return unified(path, before, after, old_mode=old_mode, new_mode=new_mode)
+        return unified(path, before, after, old_mode=old_mode, new_mode=new_mode, exact=exact)
     size = "deleted" if after is None else f"{len(after)} bytes"
     return f"Binary file {quote(path)} ({size})\n"
 
@@ -43,7 +49,7 @@ def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
         return said
     texts = [each.data if each else None for each in (old, new)]
     modes = [each.mode if each else None for each in (old, new)]
-    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1])
+    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
 
 
 def _plainly(path: str, verb: str, node: Standing) -> str:

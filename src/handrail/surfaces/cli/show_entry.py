@@ -68,7 +68,7 @@ def file_diff(journal: Journal, file: Touched) -> str:
     if b"\0" in (old or b"") + (new or b""):
         return f"{quote(file.path)}: binary, {len(old or b'')} -> {len(new or b'')} bytes\n"
     old_mode, new_mode = (node.mode if node else None for node in nodes)
-    return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode)
+    return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode, exact=True)
 
 
 def _line(path: str, verb: str, node: Node) -> str:
