@@ -392,10 +392,53 @@ SECTIONS = st.one_of(
 )
 
 
-@settings(max_examples=int(os.environ.get("HANDRAIL_LONG", "60")), derandomize=True, deadline=None, database=None)
+def unified_section(old: str, new: str, hunk: str, head: str) -> str:
+    """A section of a diff, whole or not, whose headers may say several things."""
+    names = {"old": old.strip('"'), "new": new.strip('"')}
+    return (head + "--- {old}\n+++ {new}\n" + hunk).format(**names)
+
+
+HEADS = [
+    "",
+    "diff --git a/{old} b/{new}\n",
+    "diff --git a/{old} b/{new}\nnew file mode 100755\n",
+    "diff --git a/{old} b/{new}\ndeleted file mode 100644\n",
+    "diff --git a/{old} b/{new}\nold mode 100644\nnew mode 100755\n",
+    "diff --git a/{old} b/{new}\nsimilarity index 90%\nrename from {old}\nrename to {new}\n",
+    "diff --git a/{old} b/{new}\nsimilarity index 90%\ncopy from {old}\ncopy to {new}\n",
+    "Index: {new}\n",
+    "prose\n",
+]
+HUNKS = [
+    "@@ -1 +1 @@\n-one\n+x\n",
+    "@@ -0,0 +1 @@\n+x\n",
+    "@@ -1 +0,0 @@\n-one\n",
+    "@@ -1,9 +1 @@\n one\n+x\n\\ No newline at end of file\n",
+    "@@ -9,0 +9 @@\n+x\n",
+    "@@ @@\n",
+    "",
+]
+SIDES = st.sampled_from(["/dev/null", *NAMES, *(f"a/{name}" for name in NAMES), *(f"b/{name}" for name in NAMES)])
+UNIFIED = st.builds(unified_section, SIDES, SIDES, st.sampled_from(HUNKS), st.sampled_from(HEADS))
+LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
+bounded = settings(max_examples=LONG or 60, derandomize=not LONG, deadline=None, database=None)
+
+
+@bounded
 @given(sections=st.lists(SECTIONS, min_size=1, max_size=5))
 def test_any_patch_is_done_whole_or_not_at_all(tmp_path_factory: pytest.TempPathFactory, sections: list[str]) -> None:
-    top = tmp_path_factory.mktemp("any")
+    done_or_untouched(tmp_path_factory.mktemp("any"), envelope(*sections))
+
+
+@bounded
+@given(sections=st.lists(UNIFIED, min_size=1, max_size=4), cut=st.none() | st.integers(0, 200))
+def test_any_diff_is_done_whole_or_not_at_all(
+    tmp_path_factory: pytest.TempPathFactory, sections: list[str], cut: int | None
+) -> None:
+    done_or_untouched(tmp_path_factory.mktemp("any"), "".join(sections)[:cut])
+
+
+def done_or_untouched(top: Path, text: str) -> None:
     root = top / "workspace"
     (root / "d").mkdir(parents=True)
     (root / "a.txt").write_text("one\n")
@@ -404,7 +447,7 @@ def test_any_patch_is_done_whole_or_not_at_all(tmp_path_factory: pytest.TempPath
     (root / "link-out").symlink_to("..")
     before, beyond = snapshot(root), outside(top)
     with Workspace(str(root), approve="auto", durability="none") as workspace:
-        result = patch(workspace, envelope(*sections))
+        result = patch(workspace, text)
     assert outside(top) == beyond
     if result.error:
         assert result.error.code != "internal_error"
