@@ -196,3 +196,23 @@ def test_what_is_remembered_is_bounded() -> None:
     changed = File("f", b"other", version._replace(ino=2), 0o644)
     assert seen.changed("f4999", changed) == seen.changed("f4000", changed) == "changed"
     assert seen.changed("f0", changed) is None
+
+
+def test_what_a_program_left_running_writes_later_is_met_like_anybody_elses_work(
+    workspace: Workspace, root: Path
+) -> None:
+    """Nothing tells whether it or a person wrote the file, so that the session looks at it again."""
+    (root / "file").write_text("one\ntwo\n")
+    os.mkfifo(root / "go")
+    assert read(workspace) == "ok"
+    command = "(cat go; echo late >> file; echo done > went) > /dev/null 2>&1 &"
+    assert workspace.call("gemini", "run_shell_command", {"command": command}).success
+    (root / "go").write_text("")
+    for _ in range(1000):
+        if (root / "went").exists() and (root / "went").read_text():
+            break
+        threading.Event().wait(0.01)
+    assert patch(workspace, "one", "1") == "stale_file"
+    assert read(workspace) == "ok"
+    assert patch(workspace, "one", "1") == "ok"
+    assert (root / "file").read_text() == "1\ntwo\nlate\n"
