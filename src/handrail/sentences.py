@@ -196,7 +196,8 @@ def _nearest(facts: Facts) -> str:
 def _stale(facts: Facts) -> str:
     changes = f":\n{facts['diff']}" if facts["diff"] else ""
     how = "deleted" if facts["change"] == "deleted" else "changed"
-    return f"'{facts['path']}' was {how} by somebody else since it was last seen here; nothing was written{changes}"
+    who = "by somebody else or a program left running"
+    return f"'{facts['path']}' was {how} {who} since it was last seen here; nothing was written{changes}"
 
 
 COMMON: Words = NOTES | {

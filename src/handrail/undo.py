@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from handrail.effects import Effect
-from handrail.faults import Conflict, NotADirectory, PathFault
+from handrail.faults import Conflict, NotADirectory, NotFound, PathFault
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.call import Call
 from handrail.kernel.journal import Entry, Journal, Node, Touched
@@ -207,6 +207,7 @@ class _Tree:
         self._kernel, self._plan = kernel, plan
         self._found: dict[str, Standing | None] = {}
         self._wanted: dict[str, Standing | None] = {}
+        self._directories: dict[str, bool] = {}
 
     def turn_back(self, file: Touched) -> None:
         try:
@@ -288,10 +289,22 @@ class _Tree:
     def _now(self, path: str) -> Standing | None:
         if path not in self._found:
             try:
-                self._found[path] = self._kernel.reader.standing(quote(path))
+                there = self._is_directory(path.rpartition("/")[0])
+                self._found[path] = self._kernel.reader.standing(quote(path)) if there else None
             except PathFault:
                 raise _Clashes("unreadable") from None
         return self._wanted.get(path, self._found[path])
+
+    def _is_directory(self, path: str) -> bool:
+        """Whether it is one itself, and all above it: what a link leads to has other names."""
+        if path and path not in self._directories:
+            above = self._is_directory(path.rpartition("/")[0])
+            try:
+                found = above and self._kernel.reader.stat(quote(path), follow=False).is_directory
+            except NotFound:
+                found = False
+            self._directories[path] = found
+        return self._directories.get(path, True)
 
     def _load(self, node: Node | None) -> Standing | None:
         if node is None:
