@@ -56,7 +56,13 @@ bench-check: $(VENV)/ready
 
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \
-		$(BIN)/python -m pytest tests/faults/test_soak.py tests/test_model.py
+		$(BIN)/python -m pytest tests/faults/test_soak.py tests/faults/test_commit_faults.py tests/test_model.py
+	HANDRAIL_LONG=1000 $(BIN)/python -m pytest tests/test_undo_trees.py
+	HANDRAIL_LONG=5000 $(BIN)/python -m pytest tests/test_patch_any.py \
+		tests/ops/test_patch_differential.py tests/ops/test_patch_fuzz.py tests/ops/test_diff.py
+	HANDRAIL_EXAMPLES=5000 $(BIN)/python -m pytest tests/kernel/test_engines_agree.py tests/kernel/test_globs_like_ripgrep.py
+	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -k 'many_commands or interleaving' \
+		tests/kernel/test_endings.py tests/kernel/test_pty.py
 	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest tests/surfaces/test_mcp_http.py -k fifty
 
 fuzz-shell: $(VENV)/ready

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel import blobs, commit, journal, metadata, publishing, putright, record, state
+from handrail.kernel import blobs, commit, journal, metadata, publishing, putright, record, state, trees
 
 CHANGING = {
     *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),
@@ -50,7 +50,7 @@ class FaultyOs:
 def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
     """`missing` are calls that this file system does not have at all."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
-    modules: tuple[Any, ...] = (publishing, commit, metadata, putright, record, state, journal, blobs)
+    modules: tuple[Any, ...] = (publishing, commit, metadata, putright, record, state, journal, blobs, trees)
     own = [(publishing, "rename_to_free_name"), (publishing, "exchange_names"), (putright, "exchange_names")]
     real = [getattr(module, name) for module, name in own]
     for module in modules:

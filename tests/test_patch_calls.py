@@ -5,13 +5,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attacks.arena import Arena, build
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tree import Tree, snapshot
+from tree import snapshot
 
 from handrail import Workspace
 from handrail.kernel.gate import Question
@@ -336,49 +333,35 @@ def test_a_hard_link_to_a_file_outside_is_replaced_not_written_through(arena: Ar
     assert (arena.outside / "twin.txt").read_text() == "one\ntwo\n"
 
 
-# ── any patch at all ──
-
-NAMES = [
-    "a.txt",
-    "d/b.txt",
-    "d",
-    "new/x",
-    "../out.txt",
-    "link",
-    "/etc/x",
-    "link-out/x",
-    '"\\056\\056/out.txt"',
-    "a.txt/x",
-]
-SECTIONS = st.one_of(
-    st.builds("*** Add File: {}\n+{}".format, st.sampled_from(NAMES), st.sampled_from(["x", "one", ""])),
-    st.builds("*** Delete File: {}".format, st.sampled_from(NAMES)),
-    st.builds("*** Update File: {}\n@@\n-one\n+{}".format, st.sampled_from(NAMES), st.sampled_from(["x", "one"])),
-    st.builds("*** Update File: {}\n*** Move to: {}".format, st.sampled_from(NAMES), st.sampled_from(NAMES)),
-)
-
-
-@settings(max_examples=int(os.environ.get("HANDRAIL_LONG", "60")), derandomize=True, deadline=None, database=None)
-@given(sections=st.lists(SECTIONS, min_size=1, max_size=5))
-def test_any_patch_is_done_whole_or_not_at_all(tmp_path_factory: pytest.TempPathFactory, sections: list[str]) -> None:
-    top = tmp_path_factory.mktemp("any")
-    root = top / "workspace"
-    (root / "d").mkdir(parents=True)
-    (root / "a.txt").write_text("one\n")
-    (root / "d" / "b.txt").write_text("one\n")
-    (root / "link").symlink_to("a.txt")
-    (root / "link-out").symlink_to("..")
-    before, beyond = snapshot(root), outside(top)
-    with Workspace(str(root), approve="auto", durability="none") as workspace:
-        result = patch(workspace, envelope(*sections))
-    assert outside(top) == beyond
-    if result.error:
-        assert result.error.code != "internal_error"
-        assert snapshot(root) == before
-    else:
-        told: dict[str, Any] = result.output if isinstance(result.output, dict) else {}
-        assert {each["path"] for each in told["results"] if each.get("deleted")}.isdisjoint(snapshot(root))
+SAID = {
+    "past the end": (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -9,0 +10 @@\n+x\n",
+        "Hunk 1 for 'a.txt' does not fit: its line number is past the end of the file, which has 2 lines",
+    ),
+    "before the hunk above": (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1 @@\n-one\n-two\n+2\n@@ -1,0 +2 @@\n+x\n",
+        "Hunk 2 for 'a.txt' does not fit: its line number is before the place that the hunk above it reached",
+    ),
+    "set-id": (
+        "diff --git a/a.txt b/a.txt\nold mode 100755\nnew mode 104755\n",
+        "'a.txt' would get mode 104755: files with set-id or sticky bits cannot be made by a patch",
+    ),
+    "a link": (
+        "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+x\n",
+        "'l' would get mode 120000: links and submodules cannot be made by a patch",
+    ),
+    "only binary": (
+        "Binary files a/f and b/f differ\n",
+        "'f' is patched as a binary file, which is not supported",
+    ),
+}
 
 
-def outside(top: Path) -> Tree:
-    return {name: what for name, what in snapshot(top).items() if not name.startswith("workspace")}
+@pytest.mark.parametrize("case", SAID)
+def test_what_is_refused_is_said_as_it_is(workspace: Workspace, root: Path, case: str) -> None:
+    (root / "a.txt").write_text("one\ntwo\n")
+    text, said = SAID[case]
+    result = patch(workspace, text)
+    assert result.error is not None
+    assert result.error.message == said
+    assert snapshot(root).keys() == {"a.txt"}

@@ -19,6 +19,7 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
     "copilot": ("read_file", {"path": "file"}),
     "codex": ("read_file", {"path": "file"}),
 }
+BY = "by somebody else or a program left running"
 DIFF = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 PATCH = "--- a/file\n+++ b/file\n@@ -1 +1 @@\n-one\n+1\n"
 EDITS: list[tuple[str, str, dict[str, Any]]] = [
@@ -79,14 +80,12 @@ def test_the_answer_says_what_changed_and_what_to_do(workspace: Workspace, root:
     (root / "file").write_text("one\n2\n")
     error = workspace.call("file", "file.write", {"path": "file", "content": "x"}).error
     assert error is not None
-    assert error.message == (
-        f"'file' was changed by somebody else since it was last seen here; nothing was written:\n{DIFF}"
-    )
+    assert error.message == (f"'file' was changed {BY} since it was last seen here; nothing was written:\n{DIFF}")
     assert error.suggestion == "Read the file again, then make the edit on what it says now"
     (root / "file").unlink()
     deleted = workspace.call("file", "file.write", {"path": "file", "content": "x"}).error
     assert deleted is not None
-    assert deleted.message == "'file' was deleted by somebody else since it was last seen here; nothing was written"
+    assert deleted.message == f"'file' was deleted {BY} since it was last seen here; nothing was written"
     assert read(workspace) == "file_not_found"
     assert call(workspace, "file", "file.write", {"path": "file", "content": "x"}) == "ok"
 
@@ -136,7 +135,7 @@ def test_a_file_of_which_only_a_part_was_read_is_stale_when_it_changes(workspace
     (root / "file").write_text("1\ntwo\nthree\n")
     error = workspace.call("file", "file.delete", {"path": "file"}).error
     assert error is not None
-    assert error.message == "'file' was changed by somebody else since it was last seen here; nothing was written"
+    assert error.message == f"'file' was changed {BY} since it was last seen here; nothing was written"
 
 
 def test_a_file_seen_through_a_link_is_known_by_its_own_name(workspace: Workspace, root: Path) -> None:
@@ -196,3 +195,23 @@ def test_what_is_remembered_is_bounded() -> None:
     changed = File("f", b"other", version._replace(ino=2), 0o644)
     assert seen.changed("f4999", changed) == seen.changed("f4000", changed) == "changed"
     assert seen.changed("f0", changed) is None
+
+
+def test_what_a_program_left_running_writes_later_is_met_like_anybody_elses_work(
+    workspace: Workspace, root: Path
+) -> None:
+    """Nothing tells whether it or a person wrote the file, so that the session looks at it again."""
+    (root / "file").write_text("one\ntwo\n")
+    os.mkfifo(root / "go")
+    assert read(workspace) == "ok"
+    command = "(cat go; echo late >> file; echo done > went) > /dev/null 2>&1 &"
+    assert workspace.call("gemini", "run_shell_command", {"command": command}).success
+    (root / "go").write_text("")
+    for _ in range(1000):
+        if (root / "went").exists() and (root / "went").read_text():
+            break
+        threading.Event().wait(0.01)
+    assert patch(workspace, "one", "1") == "stale_file"
+    assert read(workspace) == "ok"
+    assert patch(workspace, "one", "1") == "ok"
+    assert (root / "file").read_text() == "1\ntwo\nlate\n"

@@ -36,9 +36,92 @@ def test_where_the_state_cannot_be_kept_another_place_is_used_and_said(
     monkeypatch.setenv("HANDRAIL_STATE_DIR", "/proc/no/state")
     with Workspace(str(root), approve="auto") as workspace:
         (note,) = workspace.notes
-        assert note.startswith("state directory /proc/no/state/workspaces/workspace-")
+        assert note.startswith("the state directory /proc/no/state/workspaces/workspace-")
         assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
         assert workspace.kernel.state.path.startswith(str(elsewhere))
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The state's own place cannot be used; returns the directory for temporary files."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", "/proc/no/state")
+    return elsewhere
+
+
+def test_a_change_that_is_recorded_elsewhere_says_so_in_its_answer(root: Path, nowhere: Path) -> None:
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        made = workspace.call("file", "file.write", {"path": "a", "content": "x"})
+        ran = workspace.call("codex", "shell", {"command": "echo y > a"})
+        read = workspace.call("file", "file.read", {"path": "a"})
+        for result in (made, ran):
+            assert result.success
+            (warning,) = result.warnings
+            assert warning.startswith(f"what undo needs is kept in {nowhere}/handrail-{os.getuid()}/workspace-")
+            assert "because the state directory /proc/no/state/workspaces/workspace-" in warning
+        assert not read.warnings
+        assert workspace.history().undo(since=1).done
+    assert os.listdir(root) == []
+
+
+def test_where_the_journal_is_required_nothing_is_done_that_is_recorded_elsewhere(root: Path, nowhere: Path) -> None:
+    with Workspace(str(root), approve="auto", sandbox="off", journal="required") as workspace:
+        for dialect, tool, params in (
+            ("file", "file.write", {"path": "a", "content": "x"}),
+            ("copilot", "create_directory", {"path": "d"}),
+            ("codex", "shell", {"command": "touch b"}),
+        ):
+            result = workspace.call(dialect, tool, params)
+            assert result.error is not None
+            assert "the journal, which is required: the state directory /proc/no" in result.error.message
+    assert os.listdir(root) == []
+    assert list(nowhere.rglob("journal.jsonl")) == []
+
+
+@pytest.mark.parametrize("how", ["writable", "link", "file"])
+def test_a_place_elsewhere_that_others_could_change_is_refused(root: Path, nowhere: Path, how: str) -> None:
+    home = nowhere / f"handrail-{os.getuid()}"
+    if how == "writable":
+        home.mkdir()
+        home.chmod(0o770)
+    elif how == "link":
+        (nowhere / "theirs").mkdir()
+        home.symlink_to("theirs")
+    else:
+        home.write_text("")
+    with pytest.raises(PermissionError, match="belongs to somebody else, or others can write"):
+        Workspace(str(root))
+    assert sorted(os.listdir(nowhere)) == sorted({"theirs", home.name} if how == "link" else {home.name})
+
+
+def test_a_place_elsewhere_is_for_us_alone(root: Path, nowhere: Path) -> None:
+    mask = os.umask(0o002)
+    try:
+        with Workspace(str(root)):
+            (home,) = nowhere.iterdir()
+    finally:
+        os.umask(mask)
+    assert home.stat().st_mode & 0o077 == 0
+
+
+def test_a_state_inside_the_workspace_is_out_of_the_reach_of_tools(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", str(root / "state"))
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
+        journal = os.path.relpath(workspace.kernel.journal.path, root)
+        for tool, params in (
+            ("file.read", {"path": journal}),
+            ("file.write", {"path": journal, "content": ""}),
+            ("file.delete", {"path": journal}),
+        ):
+            result = workspace.call("file", tool, params)
+            assert result.error is not None
+            assert result.error.code == "protected_file"
+        assert workspace.call("codex", "shell", {"command": "touch b"}).files_affected == ["b"]
+        listed = workspace.call("file", "file.list", {})
+        assert "state" not in str(listed.output)
 
 
 def test_a_directory_of_somebody_else_is_never_used(

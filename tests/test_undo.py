@@ -57,6 +57,13 @@ CASES: dict[str, str] = {
     "a link that became a file": "rm link; echo text > link",
     "a new link that leads nowhere": "ln -s nowhere/at/all new",
     "names that need quoting": "mv file 'a \"b\" \t c'; touch $'caf\\xe9'",
+    "a file that became a directory": "rm file; mkdir file",
+    "a file that became a full directory": "rm file; mkdir -p file/x/y; touch file/x/y/z file-2; ln -s x file/l",
+    "a link that became a directory": "rm link; mkdir -m 750 link; echo x > link/x; chmod 600 link/x",
+    "a directory that became a file": "rm -r sub; echo text > sub",
+    "a directory that became a link to what it was": "mkdir sub/q; mv sub elsewhere; ln -s elsewhere sub",
+    "an empty directory that became a link": "rmdir empty; ln -s sub empty",
+    "names that changed places": "mv file f; mv sub file; mv f sub",
     "many things at once": "rm script; mv sub sub2; echo x >> file; mkdir q; ln -s q r; chmod +x file",
 }
 
@@ -295,3 +302,76 @@ def test_an_undo_is_the_sessions_own_doing(workspace: Workspace, root: Path) -> 
     assert workspace.history().undo().done
     edit = {"path": "file", "patches": [{"find": "a", "replace": "c"}]}
     assert workspace.call("file", "file.patch", edit).success
+
+
+def test_a_directory_that_somebody_put_something_into_is_never_taken_away(workspace: Workspace, root: Path) -> None:
+    (root / "file").write_text("old")
+    shell(workspace, "rm file; mkdir -p file/x; touch file/x/y")
+    (root / "file" / "x" / "mine").write_text("mine")
+    before = snapshot(root)
+    assert clashes(workspace.history().undo()) == {"file": "in_the_way"}
+    assert snapshot(root) == before
+    (root / "file" / "x" / "mine").unlink()
+    (root / "file" / "x" / "y").write_text("mine")
+    assert clashes(workspace.history().undo()) == {"file": "in_the_way", "file/x/y": "changed"}
+
+
+@pytest.mark.parametrize("meanwhile", ["top", "x/deep", "x/y"])
+def test_what_comes_into_a_directory_while_its_end_is_asked_about_is_kept(root: Path, meanwhile: str) -> None:
+    (root / "file").write_text("old")
+
+    def answer(question: Question) -> bool:
+        if question.tool == "undo":
+            assert question.targets == ("f", "file", "file/x", "file/x/y")
+            (root / "file" / meanwhile).write_text("mine")
+        return True
+
+    with Workspace(str(root), asker=answer, sandbox="off") as workspace:
+        shell(workspace, "mv file f; mkdir -p file/x; touch file/x/y")
+        assert not workspace.history().undo().done
+        assert (root / "file" / meanwhile).read_text() == "mine"
+        assert sorted(os.listdir(root)) == ["f", "file"]
+
+
+def test_a_name_behind_a_link_is_not_the_one_that_was_changed(workspace: Workspace, root: Path) -> None:
+    write(workspace, "d/file", "old")
+    write(workspace, "d/file", "new")
+    os.rename(root / "d", root / "e")
+    (root / "d").symlink_to("e")
+    assert clashes(workspace.history().undo()) == {"d/file": "changed"}
+    assert (root / "e" / "file").read_text() == "new"
+
+
+def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) -> None:
+    (root / "a").write_text("old")
+    (root / "big").write_text("x" * 100)
+    with Workspace(str(root), approve="auto", sandbox="off", limits={"scan_file_bytes": 50}) as workspace:
+        assert workspace.call("codex", "shell", {"command": "echo new > a; echo >> big; mkdir d; touch d/e"}).success
+        history = workspace.history()
+        plan = history.undo()
+        assert clashes(plan) == {"big": "not_kept"}
+        assert history.undo(1, ["a", "d"]).done
+        assert (root / "a").read_text() == "old"
+        assert not (root / "d").exists()
+        assert kinds(workspace) == [("command", ()), ("undo", ())]
+        assert history.redo().done
+        assert (root / "a").read_text() == "new\n"
+        with pytest.raises(CannotUndo, match="entry 1 did nothing to b, a/x"):
+            history.undo(1, ["a", "b", "a/x"])
+        assert history.undo(1, ["a"]).done
+        assert clashes(history.undo(1, ["."])) == {"big": "not_kept"}
+
+
+def test_restore_at_0_is_before_all_that_was_recorded(workspace: Workspace, root: Path) -> None:
+    (root / "a").write_text("old")
+    shell(workspace, "echo new > a; touch b")
+    shell(workspace, "rm a; mkdir a; touch a/b")
+    history = workspace.history()
+    assert history.restore("a", 0).done
+    assert (root / "a").read_text() == "old"
+    assert history.restore("b", 0).done
+    assert os.listdir(root) == ["a"]
+    assert history.restore("a", 2).done
+    assert os.listdir(root / "a") == ["b"]
+    assert history.undo().done
+    assert (root / "a").read_text() == "old"

@@ -33,7 +33,8 @@ class Witness:
 
 
 def test_the_public_names_are_there() -> None:
-    assert sorted(handrail.__all__) == ["FsBoundary", "Question", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
+    names = ["FsBoundary", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
+    assert sorted(handrail.__all__) == names
     assert all(getattr(handrail, name) for name in handrail.__all__)
     assert ToolRouter.__module__ == "handrail.router"
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):

@@ -201,7 +201,8 @@ class BadLineRange(EditFault):
 class HunkNotFound(EditFault):
     hunk: int
     part: str
-    """context (the line after @@), lines, end (the lines, at the end of the file), line (a number past it)"""
+    """context (the line after @@), lines, end (the lines, at the end of the file), line (a number past it),
+    order (a number before the hunk above)"""
     expected: str
     line: int = 0
     """The nearest place; 0 if nothing is like it."""

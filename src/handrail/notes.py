@@ -7,6 +7,7 @@ Note:
 ├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
+├── JournaledElsewhere     it is recorded where temporary files are, as the state directory cannot be used
 └── NotKept                a command changed files whose former contents were not kept
 
 """
@@ -84,6 +85,11 @@ class NotAllTyped(Note):
 
 
 class NotJournaled(Note):
+    why: str
+
+
+class JournaledElsewhere(Note):
+    path: str
     why: str
 
 

@@ -149,13 +149,20 @@ def _hunk_not_found(facts: Facts) -> str:
         "context": "the line after @@ is not in the file",
         "lines": "its lines are not in the file",
         "end": "its lines are not at the end of the file",
-        "line": "its line number is past the end of the file",
+        "line": f"its line number is past the end of the file, which has {facts['line']} lines",
+        "order": "its line number is before the place that the hunk above it reached",
     }[facts["part"]]
     sentence = f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}"
     if facts["expected"]:
         sentence += f". Expected:\n{_clipped(facts['expected'])}"
-    near = nearest_place(facts)
+    near = nearest_place(facts) if facts["part"] not in ("line", "order") else ""
     return sentence + (f"\nThe nearest place is {near}" if near else "")
+
+
+def _special(mode: str) -> str:
+    if mode.startswith("10"):
+        return "files with set-id or sticky bits"
+    return "links and submodules" if mode in ("120000", "160000") else "anything but ordinary files"
 
 
 def _hunk_not_unique(facts: Facts) -> str:
@@ -189,7 +196,8 @@ def _not_found(facts: Facts) -> str:
 def _stale(facts: Facts) -> str:
     changes = f":\n{facts['diff']}" if facts["diff"] else ""
     how = "deleted" if facts["change"] == "deleted" else "changed"
-    return f"'{facts['path']}' was {how} by somebody else since it was last seen here; nothing was written{changes}"
+    who = "by somebody else or a program left running"
+    return f"'{facts['path']}' was {how} {who} since it was last seen here; nothing was written{changes}"
 
 
 COMMON: Words = NOTES | {
@@ -294,7 +302,7 @@ COMMON: Words = NOTES | {
     ),
     SpecialMode: Say(
         "unsupported_mode",
-        lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: links and submodules cannot be made by a patch",
+        lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: {_special(f['mode'])} cannot be made by a patch",
         "Make it with a command",
     ),
     TooMuchSearch: Say(

@@ -2,11 +2,11 @@
 nothing, and recorded. A file that changed since is merged where that is clean; else nothing at all is done.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from handrail.effects import Effect
-from handrail.faults import Conflict, PathFault
+from handrail.faults import Conflict, NotADirectory, NotFound, PathFault
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.call import Call
 from handrail.kernel.journal import Entry, Journal, Node, Touched
@@ -18,6 +18,7 @@ from handrail.paths import quote
 
 KINDS = ("undo", "redo", "restore")
 """What approval rules call them."""
+_DIRECTORY = Standing("directory", b"", 0o755)
 
 
 class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
@@ -43,6 +44,8 @@ class Plan:
     merged: list[str] = field(default_factory=list)
     clashes: list[Clash] = field(default_factory=list)
     done: bool = False
+    whole: bool = True
+    """Nothing of the entries is left out."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -56,23 +59,38 @@ class History:
         self._session, self._kernel = session, session.kernel
 
     def undo(
-        self, n: int | None = None, *, since: int | None = None, of: str | None = None, dry_run: bool = False
+        self,
+        n: int | None = None,
+        paths: Sequence[str] = (),
+        *,
+        since: int | None = None,
+        of: str | None = None,
+        dry_run: bool = False,
     ) -> Plan:
-        """Undo entry `n`, or all `since` one, or all of a session; without a choice the last that still stands."""
-        return self._carry_out("undo", lambda: self._chosen(n, since, of), dry_run=dry_run)
+        """Undo entry `n`, or all `since` one, or all of a session; without a choice the last that still stands.
+
+        With `paths`, only what was done to these names and beneath them; the entry then stands for the rest.
+        """
+        places = [self._place(path) for path in paths]
+        return self._try(lambda: self._plan("undo", self._chosen(n, since, of), places), dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> Plan:
         """Take the last undo back."""
-        return self._carry_out("redo", self._last_undo, dry_run=dry_run)
+        return self._try(lambda: self._plan("redo", self._last_undo(), []), dry_run=dry_run)
 
     def restore(self, path: str, at: int, *, dry_run: bool = False) -> Plan:
-        """Make a file, or all that is known of a directory, what it was after entry `at`."""
-        place = self._kernel.boundary.locate(path, follow=False, future=True)
-        place.close()
-        return self._try(lambda: self._plan_restore(place.target, at), dry_run=dry_run)
+        """Make a file, or all that is known of a directory, what it was after entry `at`; 0: before all entries."""
+        place = self._place(path)
+        return self._try(lambda: self._plan_restore(place, at), dry_run=dry_run)
 
-    def _carry_out(self, kind: str, choose: Callable[[], list[Entry]], *, dry_run: bool) -> Plan:
-        return self._try(lambda: self._plan(kind, choose()), dry_run=dry_run)
+    def _place(self, path: str) -> str:
+        """A name as the journal has it. What it leads through may be gone, or be no directory any more."""
+        try:
+            place = self._kernel.boundary.locate(path, follow=False, future=True)
+        except NotADirectory:
+            return "/".join(self._kernel.boundary.split(path).parts)
+        place.close()
+        return place.target
 
     def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
         for _ in range(self._kernel.limits.conflict_retries):
@@ -87,9 +105,9 @@ class History:
         raise CannotUndo("the files keep changing; nothing was done")
 
     def _commit(self, plan: Plan) -> None:
-        params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": plan.numbers[0]}
+        params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": sum(plan.numbers)}
         call = Call(self._session, "handrail", plan.kind, params, Effect.READ | Effect.WRITE)
-        undoes = plan.numbers if plan.kind != "restore" else ()
+        undoes = plan.numbers if plan.whole else ()
         if plan.changes:
             call.files.commit(*plan.changes, kind=plan.kind, undoes=undoes)
         elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
@@ -130,25 +148,35 @@ class History:
 
     # ── working out ──
 
-    def _plan(self, kind: str, entries: list[Entry]) -> Plan:
+    def _plan(self, kind: str, entries: list[Entry], places: list[str]) -> Plan:
         plan = Plan(kind, entries)
         tree = _Tree(self._kernel, plan)
+        meant = set[str]()
         for entry in entries:
             for file in reversed(entry.files):
-                tree.turn_back(file)
+                within = [place for place in places if f"{file.path}/".startswith(f"{place}/" if place else "")]
+                meant.update(within)
+                if within or not places:
+                    tree.turn_back(file)
+                else:
+                    plan.whole = False
+        if strange := [quote(place) for place in places if place not in meant]:
+            raise CannotUndo(f"entry {entries[0].n} did nothing to {', '.join(strange)}")
         plan.changes = tree.changes()
         return plan
 
     def _plan_restore(self, path: str, at: int) -> Plan:
         wanted: dict[str, Node | None] = {}
+        latest: dict[str, Node | None] = {}
         settled: set[str] = set()
         found = self._kernel.journal.entry(at)
-        if found is None:
+        if found is None and at != 0:
             raise CannotUndo(f"there is no entry {at}")
         for entry, _ in standing(self._kernel.journal):
             for file in entry.files:
                 if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
                     continue
+                latest.setdefault(file.path, file.after)
                 wanted[file.path] = file.before if entry.n > at else file.after
                 if entry.n <= at:
                     settled.add(file.path)
@@ -156,10 +184,10 @@ class History:
                 break
         if not wanted:
             raise CannotUndo(f"the journal knows nothing of {quote(path)}")
-        plan = Plan("restore", [found])
+        plan = Plan("restore", [found] if found else [], whole=False)
         tree = _Tree(self._kernel, plan)
         for each, node in sorted(wanted.items()):
-            tree.make(each, node)
+            tree.make(each, node, latest[each])
         plan.changes = tree.changes()
         return plan
 
@@ -181,6 +209,7 @@ class _Tree:
         self._kernel, self._plan = kernel, plan
         self._found: dict[str, Standing | None] = {}
         self._wanted: dict[str, Standing | None] = {}
+        self._directories: dict[str, bool] = {}
 
     def turn_back(self, file: Touched) -> None:
         try:
@@ -196,13 +225,14 @@ class _Tree:
         except _Clashes as clash:
             self._plan.clashes.append(Clash(file.path, clash.why, clash.diff))
 
-    def make(self, path: str, node: Node | None) -> None:
+    def make(self, path: str, node: Node | None, latest: Node | None) -> None:
+        """`latest` is what the journal knows it as: a directory only takes the place of that, or that of it."""
         try:
             now = self._now(path)
             kinds = {now and now.kind, node and node.kind}
-            if "directory" in kinds and kinds & {"file", "link"}:
+            if "directory" in kinds and kinds & {"file", "link"} and not _same(now, self._load(latest)):
                 raise _Clashes("in_the_way")
-            if not (now and now.kind == "directory" and node is not None):
+            if not (now and node and now.kind == node.kind == "directory"):
                 self._wanted[path] = self._load(node)
         except _Clashes as clash:
             self._plan.clashes.append(Clash(path, clash.why, clash.diff))
@@ -212,9 +242,15 @@ class _Tree:
         made: list[Change] = []
         turned: list[Change] = []
         gone: list[Change] = []
+        whole: tuple[str, ...] = ()
         for path, wanted in sorted(self._wanted.items()):
             found, name = self._found[path], quote(path)
-            if wanted is not None and wanted.kind == "directory":
+            if path.startswith(whole):
+                continue  # it comes or goes with the directory that it is in
+            if found and wanted and found.kind != wanted.kind and "directory" in (found.kind, wanted.kind):
+                whole = (*whole, f"{path}/")
+                turned += self._replacement(path, found, wanted)
+            elif wanted is not None and wanted.kind == "directory":
                 made += [] if found else [MakeDirectory(name, wanted.mode or None)]
             elif found is not None and found.kind == "directory":
                 gone += [RemoveDirectory(name)] if self._would_be_empty(path) else []
@@ -222,13 +258,55 @@ class _Tree:
                 turned.append(Restore(name, found, wanted))
         return [*made, *turned, *reversed(gone)]
 
+    def _replacement(self, path: str, found: Standing, wanted: Standing) -> list[Change]:
+        """A name that becomes a directory, or ceases to be one, with all that is in it."""
+        try:
+            return [Restore(quote(path), self._with_found(path, found), self._with_wanted(path, wanted))]
+        except _Clashes as clash:
+            self._plan.clashes.append(Clash(path, clash.why))
+            return []
+
+    def _with_found(self, path: str, node: Standing) -> Standing:
+        """A directory with all that is in it, which must be known and about to go."""
+        if node.kind != "directory":
+            return node
+        inside = []
+        for name in self._kernel.reader.names(quote(path)):
+            each = self._found.get(f"{path}/{name}")
+            if each is None or self._wanted.get(f"{path}/{name}", each) is not None:
+                raise _Clashes("in_the_way")
+            inside.append((name, self._with_found(f"{path}/{name}", each)))
+        return node._replace(inside=tuple(inside))
+
+    def _with_wanted(self, path: str, node: Standing) -> Standing:
+        inside: dict[str, Standing] = {}
+        for each, wanted in sorted(self._wanted.items()):
+            if wanted is not None and each.startswith(f"{path}/"):
+                name, _, deeper = each.removeprefix(f"{path}/").partition("/")
+                inside.setdefault(name, _DIRECTORY if deeper else wanted)
+        return node._replace(
+            inside=tuple((name, self._with_wanted(f"{path}/{name}", inner)) for name, inner in inside.items())
+        )
+
     def _now(self, path: str) -> Standing | None:
         if path not in self._found:
             try:
-                self._found[path] = self._kernel.reader.standing(quote(path))
+                there = self._is_directory(path.rpartition("/")[0])
+                self._found[path] = self._kernel.reader.standing(quote(path)) if there else None
             except PathFault:
                 raise _Clashes("unreadable") from None
         return self._wanted.get(path, self._found[path])
+
+    def _is_directory(self, path: str) -> bool:
+        """Whether it is one itself, and all above it: what a link leads to has other names."""
+        if path and path not in self._directories:
+            above = self._is_directory(path.rpartition("/")[0])
+            try:
+                found = above and self._kernel.reader.stat(quote(path), follow=False).is_directory
+            except NotFound:
+                found = False
+            self._directories[path] = found
+        return self._directories.get(path, True)
 
     def _load(self, node: Node | None) -> Standing | None:
         if node is None:
@@ -246,10 +324,10 @@ class _Tree:
         if file.before is None:
             if now is not None and now.kind == "directory":
                 self._wanted[file.path] = None
-        elif file.after is not None or (now is not None and now.kind != "directory"):
-            raise _Clashes("in_the_way")
-        elif now is None:
+        elif _same(now, self._load(file.after)):
             self._wanted[file.path] = self._load(file.before)
+        elif not _same(now, self._load(file.before)):
+            raise _Clashes("in_the_way")
 
     def _merge(self, file: Touched, now: Standing | None, was: Standing | None, then: Standing | None) -> None:
         kinds = {each and each.kind for each in (now, was, then)}

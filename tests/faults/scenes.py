@@ -9,7 +9,7 @@ from tree import Tree, snapshot
 
 from handrail import ToolResult, Workspace
 from handrail.faults import Fault
-from handrail.kernel.values import Change, MakeDirectory, Put, Remove
+from handrail.kernel.values import Change, MakeDirectory, Put, Remove, Restore, Standing
 
 OLD = {
     "keep.txt": b"keep\n",
@@ -57,12 +57,35 @@ def _four_files(workspace: Workspace) -> bool:
     return True
 
 
+def _turned(workspace: Workspace) -> bool:
+    """A directory becomes a file, a file a directory, and another file goes along."""
+    reader, writer = workspace.kernel.reader, workspace.kernel.writer
+    try:
+        sub, file = reader.standing("sub"), reader.standing("replace.txt")
+        assert sub is not None
+        inside = tuple((name, node) for name in sorted(reader.names("sub")) if (node := reader.standing(f"sub/{name}")))
+        deep = Standing("directory", b"", 0o755, inside=(("link", Standing("link", b"one", 0)),))
+        tree = Standing(
+            "directory", b"", 0o750, inside=(("deep", deep), ("one", Standing("file", b"one\n" * 9, 0o640)))
+        )
+        changes: list[Change] = [
+            Restore("sub", sub._replace(inside=inside), Standing("file", b"now a file\n", 0o600)),
+            Restore("replace.txt", file, tree),
+            Put("fresh.txt", b"fresh\n"),
+        ]
+        writer.commit(changes, writer.targets(changes))
+    except Fault:
+        return False
+    return True
+
+
 SCENES: dict[str, Callable[[Workspace], bool]] = {
     "create": _tool("file.write", path="new.txt", content="new\n"),
     "create in new directories": _tool("file.write", path="fresh/deep/new.txt", content="new\n"),
     "replace": _tool("file.write", path="replace.txt", content="new\n" * 7),
     "delete": _tool("file.delete", path="sub/remove.txt"),
     "four files": _four_files,
+    "directories come and go": _turned,
 }
 
 

@@ -17,6 +17,7 @@ from sandboxes import PYTHON, await_word, gone, level_of, open_handles, python, 
 from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
 
+MANY = int(os.environ.get("HANDRAIL_MANY", "200"))
 SURVIVAL = {
     "background": "sleep {m} &",
     "new session": "setsid sleep {m} &",
@@ -252,7 +253,7 @@ def test_a_sandbox_outlives_the_thread_that_started_it(strict: Processes) -> Non
 def test_many_commands_leak_no_handle(processes: Processes) -> None:
     sh(processes, "true")
     before = open_handles()
-    for _ in range(int(os.environ.get("HANDRAIL_MANY", "200"))):
+    for _ in range(MANY):
         processes.run(Command(["true"]))
     assert open_handles() == before
     inside = python(processes, "import os; print(len(os.listdir('/proc/self/fd')))")

@@ -264,7 +264,8 @@ def shared_terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Termi
 @settings(
     max_examples=int(os.environ.get("HANDRAIL_INTERLEAVINGS", "100")),
     deadline=None,
-    derandomize=True,
+    derandomize="HANDRAIL_INTERLEAVINGS" not in os.environ,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(steps=STEPS)

@@ -200,3 +200,23 @@ def test_a_directory_that_became_a_file_is_one_change(scan: Callable[..., Scan],
     changed = made.changed()
     assert {path for path, (old, new) in changed.items() if old != new} == {"d", "d/b", "d/e", "d/e/c"}
     assert changed["d"][1] is not None
+
+
+def test_a_directory_that_another_took_the_place_of_is_looked_into(scan: Callable[..., Scan], tree: Path) -> None:
+    made = scan()
+    (tree / "d" / "e" / "c").unlink()
+    assert found(made) == {"d/e/c": "gone"}
+    os.rmdir(tree / "d" / "e")
+    (tree / "d" / "e").mkdir()
+    (tree / "d" / "e" / "new").write_text("")
+    assert found(made) == {"d/e/new": "new"}
+    os.rename(tree / "d", tree / "old")
+    (tree / "d" / "e").mkdir(parents=True)
+    (tree / "d" / "e" / "newer").write_text("")
+    assert found(made) == {
+        "d/b": "gone", "d/e/new": "gone", "d/e/newer": "new",
+        "old": "new", "old/b": "new", "old/e": "new", "old/e/new": "new",
+    }  # fmt: skip
+    (tree / "d" / "e" / "newest").write_text("")
+    (tree / "old" / "e" / "x").write_text("")
+    assert found(made) == {"d/e/newest": "new", "old/e/x": "new"}

@@ -213,7 +213,7 @@ def test_where_the_state_directory_cannot_be_used_another_is_and_that_is_said() 
     notes, written = as_ordinary_user(_open_with_a_strangers_state)
     assert written
     assert len(notes) == 1
-    assert notes[0].startswith("state directory /proc/handrail/")
+    assert notes[0].startswith("the state directory /proc/handrail/")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving directories away takes privileges")

@@ -4,10 +4,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from hypothesis import strategies as st
 
+import handrail
 from handrail.ops.patch import Content, Outcome, apply, parse
 
 Tree = dict[str, Content]
@@ -39,6 +41,8 @@ ODD_WORDS = [
     b"*** End Patch",
 ]
 
+_MANY_LINES, _REAL_BYTES = 24, 120_000
+
 lines = st.sampled_from([*WORDS, *ODD_WORDS]) | st.integers(0, 99).map(lambda number: b"line %d" % number)
 
 
@@ -50,28 +54,46 @@ def contents(draw: st.DrawFn, *, mixed: bool = True) -> bytes:
     return text.rstrip(b"\r\n") if draw(st.integers(0, 3)) == 0 else text
 
 
+@cache
+def real_files() -> list[Path]:
+    """Files that people wrote: this project's own and the standard library's."""
+    ours = Path(handrail.__file__).parent
+    found = [*ours.rglob("*.py"), *Path(os.__file__).parent.glob("*.py"), *ours.parents[1].glob("docs/*.md")]
+    return sorted(path for path in found if 0 < path.stat().st_size < _REAL_BYTES)
+
+
+@st.composite
+def real_contents(draw: st.DrawFn) -> bytes:
+    data = draw(st.sampled_from(real_files())).read_bytes().replace(b"\r\n", b"\n")
+    if draw(st.integers(0, 4)) == 0:
+        data = data.replace(b"\n", b"\r\n")
+    return data.rstrip(b"\r\n") if draw(st.integers(0, 4)) == 0 else data
+
+
 @st.composite
 def edited(draw: st.DrawFn, data: bytes) -> bytes:
-    """`data` after a few edits in its own line ends."""
+    """`data` after a few edits in its own line ends, with lines of its own and others."""
     end = b"\r\n" if b"\r\n" in data else b"\n"
     closed = data.endswith(b"\n") or not data
     kept = data.split(end)
     if closed:
         kept.pop()
     for _ in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, len(kept)))
-        kept[at : at + draw(st.integers(0, 2))] = draw(st.lists(lines, max_size=2))
+        at, far = draw(st.integers(0, len(kept))), draw(st.integers(0, max(len(kept) - 1, 0)))
+        copied = kept[far : far + draw(st.integers(0, 9))] if len(kept) > _MANY_LINES else []
+        kept[at : at + draw(st.integers(0, 2))] = copied or draw(st.lists(lines, max_size=2))
     closed = draw(st.sampled_from([closed, closed, closed, not closed]))
     return end.join(kept) + (end if closed and kept else b"")
 
 
 @st.composite
-def two_trees(draw: st.DrawFn, *, mixed: bool = True, moves: bool = True) -> tuple[Tree, Tree]:
+def two_trees(draw: st.DrawFn, *, mixed: bool = True, moves: bool = True, real: bool = False) -> tuple[Tree, Tree]:
+    """`real`: of files that people wrote, with random edits; else of lines that are hard for a patch."""
     before: Tree = {}
     after: Tree = {}
     modes = st.sampled_from([0o644, 0o644, 0o755])
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)):
-        old = Content(draw(contents(mixed=mixed)), draw(modes))
+        old = Content(draw(real_contents() if real else contents(mixed=mixed)), draw(modes))
         new = Content(draw(edited(old.data)), draw(modes))
         fate = draw(st.sampled_from(["edit", "edit", "edit", "keep", "create", "delete", "move"]))
         if fate != "create":

@@ -21,7 +21,7 @@ def outcomes(old: Tree, new: Tree) -> list[Outcome]:
 
 
 @bounded
-@given(two_trees())
+@given(two_trees() | two_trees(real=True))
 def test_the_diff_of_two_trees_leads_from_one_to_the_other(trees: tuple[Tree, Tree]) -> None:
     old, new = trees
     text = show(outcomes(old, new))

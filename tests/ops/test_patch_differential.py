@@ -1,5 +1,6 @@
 """Diffs made by `git diff` and `diff -u`, applied by us, give what `git apply` and `patch` give.
 
+Both of lines that are hard for a patch and of real files.
 `HANDRAIL_LONG=5000 pytest tests/ops/test_patch_differential.py` runs that many cases of each, not a few.
 """
 
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from ops.patch_trees import Tree, lines, patched, read, run, two_trees, write
+from ops.patch_trees import Tree, lines, patched, read, real_contents, run, two_trees, write
 
 from handrail.faults import Fault, HunkApplied, HunkNotUnique
 from handrail.ops.patch import Content
@@ -21,8 +22,9 @@ bounded = settings(
     derandomize=not LONG,
     deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+both = pytest.mark.parametrize("real", [False, True], ids=["made", "real"])
 needs = {
     name: pytest.mark.skipif(not shutil.which(name), reason=f"no {name} here") for name in ("git", "patch", "diff")
 }
@@ -51,12 +53,13 @@ def git_applies(root: Path, tree: Tree, text: bytes, *options: str) -> Tree | No
 
 
 @needs["git"]
+@both
 @bounded
 @given(data=st.data())
-def test_what_git_diffs_we_apply(repo: Path, data: st.DataObject) -> None:
+def test_what_git_diffs_we_apply(repo: Path, real: bool, data: st.DataObject) -> None:
     context = data.draw(st.integers(0, 5))
     # Without context a diff cannot show which line ends a mixed file has around an insertion.
-    before, after = data.draw(two_trees(mixed=context > 0))
+    before, after = data.draw(two_trees(mixed=context > 0, real=real))
     kind = data.draw(st.sampled_from([[], ["-M"], ["-M", "-C", "--find-copies-harder"], ["--no-prefix"], ["-D"]]))
     how = data.draw(st.sampled_from(["--minimal", "--patience", "--histogram"]))
     trees = git_tree(repo, before), git_tree(repo, after)
@@ -66,12 +69,14 @@ def test_what_git_diffs_we_apply(repo: Path, data: st.DataObject) -> None:
 
 
 @needs["git"]
+@both
 @bounded
 @given(data=st.data(), end=st.sampled_from([b"\n", b"\r\n"]), context=st.integers(1, 5))
 def test_where_git_finds_a_shifted_hunk_we_do_or_say_why_not(
-    tmp_path: Path, data: st.DataObject, end: bytes, context: int
+    tmp_path: Path, real: bool, data: st.DataObject, end: bytes, context: int
 ) -> None:
-    base = data.draw(st.lists(lines, min_size=6, max_size=30))
+    made = st.lists(lines, min_size=6, max_size=30)
+    base = data.draw(real_contents().map(lambda text: text.replace(b"\r", b"").split(b"\n")) if real else made)
     changed, shifted = list(base), list(base)
     for text, many in ((changed, 3), (shifted, 5)):
         at = data.draw(st.integers(0, len(base)))
@@ -98,11 +103,12 @@ def ours_or_fault(tree: Tree, diff: bytes) -> Tree | type[Fault]:
 
 @needs["diff"]
 @needs["patch"]
+@both
 @bounded
 @given(data=st.data())
-def test_what_diff_prints_we_apply_as_patch_does(tmp_path: Path, data: st.DataObject) -> None:
+def test_what_diff_prints_we_apply_as_patch_does(tmp_path: Path, real: bool, data: st.DataObject) -> None:
     context = data.draw(st.integers(0, 5))
-    before, after = data.draw(two_trees(mixed=context > 0, moves=False))
+    before, after = data.draw(two_trees(mixed=context > 0, moves=False, real=real))
     plain = {name: Content(content.data, 0o644) for name, content in before.items()}
     write(tmp_path / "old", plain)
     write(tmp_path / "new", {name: Content(content.data, 0o644) for name, content in after.items()})

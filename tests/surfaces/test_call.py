@@ -193,10 +193,10 @@ def test_input_that_is_not_utf8_is_a_usage_error() -> None:
 def test_a_root_that_is_not_there_or_not_a_directory_is_a_usage_error(root: Path) -> None:
     (root / "file").write_text("")
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/none")) == (
-        f"cannot open the workspace {root}/none: NotFound"
+        f"cannot open the workspace {root}/none: there is no such directory"
     )
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/file")) == (
-        f"cannot open the workspace {root}/file: NotADirectory"
+        f"cannot open the workspace {root}/file: it is not a directory"
     )
 
 

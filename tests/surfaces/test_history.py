@@ -105,6 +105,19 @@ def test_show_names_what_cannot_be_shown(root: Path) -> None:
     assert re.search(r"\n\nlost: blob [0-9a-f]{12} is not there any more\n$", run(root, "show", "4"))
 
 
+def test_show_says_the_modes_as_they_are(root: Path) -> None:
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        for command in ("umask 077; echo x > f", "chmod 640 f", "chmod 751 f", "rm f"):
+            assert workspace.call("codex", "shell", {"command": command}).success
+    said = [run(root, "show", str(n)).partition("\n\n")[2].split("\n")[1:3] for n in range(1, 5)]
+    assert said == [
+        ["new file mode 100600", "--- /dev/null"],
+        ["old mode 100600", "new mode 100640"],
+        ["old mode 100640", "new mode 100751"],
+        ["deleted file mode 100751", "--- a/f"],
+    ]
+
+
 def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
     dry = run(done, "undo", "2", "--dry-run", code=1)
     assert "a.txt: it was changed since" in dry
@@ -131,6 +144,42 @@ def test_what_cannot_be_undone_is_said(done: Path) -> None:
     assert "d/b.txt: it was changed since, where the undo would change it" in run(done, "undo", code=1)
     found = json.loads(handrail("undo", "--json", "--root", str(done)).stdout)
     assert (found["done"], [each["why"] for each in found["conflicts"]]) == (False, ["changed"])
+
+
+def test_what_cannot_be_put_back_does_not_hold_the_rest_back(root: Path) -> None:
+    (root / "a b").write_text("old\n")
+    (root / "big").write_text("x" * 9_000_000)
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        assert workspace.call(
+            "codex", "shell", {"command": "echo new > 'a b'; echo >> big; mkdir d; touch d/e"}
+        ).success
+    assert run(root, "undo", code=1) == (
+        "Nothing was done, because these files cannot be put back:\n"
+        "  big: its content was not kept\n"
+        "The rest can be taken back by itself: handrail undo 1 'a b' d/e d\n"
+    )
+    assert run(root, "undo", "1", "a b", "d", "--approve", "auto") == "Undid part of 1: 3 changes\n  a b\n  d/e\n  d\n"
+    assert run(root, "redo", "--approve", "auto").startswith("Redid 2: 3 changes")
+    assert run(root, "restore", "a b", "--at", "0", "--approve", "auto") == (
+        "Restored from before all entries: 1 changes\n  a b\n"
+    )
+    assert (root / "a b").read_text() == "old\n"
+    assert run(root, "undo", "1", "d", "nothing", code=1) == "Error: entry 1 did nothing to nothing\n"
+
+
+def test_a_file_that_became_a_directory_comes_back(root: Path) -> None:
+    (root / "s").write_text("old\n")
+    with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+        assert workspace.call("codex", "shell", {"command": "rm s; mkdir s; echo x > s/x"}).success
+    dry = run(root, "undo", "--dry-run")
+    assert dry == (
+        "deleted directory s\n"
+        "diff --git a/s b/s\nnew file mode 100644\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+old\n"
+        "diff --git a/s/x b/s/x\ndeleted file mode 100644\n--- a/s/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        "Would undo 1: 2 changes\n  s\n  s/x\n"
+    )
+    assert run(root, "undo", "--approve", "auto") == "Undid 1: 2 changes\n  s\n  s/x\n"
+    assert (root / "s").read_text() == "old\n"
 
 
 def test_a_merge_is_marked(root: Path) -> None:
@@ -170,3 +219,39 @@ def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> N
     log.write_text("")
     assert "has no calls in it" in run(root, "replay", str(log), code=2)
     assert (root / "a").read_text() == "b\n"
+
+
+def test_a_journal_that_cannot_be_read_is_said(done: Path) -> None:
+    with Workspace(str(done)) as workspace:
+        path = Path(workspace.kernel.journal.path)
+    path.unlink()
+    path.mkdir()
+    said = f"Error: the journal {path} cannot be read: Is a directory\n"
+    for arguments in (
+        ["history"], ["history", "--json"], ["history", "--prune"], ["show", "1"], ["undo"], ["undo", "2"], ["redo"],
+        ["restore", "a.txt", "--at", "1"], ["restore", "a.txt", "--at", "0"],
+    ):  # fmt: skip
+        assert run(done, *arguments, code=1) == said
+    with Workspace(str(done), approve="auto", sandbox="off") as workspace:
+        for dialect, tool, params in (
+            ("file", "file.write", {"path": "new", "content": "x"}),
+            ("codex", "shell", {"command": "touch newer"}),
+        ):
+            result = workspace.call(dialect, tool, params)
+            assert result.success
+            assert result.warnings == ["this change was not recorded and cannot be undone: Is a directory"]
+
+
+def test_replay_says_what_is_no_log_and_what_is_no_directory(root: Path, tmp_path: Path) -> None:
+    binary, log = tmp_path / "binary", tmp_path / "log"
+    binary.write_bytes(b"\x7fELF\xff\0")
+    assert f"{binary} is no session log: it is not text" in run(root, "replay", str(binary), code=2)
+    with Workspace(str(root), log=str(log), log_level="debug") as workspace:
+        workspace.call("file", "file.list", {})
+    said = f"Error: cannot open the workspace {tmp_path}/nope: there is no such directory\n"
+    for arguments in (["replay", str(log)], ["history"], ["show", "1"], ["undo"], ["call", "file.list"]):
+        assert run(tmp_path / "nope", *arguments, code=2).endswith(said)
+    assert run(log, "replay", str(log), code=2).endswith(
+        f"Error: cannot open the workspace {log}: it is not a directory\n"
+    )
+    assert list(tmp_path.glob("nope")) == []

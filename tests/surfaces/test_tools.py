@@ -107,4 +107,7 @@ def test_every_dialect_is_listed_where_none_is_named() -> None:
 
 def test_what_makes_no_sense_is_a_usage_error(root: Path) -> None:
     assert usage_error(handrail("tools", "--format", "xml")).startswith("Invalid value for '--format'")
-    assert usage_error(handrail("tools", "--root", f"{root}/no")) == f"cannot open the workspace {root}/no: NotFound"
+    assert (
+        usage_error(handrail("tools", "--root", f"{root}/no"))
+        == f"cannot open the workspace {root}/no: there is no such directory"
+    )

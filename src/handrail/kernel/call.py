@@ -34,7 +34,7 @@ from handrail.kernel.values import (
     Version,
 )
 from handrail.limits import Limits
-from handrail.notes import NotJournaled, RuleNotStored
+from handrail.notes import JournaledElsewhere, NotJournaled, RuleNotStored
 from handrail.paths import quote
 from handrail.structs import struct
 
@@ -267,13 +267,15 @@ class Files:
             return
         self._refuse_stale(real)
         made, places = [change for change, _ in real], [to for _, to in real]
-        shown = tuple(quote(to) for to in places)
+        shown = tuple(quote(place) for change, to in real for place in _all_places(change, to))
         verdict = self._call.ask(_effects(made), targets=shown, changes=tuple(made))
         origin = self._call.origin(verdict, kind, undoes)
         self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))
         self._call.files_affected.extend(shown)
         if trouble := self._kernel.journal.take_trouble():
             self._call.warnings.append(NotJournaled(trouble))
+        elif self._kernel.journal.on and self._kernel.journal.elsewhere:
+            self._call.warnings.append(JournaledElsewhere(self._kernel.state.path, self._kernel.journal.elsewhere))
 
     def _refuse_stale(self, real: list[tuple[Change, str]]) -> None:
         seen = self._call.session.seen
@@ -294,6 +296,8 @@ class Files:
                 self._call.session.seen.wrote(place, None, None)
             elif isinstance(change, Restore):
                 self._call.session.seen.wrote(place, version, change.to.data if change.to else None)
+                for rel, _, _ in change.beneath():
+                    self._call.session.seen.forget(f"{place}/{rel}")
 
 
 def _changes_nothing(change: Change) -> bool:
@@ -305,11 +309,18 @@ def _changes_nothing(change: Change) -> bool:
     )
 
 
+def _all_places(change: Change, place: str) -> list[str]:
+    within = [f"{place}/{rel}" for rel, _, _ in change.beneath()] if isinstance(change, Restore) else []
+    return [place, *within]
+
+
 def _effects(changes: list[Change]) -> Effect:
     found = Effect.READ
     for change in changes:
         if isinstance(change, Remove | RemoveDirectory) or (isinstance(change, Restore) and change.to is None):
             found |= Effect.DELETE
+        elif isinstance(change, Restore) and change.turns:
+            found |= Effect.WRITE | Effect.DELETE
         elif isinstance(change, MakeDirectory) or change.base is None:
             found |= Effect.CREATE
         else:

@@ -26,12 +26,13 @@ from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.entering import Done, touched
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.metadata import copy_metadata
-from handrail.kernel.publishing import publish
+from handrail.kernel.publishing import publish, turn
 from handrail.kernel.putright import PutRight
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
 from handrail.kernel.syncing import can_sync_whole, sync_whole
+from handrail.kernel.trees import build, write_all
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 from handrail.structs import struct
 
@@ -141,6 +142,9 @@ class Writer:
                 if approved is None:
                     raise
                 raise Conflict(change.path) from None  # it was not so when it was shown: to be worked out anew
+            if isinstance(change, Restore) and self._boundary.wards is not None:
+                for rel, _, _ in change.beneath():
+                    self._boundary.wards.check_name(change.path, f"{place.target}/{rel}")
             if approved not in (None, place.target):
                 raise Conflict(change.path)
         except BaseException:
@@ -167,7 +171,7 @@ class Writer:
         for work in works:
             with _conflict_if_changed(work.change.path):
                 if work.step is not None:
-                    publish(work.step, work.place.dir_fd, work.found, work.change.path, alone=not many)
+                    _publish(work, work.step, alone=not many)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
@@ -220,6 +224,7 @@ class Writer:
             temp, old = self._ledger.spare_names(number)
             work.step = Step(directory, name, temp, old, creates=work.found is None)
             work.step.removes = _new(work.change) is None
+            work.step.turns = isinstance(work.change, Restore) and work.change.turns
             record.steps.append(work.step)
 
     def _prepare(self, record: Record, work: _Work, *, sync: bool) -> None:
@@ -229,8 +234,8 @@ class Writer:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
         if work.step is None or work.step.removes:
             return
-        if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind == "link":
-            os.symlink(os.fsdecode(work.change.to.data), work.step.temp, dir_fd=work.place.dir_fd)
+        if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind != "file":
+            build(work.place.dir_fd, work.step.temp, work.change.to, sync=sync)
             work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
         else:
             work.made = self._write(work, work.step, sync=sync)
@@ -244,7 +249,7 @@ class Writer:
         first = 0o600 if replaces or exact else 0o666 if mode is None else mode & 0o777
         fd = os.open(step.temp, _NEW, first, dir_fd=work.place.dir_fd)
         try:
-            _write_all(fd, data)
+            write_all(fd, data)
             if replaces and work.found is not None:
                 copy_metadata(fd, work.place, work.found, mode)
             elif exact and mode is not None:
@@ -291,6 +296,14 @@ def _new(change: Change) -> tuple[bytes, int | None] | None:
     return None
 
 
+def _publish(work: _Work, step: Step, *, alone: bool) -> None:
+    change, fd = work.change, work.place.dir_fd
+    if isinstance(change, Restore) and change.turns and change.base is not None and work.found is not None:
+        turn(step, fd, work.found, change.base, change.path)
+    else:
+        publish(step, fd, work.found, change.path, alone=alone)
+
+
 def _version(work: _Work) -> Version | None:
     """What the new file is known by now: publishing it has changed its times."""
     if work.step is None or work.step.removes:
@@ -311,7 +324,7 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         if found is None or not stat.S_ISDIR(found.st_mode):
             raise NotFound(path) if found is None else NotADirectory(path)
         return
-    if found is not None and stat.S_ISDIR(found.st_mode):
+    if found is not None and stat.S_ISDIR(found.st_mode) and not (isinstance(change, Restore) and change.turns):
         raise IsDirectory(path)
     if isinstance(change, Remove) and found is None:
         raise NotFound(path)
@@ -325,9 +338,3 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         and not os.access(place.name, os.W_OK, dir_fd=place.dir_fd, effective_ids=True)
     ):
         raise AccessDenied(path)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

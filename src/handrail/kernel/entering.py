@@ -8,7 +8,7 @@ from typing import NamedTuple
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.journal import Node, Touched
 from handrail.kernel.resolve import Place
-from handrail.kernel.values import Change, Put, Remove, RemoveDirectory, Restore
+from handrail.kernel.values import Change, Put, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.changes import changes, differing, lines_of
 
 _COUNTED_BYTES = 1 << 19
@@ -36,12 +36,29 @@ def touched(blobs: Blobs, done: list[Done], made: list[str]) -> Iterator[Touched
             before, old = _before(blobs, each)
             after, new = _after(blobs, each)
             yield Touched(each.target, before, after, count_lines(old, new))
+            if isinstance(each.change, Restore):
+                yield from _beneath(blobs, each.target, each.change)
+
+
+def _beneath(blobs: Blobs, stem: str, change: Restore) -> Iterator[Touched]:
+    for rel, before, after in change.beneath():
+        texts = [b"" if node is None else node.data if node.kind == "file" else None for node in (before, after)]
+        yield Touched(f"{stem}/{rel}", _node(blobs, before), _node(blobs, after), count_lines(*texts))
+
+
+def _node(blobs: Blobs, node: Standing | None) -> Node | None:
+    if node is None:
+        return None
+    kept = blobs.put(node.data) if node.kind == "file" else os.fsdecode(node.data)
+    return Node(node.kind, kept, node.mode | stat.S_IRWXU if node.kind == "directory" else node.mode)
 
 
 def _before(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
     if done.found is None:
         return None, b""
     mode = _mode(done.found)
+    if stat.S_ISDIR(done.found.st_mode):
+        return Node("directory", mode=mode), None
     if stat.S_ISLNK(done.found.st_mode):
         return Node("link", os.readlink(done.place.name, dir_fd=done.place.dir_fd), mode), None
     base = done.change.base if isinstance(done.change, Put | Remove | Restore) else None
@@ -55,8 +72,8 @@ def _after(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
     if isinstance(change, Put):
         return Node("file", blobs.put(change.data), _mode(done.made)), change.data
     if isinstance(change, Restore) and change.to is not None:
-        if change.to.kind == "link":
-            return Node("link", os.fsdecode(change.to.data), _mode(done.made)), None
+        if change.to.kind != "file":
+            return Node(change.to.kind, os.fsdecode(change.to.data), _mode(done.made)), None
         return Node("file", blobs.put(change.to.data), _mode(done.made)), change.to.data
     return None, b""
 

@@ -48,14 +48,17 @@ class Reader:
             return None
 
     def standing(self, path: str) -> Standing | None:
-        """What stands under a name, a link itself rather than what it leads to; None where it is free."""
+        """What stands under a name, a link itself rather than what it leads to; None where it is free.
+
+        Behind a link there are no names, only those of where it leads.
+        """
         try:
             place = self.boundary.locate(path, follow=False)
         except (NotFound, NotADirectory):
             return None
         try:
             found = place.stat()
-            if found is None:
+            if found is None or place.target != unquote(path):
                 return None
             kind, data = kind_of(found.st_mode), b""
             if kind == "link":
@@ -104,6 +107,14 @@ class Reader:
             os.close(fd)
         entries.sort(key=lambda entry: entry.name)
         return entries
+
+    def names(self, path: str) -> list[str]:
+        """All that is in a directory, also what no list shows."""
+        fd = self.boundary.open_directory(path)
+        try:
+            return sorted(os.listdir(fd))
+        finally:
+            os.close(fd)
 
     def _shown(self, path: str, listed: "Iterable[os.DirEntry[str]]") -> "Iterable[os.DirEntry[str]]":
         """What is protected is in no list."""

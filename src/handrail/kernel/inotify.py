@@ -13,9 +13,10 @@ from contextlib import suppress
 _MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED, _CREATE, _DELETE = 0x02, 0x04, 0x08, 0xC0, 0x100, 0x200
 _EXCL_UNLINK, _ONLYDIR = 0x04000000, 0x01000000
 _MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _EXCL_UNLINK | _ONLYDIR
-_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_OVERFLOW, _IGNORED, _ISDIR = 0x4000, 0x8000, 0x40000000
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 18
+_NUL = b"\0"
 # ext, XFS, Btrfs, tmpfs, ZFS, F2FS, overlay, bcachefs
 _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0x794C7630, 0xCA451A4E}
 
@@ -49,6 +50,7 @@ class Watcher:
         self._sure = self._fd >= 0
 
     def changed(self) -> set[str] | None:
+        """A directory that came under a name is another one than was watched there, and so are all beneath it."""
         found = self._read()
         if not self._sure or self._fd < 0:
             return None
@@ -62,20 +64,29 @@ class Watcher:
 
     def _read(self) -> set[str]:
         found: set[str] = set()
+        came: set[str] = set()
         with suppress(BlockingIOError):
             while self._fd >= 0:
                 data = os.read(self._fd, _BUFFER)
                 at = 0
                 while at < len(data):
                     watch, mask, _, size = _EVENT.unpack_from(data, at)
+                    name = data[at + _EVENT.size : at + _EVENT.size + size]
                     at += _EVENT.size + size
                     if mask & _OVERFLOW:
                         self._sure = False
-                    elif mask & _IGNORED:
-                        self._paths.pop(watch, None)
+                    elif mask & _IGNORED and watch in self._paths:
+                        found.add(self._paths.pop(watch))  # another may have its name by now, which is not watched
                     elif watch in self._paths:
-                        found.add(self._paths[watch])
-        return found
+                        found.add(path := self._paths[watch])
+                        if mask & _ISDIR and mask & (_CREATE | _MOVED):
+                            came.add(f"{path}/{os.fsdecode(name.rstrip(_NUL))}".lstrip("/"))
+        return found | {path for path in self._paths.values() if came and came & _with_parents(path)}
+
+
+def _with_parents(path: str) -> set[str]:
+    parts = path.split("/")
+    return {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 def _file_system(fd: int) -> int:

@@ -2,6 +2,7 @@
 checksum, so that damage costs the lines it strikes and no others. Contents are in `blobs.py`.
 """
 
+import errno
 import json
 import os
 import time
@@ -10,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO, NamedTuple
 
-from handrail.faults import NotADirectory
 from handrail.kernel.blobs import Blobs
-from handrail.kernel.state import State
+from handrail.kernel.state import State, existing_directory
 from handrail.structs import struct
 
 _CHUNK = 1 << 16
@@ -71,6 +71,11 @@ class Damage(NamedTuple):
     size: int
 
 
+class JournalUnreadable(OSError):  # noqa: N818  said to the person, like any other trouble of the disk
+    def __init__(self, error: OSError, path: str) -> None:
+        super().__init__(error.errno, error.strerror, path)
+
+
 @struct
 class Journal:
     """`mode` is on, required or off. Writing happens under the workspace's lock."""
@@ -80,6 +85,8 @@ class Journal:
     mode: str = "on"
     trouble: str = ""
     """What could not be recorded since somebody asked."""
+    elsewhere: str = ""
+    """Why it does not lie where it belongs."""
     _end: tuple[int, int, int] = field(default=(0, 0, 0))
     """The file's inode and size as we left it, and the last number in it."""
 
@@ -87,8 +94,14 @@ class Journal:
     def on(self) -> bool:
         return self.mode != "off"
 
+    def check(self) -> None:
+        """Raise OSError where changes must be recorded and could only be for a while."""
+        if self.mode == "required" and self.elsewhere:
+            raise OSError(errno.EACCES, self.elsewhere)
+
     def compose(self, origin: Origin, files: Iterable[Touched], note: str = "") -> bytes:
         """The next line, finished but not written."""
+        self.check()
         return encode(Entry(self.last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
 
     def append(self, line: bytes) -> None:
@@ -140,6 +153,8 @@ class Journal:
                 return _find(file, n)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise JournalUnreadable(error, self.path) from None
 
     def last_number(self) -> int:
         """The number of the newest entry, damaged ones counted; 0 where there is none."""
@@ -159,14 +174,13 @@ class Journal:
 
 def open_journal(root: str) -> tuple[State, Journal]:
     """The journal of a workspace that is not open, to look into."""
-    if not os.path.isdir(root):
-        raise NotADirectory(root)
-    state = State(os.path.realpath(root))
+    state = State(os.path.realpath(existing_directory(root)))
     return state, journal_of(state)
 
 
 def journal_of(state: State, mode: str = "on", *, sync: bool = True) -> Journal:
-    return Journal(os.path.join(state.path, "journal.jsonl"), Blobs(os.path.join(state.path, "blobs"), sync=sync), mode)
+    blobs = Blobs(os.path.join(state.path, "blobs"), sync=sync)
+    return Journal(os.path.join(state.path, "journal.jsonl"), blobs, mode, elsewhere=state.warning or "")
 
 
 def encode(entry: Entry) -> bytes:
@@ -239,6 +253,8 @@ def lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise JournalUnreadable(error, path) from None
     try:
         at, held = os.fstat(fd).st_size, b""
         while at > 0:
@@ -254,6 +270,8 @@ def lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
             held = first
         if held:
             yield 0, held
+    except OSError as error:
+        raise JournalUnreadable(error, path) from None
     finally:
         os.close(fd)
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from handrail.faults import Conflict
 from handrail.kernel.record import Step
 from handrail.kernel.resolve import Place, exchange_names, rename_to_free_name
-from handrail.kernel.values import Version
+from handrail.kernel.trees import is_still
+from handrail.kernel.values import Standing, Version
 
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
@@ -28,6 +29,20 @@ def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alo
     elif not _exchange(step, fd, found, path):
         _keep(step, fd, found, path, alone=alone)
         os.rename(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
+
+
+def turn(step: Step, fd: int, found: os.stat_result, base: Standing, path: str) -> None:
+    """Put a directory in the place of a file or a link, or one of these in its place; what stood there stays whole."""
+    now = Place(fd, step.name, step.name).stat()
+    if now is None or Version.of(now) != Version.of(found):
+        raise Conflict(path)
+    aside = step.temp
+    if not _exchange(step, fd, found, path):
+        aside = step.old
+        os.rename(step.name, aside, src_dir_fd=fd, dst_dir_fd=fd)
+        rename_to_free_name(step.temp, step.name, fd)
+    if base.kind == "directory" and not is_still(fd, aside, base):
+        raise Conflict(path)  # somebody put something into it at the last moment
 
 
 def _exchange(step: Step, fd: int, found: os.stat_result, path: str) -> bool:

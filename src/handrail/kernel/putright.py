@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
 from handrail.kernel.resolve import Place, exchange_names
+from handrail.kernel.trees import remove
 from handrail.paths import quote
 
 _DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
@@ -70,6 +72,8 @@ class PutRight:
             exchange_names(step.temp, step.name, fd)  # it may be a directory by now, which no rename puts over a file
             return False
         if old is not None and (now is None or ours):
+            if ours and step.turns:  # no rename puts a directory over a file, or a file over a directory
+                os.rename(step.name, step.temp, src_dir_fd=fd, dst_dir_fd=fd)
             os.rename(step.old, step.name, src_dir_fd=fd, dst_dir_fd=fd)
             return False
         if ours and step.creates:
@@ -80,8 +84,11 @@ class PutRight:
     @staticmethod
     def drop_spares(step: Step, fd: int) -> bool:
         for name in (step.temp, step.old):
-            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is none of ours
-                os.unlink(name, dir_fd=fd)
+            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is else none of ours
+                if step.turns:
+                    remove(fd, name)
+                else:
+                    os.unlink(name, dir_fd=fd)
         return False
 
     def remove_if_empty(self, rel: str) -> None:
@@ -97,5 +104,9 @@ class PutRight:
 
 
 def _is_new(step: Step, found: os.stat_result | None) -> bool:
-    """Whether this is the file that the commit wrote."""
-    return found is not None and [found.st_ino, found.st_size, found.st_mtime_ns] == step.identity
+    """Whether this is the file that the commit wrote. A directory stays the same whatever is put into it."""
+    if found is None or step.identity is None:
+        return False
+    if stat.S_ISDIR(found.st_mode):
+        return found.st_ino == step.identity[0]
+    return [found.st_ino, found.st_size, found.st_mtime_ns] == step.identity

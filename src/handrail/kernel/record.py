@@ -31,6 +31,8 @@ class Step:
     creates: bool = False
     removes: bool = False
     identity: list[int] | None = None
+    turns: bool = False
+    """A directory, whole, stands on one side."""
 
 
 @struct

@@ -189,7 +189,7 @@ def sign_of(about: os.stat_result) -> Sign:
 
 
 def _wanted(dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
-    if name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
+    if name.startswith(SPARE) or name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
         return False
     return not (rules and ignored(stem + name, rules, is_directory=True))
 

@@ -8,8 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from handrail.faults import NotADirectory
-from handrail.kernel.state import State
+from handrail.kernel.state import State, existing_directory
 
 
 @contextmanager
@@ -26,8 +25,7 @@ def scratch_workspace(files: Mapping[str, str]) -> Iterator[str]:
 @contextmanager
 def scratch_copy(root: str) -> Iterator[str]:
     """A copy of a directory, links as links; it goes again, with all that Handrail kept about it."""
-    if not os.path.isdir(root):
-        raise NotADirectory(root)
+    existing_directory(root)
     with tempfile.TemporaryDirectory(prefix="handrail-replay-") as home:
         copy = os.path.join(os.path.realpath(home), "workspace")
         shutil.copytree(root, copy, symlinks=True, ignore=_special)

@@ -21,7 +21,7 @@ from handrail.kernel.scan import Changed, Scan, Sign, sign_of
 from handrail.kernel.state import State, read_text, write_text
 from handrail.kernel.walk import open_file
 from handrail.limits import Limits
-from handrail.notes import NotJournaled, NotKept, ScanIncomplete
+from handrail.notes import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete
 from handrail.paths import quote
 
 _NAMED = 5
@@ -51,6 +51,7 @@ class Shadow:
     def around(self, origin: Origin, tell: Tell, affected: list[str], *, goes_on: bool = False) -> Iterator[None]:
         """Run a command inside. `goes_on`: it has been running since the last look, so what changed since is its."""
         try:
+            self._journal.check()
             with self._lock:
                 if self._last is None or not goes_on:
                     self._look()
@@ -66,7 +67,8 @@ class Shadow:
         finally:
             try:
                 with self._lock:
-                    self._record(origin, tell, affected)
+                    if self._record(origin, tell, affected) and self._journal.elsewhere:
+                        tell(JournaledElsewhere(os.path.dirname(self._journal.path), self._journal.elsewhere))
             except OSError as error:
                 tell(NotJournaled(error.strerror or str(error)))
 
@@ -89,7 +91,8 @@ class Shadow:
         for path, sign in sorted(wanted, key=lambda each: each[1][3], reverse=True):
             self._remember(path, sign, self._read(path, sign, room))
 
-    def _record(self, origin: Origin, tell: Tell, affected: list[str]) -> None:
+    def _record(self, origin: Origin, tell: Tell, affected: list[str]) -> bool:
+        """Whether there was something to be recorded."""
         recorded, room = self._recorded_since(), _Room(self._limits)
         files: list[Touched] = []
         for path, (old, new) in sorted(self._changed().items()):
@@ -113,6 +116,7 @@ class Shadow:
             with self._state.lock():
                 self._journal.append(self._journal.compose(origin, files[:most], note))
                 self._last = self._journal.last_number()
+        return bool(files)
 
     def _changed(self) -> Changed:
         """What is protected is neither named nor kept: commands do not reach it, so that somebody else changed it."""

@@ -3,9 +3,12 @@
 import fcntl
 import hashlib
 import os
+import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from handrail.faults import NotADirectory, NotFound
 
 
 def state_home() -> str:
@@ -38,10 +41,8 @@ class State:
         try:
             self._make()
         except OSError as error:
-            self.warning = f"state directory {self.path} cannot be used: {error.strerror}"
-            import tempfile  # noqa: PLC0415  most states can be used
-
-            self.path = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}", f"{label}-{key}")
+            self.warning = f"the state directory {self.path} cannot be used: {error.strerror}"
+            self.path = os.path.join(_own_temporary_directory(), f"{label}-{key}")
             self._make()
         self.pending = os.path.join(self.path, "pending")
         self._lock = os.path.join(self.path, "lock")
@@ -69,6 +70,26 @@ class State:
             yield
         finally:
             os.close(fd)
+
+
+def _own_temporary_directory() -> str:
+    """One that nobody else could have prepared, or can change."""
+    import tempfile  # noqa: PLC0415  most states can be used
+
+    path = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise PermissionError(13, "it belongs to somebody else, or others can write to it", path)
+    return path
+
+
+def existing_directory(path: str) -> str:
+    """The same path, or the fault that it has."""
+    if not os.path.isdir(path):
+        raise NotADirectory(path) if os.path.lexists(path) else NotFound(path)
+    return path
 
 
 def read_text(path: str) -> str:

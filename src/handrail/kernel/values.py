@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -91,18 +92,41 @@ class Standing(NamedTuple):
     mode: int
     version: Version | None = None
     """Where it was read from the disk."""
+    inside: "tuple[tuple[str, Standing], ...]" = ()
+    """What a directory holds, by name: told only where the whole of it comes or goes."""
+
+    def beneath(self, stem: str = "") -> "Iterator[tuple[str, Standing]]":
+        """All that is in it, the outermost first, each under its path."""
+        for name, node in self.inside:
+            yield stem + name, node
+            yield from node.beneath(f"{stem}{name}/")
 
     def same(self, other: "Standing | None") -> bool:
         return other is not None and (self.kind, self.data) == (other.kind, other.data)
 
 
 class Restore(NamedTuple):
-    """Make a name what it was: a file, a link, or nothing. The name itself is meant, never what it links to."""
+    """Make a name what it was: a file, a link, or nothing. The name itself is meant, never what it links to.
+
+    A directory is on one side only where the other has a file or a link, and then with all that is in it.
+    """
 
     path: str
     base: Standing | None
     """What was found there; None: nothing was."""
     to: Standing | None
+
+    @property
+    def turns(self) -> bool:
+        """Whether a name becomes a directory, or ceases to be one."""
+        return "directory" in (self.base and self.base.kind, self.to and self.to.kind)
+
+    def beneath(self) -> Iterator[tuple[str, Standing | None, Standing | None]]:
+        """What comes and goes along with it: path, before, after."""
+        for rel, node in self.base.beneath() if self.base else ():
+            yield rel, node, None
+        for rel, node in self.to.beneath() if self.to else ():
+            yield rel, None, node
 
 
 class RemoveDirectory(NamedTuple):

@@ -42,17 +42,21 @@ def unified(
     moved_from: str = "",
     old_mode: int | None = None,
     new_mode: int | None = None,
+    exact: bool = False,
 ) -> str:
-    """One file's change; `""` if there is none. None is a file that isn't there."""
+    """One file's change; `""` if there is none. None is a file that isn't there.
+
+    `exact`: with all bits of the modes, where they are known, and not only the one that git keeps.
+    """
     source = moved_from or path
-    old_git, new_git = _git_mode(old_mode), _git_mode(new_mode)
+    old_git, new_git = (_exact_mode(mode) if exact else _git_mode(mode) for mode in (old_mode, new_mode))
     head = [f"diff --git {quote('a/' + source)} {quote('b/' + path)}\n"]
     if before is None:
         head.append(f"new file mode {new_git}\n")
     elif after is None:
         head.append(f"deleted file mode {old_git}\n")
     else:
-        if None not in (old_mode, new_mode) and old_git != new_git:
+        if old_mode is not None and new_mode is not None and old_git != new_git:
             head.append(f"old mode {old_git}\nnew mode {new_git}\n")
         if moved_from:
             head.append(f"rename from {quote(moved_from)}\nrename to {quote(path)}\n")
@@ -112,3 +116,7 @@ def _name(name: str, *, there: bool) -> str:
 
 def _git_mode(mode: int | None) -> str:
     return _EXECUTABLE if mode is not None and mode & 0o100 else _PLAIN
+
+
+def _exact_mode(mode: int | None) -> str:
+    return _PLAIN if mode is None else f"10{mode & 0o7777:04o}"

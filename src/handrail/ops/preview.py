@@ -15,7 +15,8 @@ def change_diff(change: Change) -> str:
     if isinstance(change, RemoveDirectory):
         return f"deleted directory {quote(path)}\n"
     if isinstance(change, Restore):
-        return _restored(path, change.base, change.to)
+        beneath = "".join(_restored(f"{path}/{rel}", *nodes) for rel, *nodes in change.beneath())
+        return _restored(path, change.base, change.to) + beneath
     base = change.base
     if isinstance(change, Remove):
         return _shown(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
@@ -26,25 +27,36 @@ def change_diff(change: Change) -> str:
 
 
 def _shown(
-    path: str, before: bytes | None, after: bytes | None, *, old_mode: int | None = None, new_mode: int | None = None
+    path: str,
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    old_mode: int | None = None,
+    new_mode: int | None = None,
+    exact: bool = False,
 ) -> str:
     """A diff; of binary files only that they change, as nobody could read more."""
     if not any(looks_binary(data[:_LOOKED_AT]) for data in (before, after) if data):
-        return unified(path, before, after, old_mode=old_mode, new_mode=new_mode)
+        return unified(path, before, after, old_mode=old_mode, new_mode=new_mode, exact=exact)
     size = "deleted" if after is None else f"{len(after)} bytes"
     return f"Binary file {quote(path)} ({size})\n"
 
 
 def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
-    steps = (("deleted", now), ("new", then))
-    links = [(verb, each) for verb, each in steps if each is not None and each.kind == "link"]
-    said = "".join(f"{verb} link {quote(path)} -> {quote(_text(each.data))}\n" for verb, each in links)
+    said = "".join(_plainly(path, verb, each) for verb, each in (("deleted", now), ("new", then)) if each)
     old, new = (each if each is not None and each.kind == "file" else None for each in (now, then))
     if old is None and new is None:
         return said
     texts = [each.data if each else None for each in (old, new)]
     modes = [each.mode if each else None for each in (old, new)]
-    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1])
+    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
+
+
+def _plainly(path: str, verb: str, node: Standing) -> str:
+    """What is no file."""
+    if node.kind == "link":
+        return f"{verb} link {quote(path)} -> {quote(_text(node.data))}\n"
+    return f"{verb} directory {quote(path)}\n" if node.kind == "directory" else ""
 
 
 def _text(data: bytes) -> str:

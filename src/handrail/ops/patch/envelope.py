@@ -101,6 +101,7 @@ class _Reader:
             self.at += 1
             if not target:
                 raise BadPatch("no_file", self.at)
+            self._skip_blank()
         chunks: list[Chunk] = []
         while not self._marker():
             chunks.append(self._chunk(len(chunks) + 1))

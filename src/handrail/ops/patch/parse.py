@@ -1,6 +1,6 @@
 """The text of a patch, in either form, as a list of `FilePatch`."""
 
-from handrail.faults import BadPatch
+from handrail.faults import BadPatch, BinaryPatch
 from handrail.ops.patch import envelope, unified
 from handrail.ops.patch.lines import BOM
 from handrail.ops.patch.model import FilePatch
@@ -36,10 +36,12 @@ def _without_transport_ends(lines: list[bytes], header: int) -> list[bytes]:
     return [line.removesuffix(b"\r") for line in lines]
 
 
-def _no_patch(lines: list[bytes]) -> BadPatch:
+def _no_patch(lines: list[bytes]) -> BadPatch | BinaryPatch:
     for number, line in enumerate(lines, 1):
         if envelope.opens_section(line):
             return BadPatch("no_begin", number, line.decode(errors="surrogateescape"))
         if line.startswith(b"@@ "):
             return BadPatch("no_file", number, line.decode(errors="surrogateescape"))
+        if name := unified.binary_file(line):
+            return BinaryPatch(name)
     return BadPatch("no_patch")

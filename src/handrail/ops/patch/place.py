@@ -131,7 +131,7 @@ class _Placer:
         if not chunk.old:
             if low <= at <= self.size:
                 return Place(chunk, at, Rung.EXACT)
-            raise HunkNotFound(self.path, chunk.number, "line", "", line=self.size)
+            raise HunkNotFound(self.path, chunk.number, "line" if at > self.size else "order", "", line=self.size)
         for variant in _variants(chunk):
             for rung in self._rungs_that_match(variant):
                 self._refuse_applied(variant, rung, at)

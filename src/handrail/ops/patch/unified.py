@@ -11,14 +11,21 @@ from handrail.ops.patch.names import Name, read_name, read_pair, read_path, stri
 _GIT, _INDEX = b"diff --git ", b"Index: "
 _COMBINED = re.compile(rb"diff --(?:cc|combined) ")
 _BINARY = re.compile(rb"(?:Binary f|F)iles (.+) and (.+) differ\s*$")
-_MODE = re.compile(rb"(old|new|deleted file|new file) mode (\d{6})\s*$")
-_INDEX_MODE = re.compile(rb"(index) [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\s*$")
+_MODE = re.compile(rb"(old|new|deleted file|new file) mode ([0-7]{6})\s*$")
+_INDEX_MODE = re.compile(rb"(index) [0-9a-f]+\.\.[0-9a-f]+ ([0-7]{6})\s*$")
 _MOVES = ("rename from", "rename to", "copy from", "copy to")
 _REGULAR = "100"
 
 
 def begins(lines: list[bytes], at: int) -> bool:
     return lines[at].startswith((_GIT, _INDEX)) or names_follow(lines, at) or bool(_COMBINED.match(lines[at]))
+
+
+def binary_file(line: bytes) -> str:
+    """The file of which a line only says that it differs; empty where it says something else."""
+    binary = _BINARY.match(line)
+    old, new = strip_prefixes(read_name(binary[1]).text, read_name(binary[2]).text) if binary else ("", "")
+    return new or old
 
 
 def parse(lines: list[bytes]) -> list[FilePatch]:
@@ -85,7 +92,7 @@ class _Section:
             tuple(self.chunks),
             source=source,
             aliases=self._aliases(path, old, new) if action in (Action.UPDATE, Action.DELETE) and not source else (),
-            executable=None if mode is None else mode.endswith(("755", "775", "777")),
+            executable=None if mode is None else bool(int(mode, 8) & 0o100),
         )
 
     def _action(self, old: str, new: str) -> tuple[Action, str]:
@@ -174,22 +181,16 @@ class _Reader:
         self.recounted = not counted
 
     def _prose(self, line: bytes) -> None:
-        binary = _BINARY.match(line)
+        binary = binary_file(line)
         if binary or line.startswith(b"GIT binary patch"):
-            raise BinaryPatch(self._binary_name(binary))
+            old, new = self.section.names() if self.section else ("", "")
+            raise BinaryPatch(new or old or (self.section.index if self.section else binary))
         if _COMBINED.match(line):
             raise BadPatch("combined", self.at + 1, _text(line))
         lost = lost_line(self.lines, self.at) if self.recounted else None
         if lost:
             raise lost
         self.at += 1
-
-    def _binary_name(self, binary: re.Match[bytes] | None) -> str:
-        if self.section:
-            old, new = self.section.names()
-            return new or old or self.section.index
-        old, new = strip_prefixes(read_name(binary[1]).text, read_name(binary[2]).text) if binary else ("", "")
-        return new or old
 
 
 def _text(raw: bytes) -> str:

@@ -13,7 +13,7 @@ from handrail.limits import Limits
 from handrail.ops.show import one_line
 from handrail.ops.spark import spark
 from handrail.paths import quote
-from handrail.surfaces.cli.plain import echo_json, json_option, root_errors, root_option
+from handrail.surfaces.cli.plain import echo_json, journal_errors, json_option, root_errors, root_option
 
 _SHOWN = 50
 
@@ -38,10 +38,13 @@ def command(
     """List what was changed, the newest first: calls, files, lines added and removed."""
     with root_errors(root):
         state, journal = open_journal(root)
-    if prune:
-        _prune(state, journal, days, megabytes)
-        return
-    listed = list(islice(_entries(journal, session), limit))
+    if state.warning:
+        click.echo(f"handrail: {state.warning}", err=True)
+    with journal_errors():
+        if prune:
+            _prune(state, journal, days, megabytes)
+            return
+        listed = list(islice(_entries(journal, session), limit))
     if as_json:
         echo_json({"entries": [facts(e, undone=u) for e, u in listed if isinstance(e, Entry)], **_damage(listed)})
         return

@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from handrail.faults import PathFault
+from handrail.faults import AccessDenied, NotADirectory, NotFound, PathFault
+from handrail.kernel.journal import JournalUnreadable
+
+_WHY = {
+    NotFound: "there is no such directory",
+    NotADirectory: "it is not a directory",
+    AccessDenied: "permission denied",
+}
 
 root_option = click.option(
     "--root", default=".", metavar="DIR", help="The workspace; the current directory if not given."
@@ -20,7 +27,16 @@ def root_errors(root: str) -> Iterator[None]:
     try:
         yield
     except PathFault as fault:
-        raise click.UsageError(f"cannot open the workspace {root}: {type(fault).__name__}") from None
+        why = next((said for kind, said in _WHY.items() if isinstance(fault, kind)), "it cannot be followed")
+        raise click.UsageError(f"cannot open the workspace {root}: {why}") from None
+
+
+@contextmanager
+def journal_errors() -> Iterator[None]:
+    try:
+        yield
+    except JournalUnreadable as error:
+        raise click.ClickException(f"the journal {error.filename} cannot be read: {error.strerror}") from None
 
 
 def echo_json(value: Any, indent: int | None = None) -> None:

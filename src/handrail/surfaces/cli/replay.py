@@ -36,7 +36,12 @@ def command(log: str, root: str, approve: str, as_json: bool) -> None:
 
     Times and process ids are not compared. DIR itself is not changed.
     """
-    found = read_log(read_text(log))
+    try:
+        found = read_log(read_text(log))
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{log} is no session log: it is not text") from None
+    except OSError as error:
+        raise click.UsageError(f"{log} cannot be read: {error.strerror}") from None
     if not found.calls:
         raise click.UsageError(f"{log} has no calls in it")
     approver = (lambda _: Verdict(True, "policy auto")) if approve == "auto" else terminal_asker()

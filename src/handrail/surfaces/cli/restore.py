@@ -7,7 +7,9 @@ from handrail.surfaces.cli.undoing import carry_out, undo_options
 
 @click.command("restore")
 @click.argument("path")
-@click.option("--at", type=int, required=True, metavar="N", help="As it was after entry N of the history.")
+@click.option(
+    "--at", type=int, required=True, metavar="N", help="As it was after entry N of the history; 0: before all of them."
+)
 @undo_options
 def command(path: str, at: int, root: str, dry_run: bool, approve: str | None, as_json: bool) -> None:
     """Make PATH what it was: a file, or all that the history knows of a directory."""

@@ -11,7 +11,7 @@ from handrail.ops.diff import unified
 from handrail.ops.show import one_line, visible
 from handrail.paths import quote
 from handrail.surfaces.cli.history import counts, facts
-from handrail.surfaces.cli.plain import echo_json, json_option, root_errors, root_option
+from handrail.surfaces.cli.plain import echo_json, journal_errors, json_option, root_errors, root_option
 
 
 @click.command("show")
@@ -22,7 +22,8 @@ def command(n: int, root: str, as_json: bool) -> None:
     """Show what entry N of the history changed."""
     with root_errors(root):
         _, journal = open_journal(root)
-    entry = journal.entry(n)
+    with journal_errors():
+        entry = journal.entry(n)
     if entry is None:
         raise click.UsageError(f"there is no entry {n} in the history that can be read")
     diff = "".join(file_diff(journal, file) for file in entry.files)
@@ -67,7 +68,7 @@ def file_diff(journal: Journal, file: Touched) -> str:
     if b"\0" in (old or b"") + (new or b""):
         return f"{quote(file.path)}: binary, {len(old or b'')} -> {len(new or b'')} bytes\n"
     old_mode, new_mode = (node.mode if node else None for node in nodes)
-    return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode)
+    return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode, exact=True)
 
 
 def _line(path: str, verb: str, node: Node) -> str:

@@ -1,19 +1,21 @@
 """How undo, redo and restore are asked for and answered."""
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from handrail.faults import Denied, Fault
+from handrail.kernel.values import Change, Restore
 from handrail.ops.preview import change_diff
 from handrail.ops.show import visible
-from handrail.paths import quote
+from handrail.paths import quote, unquote
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.person import terminal_asker
-from handrail.surfaces.cli.plain import json_option, root_option
+from handrail.surfaces.cli.plain import journal_errors, json_option, root_option
 from handrail.surfaces.cli.show import echo_json
 from handrail.undo import CannotUndo, History, Plan
 from handrail.words import word
@@ -26,6 +28,8 @@ _WHY = {
     "unreadable": "it cannot be read",
 }
 _DID = {"undo": "Undid", "redo": "Redid", "restore": "Restored from"}
+
+_NAMED = 10
 
 _Function = Callable[..., Any]
 
@@ -44,7 +48,8 @@ def undo_options(function: _Function) -> _Function:
 def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *, as_json: bool, dry_run: bool) -> None:
     with open_workspace(root, asker=terminal_asker(), approve=approve) as workspace:
         try:
-            plan = act(workspace.history())
+            with journal_errors():
+                plan = act(workspace.history())
         except CannotUndo as error:
             raise click.ClickException(str(error)) from None
         except Fault as fault:
@@ -63,13 +68,32 @@ def _show(plan: Plan, *, dry_run: bool) -> None:
         click.echo("Nothing was done, because these files cannot be put back:", err=True)
         for clash in plan.clashes:
             click.echo(visible(f"  {quote(clash.path)}: {_WHY[clash.why]}\n{clash.diff}".rstrip()), err=True)
+        if others := _other_paths(plan):
+            click.echo(f"The rest can be taken back by itself: handrail undo {plan.numbers[0]} {others}", err=True)
         return
     if dry_run:
         click.echo(visible("".join(map(change_diff, plan.changes))), nl=False)
-    numbers = ", ".join(map(str, plan.numbers))
-    click.echo(f"{f'Would {plan.kind}' if dry_run else _DID[plan.kind]} {numbers}: {len(plan.changes)} changes")
-    for change in plan.changes:
-        click.echo(visible(f"  {change.path}") + ("  (merged)" if change.path in map(quote, plan.merged) else ""))
+    numbers = ", ".join(map(str, plan.numbers)) or "before all entries"
+    part = "part of " if plan.kind == "undo" and not plan.whole else ""
+    names = [name for change in plan.changes for name in _names(change)]
+    click.echo(f"{f'Would {plan.kind}' if dry_run else _DID[plan.kind]} {part}{numbers}: {len(names)} changes")
+    for name in names:
+        click.echo(visible(f"  {name}") + ("  (merged)" if name in map(quote, plan.merged) else ""))
+
+
+def _names(change: Change) -> list[str]:
+    within = change.beneath() if isinstance(change, Restore) else ()
+    return [change.path, *(quote(f"{unquote(change.path)}/{rel}") for rel, _, _ in within)]
+
+
+def _other_paths(plan: Plan) -> str:
+    """What of an entry could be taken back without the names that cannot, as a shell reads it; empty: nothing."""
+    if plan.kind != "undo" or len(plan.entries) != 1 or not plan.whole:
+        return ""
+    stuck = {clash.path for clash in plan.clashes}
+    names = [name for change in plan.changes for name in _names(change)]
+    free = [name for name in names if not any(f"{each}/".startswith(f"{unquote(name)}/") for each in stuck)]
+    return " ".join(map(shlex.quote, free)) if len(free) <= _NAMED else "PATH…"
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
