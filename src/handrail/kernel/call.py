@@ -135,11 +135,10 @@ class Call:
             raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
         self.check_cancelled()
         resolved, targets = self._resolved(follow=Effect.DELETE not in effects), shown.get("targets", ())
-        named = [place for name in self.paths if isinstance(place := (resolved or {}).get(name), str)]
+        named = [place for name in self.paths if isinstance(place := resolved.get(name), str)]
         guarded = self.session.kernel.guarded(dict.fromkeys([*targets, *named]))
-        if resolved is not None:
-            unnamed = [place for place in targets if place not in named]
-            resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
+        unnamed = [place for place in targets if place not in named]
+        resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
         who = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
         question = Question(*who, resolved=resolved, guarded=guarded, **shown)
         verdict = ask(self.session.approver, question)
@@ -148,15 +147,17 @@ class Call:
         self.check_cancelled()
         return verdict
 
-    def _resolved(self, *, follow: bool) -> dict[str, Any] | None:
-        """The parameters with every path as the place that it means; None where one leaves the workspace."""
+    def _resolved(self, *, follow: bool) -> dict[str, Any]:
+        """The parameters with every path as the place that it means. They were looked at before: one that leads nowhere
+        now has been exchanged since.
+        """
         resolved = dict(self.params)
         for name in self.paths & resolved.keys():
             if resolved[name] is not None:
                 try:
                     resolved[name] = quote(self.files.target(resolved[name], follow=follow)) or "."
                 except PathFault:
-                    return None
+                    raise Conflict(resolved[name]) from None
         return resolved
 
 
