@@ -72,22 +72,9 @@ class Keeper:
         self._total = self._spooled = 0
         self._cutting = False
         self._spool, self._spool_name = -1, ""
-        self._splices = True
 
     def pull(self, pipe: int, buffer: memoryview) -> int:
-        """Take what is in a pipe. Once it goes to the file, the kernel moves it there without us."""
-        room = self._spool_limit - self._spooled
-        if self._spool >= 0 and room > 0 and self._splices:
-            try:
-                count = os.splice(pipe, self._spool, min(room, CHUNK), flags=os.SPLICE_F_NONBLOCK)
-            except BlockingIOError:
-                raise
-            except OSError:  # not every file system can
-                self._splices = False
-            else:
-                self._spooled += count
-                self._total += count
-                return count
+        """Take what is in a pipe. (To splice it into the file goes page by page, and is slower.)"""
         count = os.readv(pipe, [buffer])
         self.feed(buffer[:count])
         return count

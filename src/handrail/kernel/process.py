@@ -20,7 +20,7 @@ from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
 
-F_SETPIPE_SZ, USUAL_PIPE = 1031, 65536
+F_SETPIPE_SZ, USUAL_PIPE, LARGE_BUFFER = 1031, 1 << 16, 1 << 20
 CANCEL_POLL_SECONDS = 0.05
 
 
@@ -187,6 +187,8 @@ class _Run:
         except BlockingIOError:
             return
         if count:
+            if count == USUAL_PIPE == len(self.buffer):  # there is much to come
+                self.buffer = memoryview(bytearray(LARGE_BUFFER))
             if count == USUAL_PIPE:
                 _widen(fd)
             return
