@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from handrail.kernel.rgprocess import program
@@ -94,6 +95,8 @@ def path() -> str:
     rg, folder = program(), os.path.join(FOLDER, "bin")
     os.makedirs(folder, exist_ok=True)
     if rg and not os.path.exists(f"{folder}/rg"):
+        with suppress(FileNotFoundError):  # a link to where it was before
+            os.unlink(f"{folder}/rg")
         os.symlink(rg, f"{folder}/rg")
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 

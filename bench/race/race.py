@@ -34,7 +34,7 @@ def started(kinds: Sequence[type[Contender]], place: Place, skipped: dict[str, s
                     ensure(kind.package)
                 contender.start()
             except (NotInstalled, Refused, TooSlow, OSError) as error:
-                skipped[kind.name] = str(error) or "does not start"
+                skipped[kind.name] = getattr(error, "strerror", None) or str(error) or "does not start"
                 print(f"skipped: {kind.name}: {skipped[kind.name]}")
                 contender.close()
                 continue
