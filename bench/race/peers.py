@@ -213,18 +213,27 @@ class Codex(JsonRpc):
                 "timeoutMs": None,
                 "disableOutputCap": False,
             }
-            self.lines.send({"id": 0, "method": "command/exec", "params": self._exec("cat")[1] | tty})
-            time.sleep(1)
-        seen, began = "", time.perf_counter()
+            self.lines.send(
+                {"id": 0, "method": "command/exec", "params": self._exec("sh", "-c", "echo ready; exec cat")[1] | tty}
+            )
+            self._printed("ready", 1, deadline)
+        began = time.perf_counter()
         params = {"processId": "bench", "deltaBase64": base64.b64encode(text.encode()).decode()}
         self.lines.send({"id": -1, "method": "command/exec/write", "params": params})
-        while seen.count(text.strip()) < 2:
+        seen = self._printed(text.strip(), 2, deadline)
+        return Answer(seen, (time.perf_counter() - began) * 1000)
+
+    def _printed(self, text: str, times: int, deadline: float) -> str:
+        """What the terminal shows until it has shown a text so often."""
+        assert self.lines
+        seen = ""
+        while seen.count(text) < times:
             message = self.lines.next(deadline)
             if "error" in message:
                 raise Refused(str(message["error"]))
             if message.get("method") == "command/exec/outputDelta":
                 seen += base64.b64decode(message["params"]["deltaBase64"]).decode()
-        return Answer(seen, (time.perf_counter() - began) * 1000)
+        return seen
 
 
 class Wcgw(Mcp):
