@@ -52,7 +52,7 @@ def much_output() -> Row:
             os.unlink(outcome.stdout.spool)  # or the next would wait for the disk
             return seconds
 
-        ours_ms, bare_ms = interleaved(7, ours, lambda: _read_pipe(argv))
+        ours_ms, bare_ms = interleaved(21, ours, lambda: _read_pipe(argv))
     return row(f"{MEGABYTES} MB of output, of reading the pipe", ours_ms, bare_ms, 2.0)
 
 

@@ -5,13 +5,24 @@ import os
 import time
 from pathlib import Path
 
-from handrail.kernel.output import Keeper, Spools
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.kernel.output import Keeper, Output, Spools
 from handrail.limits import Limits
 
 
 def feed(keeper: Keeper, *chunks: bytes) -> None:
-    for chunk in chunks:
-        keeper.feed(memoryview(chunk))
+    """As a command does that prints one chunk after the other."""
+    reader, writer = os.pipe()
+    try:
+        for chunk in filter(None, chunks):
+            os.write(writer, chunk)
+            assert keeper.pull(reader) == len(chunk)
+    finally:
+        os.close(writer)
+        os.close(reader)
 
 
 def no_spool() -> tuple[int, str]:
@@ -73,3 +84,55 @@ def test_no_file_is_kept_for_long(tmp_path: Path) -> None:
     os.utime(name, (moment, moment))
     spools.prune()
     assert not os.path.exists(name)
+
+
+@given(
+    chunks=st.lists(st.binary(max_size=40), max_size=20),
+    limit=st.integers(2, 60),
+    spool_limit=st.integers(0, 400),
+)
+def test_what_is_kept_is_the_start_and_the_end(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], limit: int, spool_limit: int
+) -> None:
+    spool = tmp_path_factory.getbasetemp() / "spool"
+
+    def new_spool() -> tuple[int, str]:
+        return os.open(spool, os.O_CREAT | os.O_TRUNC | os.O_RDWR), str(spool)
+
+    keeper = Keeper(limit, spool_limit, new_spool)
+    feed(keeper, *chunks)
+    kept, whole = keeper.finish(), b"".join(chunks)
+    if len(whole) <= limit:
+        assert kept == Output(whole)
+        return
+    assert whole.startswith(kept.head)
+    assert whole.endswith(kept.tail)
+    assert limit // 2 * 2 - 6 <= len(kept.head) + len(kept.tail) <= limit
+    assert kept.cut_bytes == len(whole) - len(kept.head) - len(kept.tail)
+    assert spool.read_bytes() == whole[:spool_limit]
+
+
+def test_the_line_for_what_was_cut_stands_alone() -> None:
+    assert Output(b"a\n", b"z", 5, "s").joined(b"[5 cut]") == b"a\n[5 cut]\nz"
+    assert Output(b"", b"z", 5, "s").joined(b"[5 cut]") == b"[5 cut]\nz"
+    assert Output(b"all").joined(b"[cut]") == b"all"
+
+
+def test_large_pieces_reach_the_file_whole(tmp_path: Path) -> None:
+    """More than a buffer, in pieces that do not divide it."""
+    spools = Spools(str(tmp_path), Limits())
+    keeper = Keeper(1000, 1 << 23, spools.new)
+    pieces = [bytes([n % 251]) * 60_000 for n in range(50)]
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    for piece in pieces:
+        os.write(writer, piece)
+        left = len(piece)
+        while left:
+            left -= keeper.pull(reader)
+    os.close(writer)
+    assert keeper.pull(reader) == 0
+    os.close(reader)
+    output = keeper.finish()
+    assert Path(output.spool).read_bytes() == b"".join(pieces)
+    assert (output.head, output.tail) == (pieces[0][:500], pieces[-1][-500:])

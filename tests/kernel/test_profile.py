@@ -6,10 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from handrail.kernel.output import Keeper, Output
 from handrail.kernel.sandbox import Confinement, places, profile, seccomp
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.sandbox.settings import looks_secret
@@ -227,54 +224,3 @@ def test_a_success_or_an_open_sandbox_explains_nothing() -> None:
 def test_a_limit_is_certain() -> None:
     found = explain(b"", failed=True, limit="memory", root="/w", confinement=STRICT)
     assert found == [Denial("memory", certain=True)]
-
-
-@given(
-    chunks=st.lists(st.binary(max_size=40), max_size=20),
-    limit=st.integers(2, 60),
-    spool_limit=st.integers(0, 400),
-)
-def test_what_is_kept_is_the_start_and_the_end(
-    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], limit: int, spool_limit: int
-) -> None:
-    spool = tmp_path_factory.getbasetemp() / "spool"
-
-    def new_spool() -> tuple[int, str]:
-        return os.open(spool, os.O_CREAT | os.O_TRUNC | os.O_RDWR), str(spool)
-
-    keeper = Keeper(limit, spool_limit, new_spool)
-    for chunk in chunks:
-        keeper.feed(memoryview(chunk))
-    kept, whole = keeper.finish(), b"".join(chunks)
-    if len(whole) <= limit:
-        assert kept == Output(whole)
-        return
-    assert whole.startswith(kept.head)
-    assert whole.endswith(kept.tail)
-    assert limit // 2 * 2 - 6 <= len(kept.head) + len(kept.tail) <= limit
-    assert kept.cut_bytes == len(whole) - len(kept.head) - len(kept.tail)
-    assert spool.read_bytes() == whole[:spool_limit]
-
-
-def test_the_line_for_what_was_cut_stands_alone() -> None:
-    assert Output(b"a\n", b"z", 5, "s").joined(b"[5 cut]") == b"a\n[5 cut]\nz"
-    assert Output(b"", b"z", 5, "s").joined(b"[5 cut]") == b"[5 cut]\nz"
-    assert Output(b"all").joined(b"[cut]") == b"all"
-
-
-def test_a_file_system_that_cannot_splice_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unable(*_: object, **__: object) -> int:
-        raise OSError(errno.EINVAL, "cannot")
-
-    monkeypatch.setattr(os, "splice", unable)
-    spool, buffer = tmp_path / "spool", memoryview(bytearray(100))
-    keeper = Keeper(10, 1000, lambda: (os.open(spool, os.O_CREAT | os.O_RDWR), str(spool)))
-    reader, writer = os.pipe()
-    for _ in range(3):
-        os.write(writer, b"abcdefgh")
-        assert keeper.pull(reader, buffer) == 8
-    os.close(writer)
-    assert keeper.pull(reader, buffer) == 0
-    os.close(reader)
-    assert keeper.finish() == Output(b"abcde", b"defgh", 14, str(spool), 24)
-    assert spool.read_bytes() == b"abcdefgh" * 3

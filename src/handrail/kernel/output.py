@@ -1,6 +1,7 @@
 """What a command prints, kept within a limit: the start, the end, and the whole of it in a file."""
 
 import contextlib
+import fcntl
 import os
 import tempfile
 import time
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 
 from handrail.limits import Limits
 
-CHUNK = 1 << 20
+_F_SETPIPE_SZ = 1031
+_USUAL_PIPE, _CHUNK = 1 << 16, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +69,48 @@ class Keeper:
     def __init__(self, limit: int, spool_limit: int, new_spool: Callable[[], tuple[int, str]]) -> None:
         self._limit, self._spool_limit, self._new_spool = limit, spool_limit, new_spool
         self._start = bytearray()
+        self._buffer = memoryview(bytearray(_USUAL_PIPE))
+        self._held = 0
+        """What is in the buffer and not yet in the file: a file system likes few and large pieces."""
         self._beyond = bytearray()
         """The end of what no longer fitted into the file."""
         self._total = self._spooled = 0
         self._cutting = False
         self._spool, self._spool_name = -1, ""
 
-    def pull(self, pipe: int, buffer: memoryview) -> int:
+    def pull(self, pipe: int) -> int:
         """Take what is in a pipe. (To splice it into the file goes page by page, and is slower.)"""
-        count = os.readv(pipe, [buffer])
-        self.feed(buffer[:count])
+        count = os.readv(pipe, [self._buffer[self._held :]])
+        self._total += count
+        self._held += count
+        if self._total <= self._limit:
+            self._start += self._buffer[: self._held]
+            self._held = 0
+        elif not self._cutting:
+            self._cut()
+            _widen(pipe)
+        elif self._held == len(self._buffer):
+            self._flush()
         return count
 
-    def feed(self, chunk: memoryview) -> None:
-        self._total += len(chunk)
-        if self._total <= self._limit:
-            self._start += chunk
-            return
-        if not self._cutting:
-            self._cutting = True
-            self._open_spool()
-            self._write(memoryview(bytes(self._start)))
-            self._start += chunk[: max(0, self._limit // 2 - len(self._start))]
-            del self._start[self._limit // 2 :]
-        self._write(chunk)
+    @property
+    def wants_more(self) -> bool:
+        """Whether the buffer waits to be filled before it goes to the file."""
+        return self._held > 0
+
+    def _cut(self) -> None:
+        """There is more than fits into the answer: from here on all of it goes to a file."""
+        self._cutting = True
+        self._open_spool()
+        self._write(memoryview(bytes(self._start)))
+        self._start += self._buffer[: self._held]
+        del self._start[self._limit // 2 :]
+        self._flush()
+        self._buffer = memoryview(bytearray(_CHUNK))
+
+    def _flush(self) -> None:
+        self._write(self._buffer[: self._held])
+        self._held = 0
 
     def _open_spool(self) -> None:
         try:
@@ -101,7 +121,7 @@ class Keeper:
     def _write(self, chunk: memoryview) -> None:
         fits = chunk[: self._spool_limit - self._spooled]
         self._beyond += chunk[len(fits) :][-self._limit :]
-        if len(self._beyond) > CHUNK + self._limit:
+        if len(self._beyond) > _CHUNK + self._limit:
             del self._beyond[: -self._limit]
         while fits:
             try:
@@ -116,6 +136,7 @@ class Keeper:
     def finish(self) -> Output:
         if not self._cutting:
             return Output(bytes(self._start))
+        self._flush()
         head = bytes(self._start)
         length = min(self._limit // 2, self._total - len(head))
         from_file = max(0, length - len(self._beyond))
@@ -125,6 +146,13 @@ class Keeper:
             os.close(self._spool)
         head, tail = _whole_characters_at_end(head), _whole_characters_at_start(kept[len(kept) - length :])
         return Output(head, tail, self._total - len(head) - len(tail), self._spool_name, self._spooled)
+
+
+def _widen(fd: int) -> None:
+    try:
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, _CHUNK)
+    except OSError:
+        return  # the person's share of pipe memory is used up: it stays as it is
 
 
 def _whole_characters_at_end(text: bytes) -> bytes:

@@ -5,7 +5,6 @@ supervisor not do it in time, the sandbox itself is ended, which nothing survive
 """
 
 import errno
-import fcntl
 import os
 import select
 import signal
@@ -15,12 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.faults import CommandNotStarted
-from handrail.kernel.output import CHUNK, Keeper, Output, Spools
+from handrail.kernel.output import Keeper, Output, Spools
 from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
 
-F_SETPIPE_SZ, USUAL_PIPE, LARGE_BUFFER = 1031, 1 << 16, 1 << 20
 CANCEL_POLL_SECONDS = 0.05
 
 
@@ -99,7 +97,6 @@ class _Run:
         self.keepers = [Keeper(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
         self.pipes: dict[int, Keeper] = {}
         self.poller = select.poll()
-        self.buffer = memoryview(bytearray(USUAL_PIPE))
         self.first: FirstProcess | None = None
         self.pid: int | None = None
         self.status: int | None = None
@@ -182,15 +179,13 @@ class _Run:
         return int(seconds * 1000) + 1
 
     def _read(self, fd: int) -> None:
+        keeper = self.pipes[fd]
         try:
-            count = self.pipes[fd].pull(fd, self.buffer)
+            while (count := keeper.pull(fd)) and keeper.wants_more:
+                pass
         except BlockingIOError:
             return
         if count:
-            if count == USUAL_PIPE == len(self.buffer):  # there is much to come
-                self.buffer = memoryview(bytearray(LARGE_BUFFER))
-            if count == USUAL_PIPE:
-                _widen(fd)
             return
         self.poller.unregister(fd)
         os.close(fd)
@@ -272,13 +267,6 @@ class _Run:
             confinement=started.confinement,
             seconds=time.monotonic() - self.began,
         )
-
-
-def _widen(fd: int) -> None:
-    try:
-        fcntl.fcntl(fd, F_SETPIPE_SZ, CHUNK)
-    except OSError:
-        return  # the person's share of pipe memory is used up: it stays as it is
 
 
 def ending_of(status: int | None) -> tuple[int | None, str | None]:
