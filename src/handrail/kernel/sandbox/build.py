@@ -5,7 +5,6 @@ import os
 import platform
 import resource
 import shlex
-import stat
 import sys
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,8 +23,7 @@ INSIDE_UID = 1000
 # command an empty input before anything else, so handle 0 is kept as 3, and lets it ignore interrupts: that is
 # undone by `env`, where it can.)
 SHELL, SETSID, ENV = "/bin/sh", "/usr/bin/setsid", "/usr/bin/env"
-ALONGSIDE = """echo begun >&2
-exec 3>&0 </dev/null
+ALONGSIDE = """exec 3>&0 </dev/null
 {{
 echo forked >&2
 ulimit -d {memory_kib}; ulimit -f {file_blocks}; ulimit -n {open_files}
@@ -161,11 +159,8 @@ def _interpreter_for(who: Identity) -> str:
 
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
     settings, root, home = place.settings, place.root, places.private_home(place.home)
-    etc = places.etc_names(network=place.network)
-    shown = [
-        *(n for n in etc if os.path.isdir(n)),
-        *places.toolchains(place.person.get("PATH", ""), home, root),
-    ]
+    etc_directories, etc_files = places.etc_names(network=place.network)
+    shown = [*etc_directories, *places.toolchains(place.person.get("PATH", ""), home, root)]
     readable = places.within_reach([*shown, *settings.readable], who.drop_to)
     writable = places.within_reach(settings.writable, who.drop_to)
     visible = [root, *readable, *writable]
@@ -188,7 +183,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
         data=[
-            *((name, handles.content(name)) for name in etc if _is_plain(name)),
+            *((name, handles.content(name)) for name in etc_files),
             *((name, handles.data(text.encode())) for name, text in places.accounts(who.uid, who.gid, home).items()),
             *([] if place.network else [("/etc/hosts", handles.data(b"127.0.0.1 localhost\n::1 localhost\n"))]),
         ],
@@ -202,10 +197,6 @@ def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
     if private is not None:
         variables["TMPDIR"] = private
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
-
-
-def _is_plain(name: str) -> bool:
-    return stat.S_ISREG(os.stat(name).st_mode) and os.access(name, os.R_OK)
 
 
 def unconfined(place: Place, *, reduced: bool) -> Launch:

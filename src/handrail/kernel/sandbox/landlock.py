@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import itertools
 import os
 import platform
 from typing import Any
@@ -37,7 +38,7 @@ def options(place: Place, private: str) -> dict[str, Any]:
     who = identity(place.root_fd).drop_to
     shown = [
         *(name for name, target in places.system_directories() if not target),
-        *places.etc_names(network=place.network),
+        *itertools.chain(*places.etc_names(network=place.network)),
         *places.toolchains(place.person.get("PATH", ""), place.home, place.root),
         *place.settings.readable,
         "/proc",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib.abc import InspectLoader
 from typing import Any
 
-READY, BEGUN, FORKED = b"ready", b"begun\n", b"forked\n"
+READY, FORKED = b"ready", b"forked\n"
 
 ENTER = """import _socket,marshal,os,sys
 control=_socket.socket(fileno=2)
@@ -84,9 +84,7 @@ class Link:
         self._said: list[bytes] = []
         self._lock = threading.Lock()
         self._lost = False
-        code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
-        socket.send_fds(self._control, [b"code"], [code])
-        os.close(code)
+        self._parts = (_code_of("confine") if confine else None, _code_of("supervisor"), options)
 
     def spawn(self, launch: Launch) -> None:
         """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
@@ -95,6 +93,10 @@ class Link:
         self._spawned.wait()
         if self._trouble is not None:
             raise self._trouble
+        code = memory_file(marshal.dumps(self._parts))
+        with contextlib.suppress(ConnectionError):  # it has ended already, as whoever waits for it will hear
+            socket.send_fds(self._control, [b"code"], [code])
+        os.close(code)
 
     def _hold(self, launch: Launch) -> None:
         uid, gid = launch.user or (None, None)
@@ -148,7 +150,7 @@ class Link:
     @property
     def begun(self) -> bool:
         """Whether anything ran inside; ask when it ended."""
-        return self.forked() or BEGUN in self._said or READY in self._said
+        return self.forked() or READY in self._said
 
     @property
     def ready(self) -> bool:
@@ -162,7 +164,7 @@ class Link:
 
     @property
     def said(self) -> str:
-        words = b"".join(m for m in self._said if m not in (READY, BEGUN, FORKED))
+        words = b"".join(m for m in self._said if m not in (READY, FORKED))
         return words.decode(errors="replace").strip()
 
     @property

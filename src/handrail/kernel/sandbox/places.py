@@ -5,6 +5,7 @@ A home directory is never shown. A toolchain inside it is shown by its own parts
 """
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
 
@@ -37,9 +38,20 @@ def system_directories() -> list[tuple[str, str]]:
     return [(name, os.readlink(name) if os.path.islink(name) else "") for name in SYSTEM if os.path.lexists(name)]
 
 
-def etc_names(*, network: bool) -> list[str]:
-    names = (*ETC, *ETC_NETWORK) if network else ETC
-    return [f"/etc/{name}" for name in names if os.path.exists(f"/etc/{name}")]
+def etc_names(*, network: bool) -> tuple[list[str], list[str]]:
+    """The directories and the plain files of /etc that programs need."""
+    directories, files = [], []
+    for name in (*ETC, *ETC_NETWORK) if network else ETC:
+        path = f"/etc/{name}"
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISDIR(mode):
+            directories.append(path)
+        elif stat.S_ISREG(mode) and os.access(path, os.R_OK):
+            files.append(path)
+    return directories, files
 
 
 def private_home(home: str) -> str:
@@ -51,13 +63,13 @@ def private_home(home: str) -> str:
 def toolchains(path: str, home: str, root: str) -> list[str]:
     """What makes the programs on `path`, and our own interpreter, work; the outermost directories only."""
     wanted: list[str] = [sys.base_prefix]
-    for entry in path.split(os.pathsep):
-        if os.path.isabs(entry) and os.path.isdir(entry):
-            wanted += _parts_of(os.path.normpath(entry))
-    wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES if any(is_inside(w, home) for w in wanted)]
-    exposed = [*SYSTEM, root]
+    for entry in dict.fromkeys(map(os.path.normpath, filter(os.path.isabs, path.split(os.pathsep)))):
+        if not _in_any(entry, SYSTEM) and os.path.isdir(entry):
+            wanted += _parts_of(entry)
+    if any(is_inside(each, home) for each in wanted):
+        wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES]
     unfit = [home, *_ancestors(home), *_ancestors(root)]
-    return _outermost(w for w in wanted if os.path.exists(w) and w not in unfit and not _in_any(w, exposed))
+    return _outermost(w for w in wanted if w not in unfit and not _in_any(w, (*SYSTEM, root)) and os.path.exists(w))
 
 
 def reachable(path: str, uid: int, gid: int) -> bool:
@@ -104,17 +116,17 @@ def _ancestors(path: str) -> list[str]:
 
 
 def is_inside(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
+    return _in_any(path, (directory,))
 
 
 def _in_any(path: str, directories: Iterable[str]) -> bool:
-    return any(is_inside(path, directory) for directory in directories)
+    return f"{path}/".startswith(tuple(f"{directory.rstrip('/')}/" for directory in directories))
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
     kept: list[str] = []
     for path in sorted(set(paths)):
-        if not (kept and is_inside(path, kept[-1])) and not _in_any(path, kept):
+        if not _in_any(path, kept):
             kept.append(path)
     return kept
 
