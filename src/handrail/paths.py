@@ -5,6 +5,7 @@ not decided here: only the resolution, which follows links, can say.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from handrail.faults import BadPath, OutsideRoot
@@ -70,6 +71,7 @@ def is_absolute(text: str, *, windows: bool = False) -> bool:
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
+@lru_cache(256)
 def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenPath:
     """The components of `text` beneath the root. `roots` are the absolute names that the root is known by."""
     if not text:

@@ -5,8 +5,7 @@ import os
 import posixpath
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from handrail.faults import (
@@ -54,13 +53,20 @@ _FAULTS: dict[int, Callable[[str], Fault]] = {
 }
 
 
-@contextmanager
-def faults_for(path: str) -> Iterator[None]:
+class faults_for:  # noqa: N801  used like a function, and half the price of a generator
     """Turn what the system refused into an answer about `path` as the caller wrote it."""
-    try:
-        yield
-    except OSError as error:
-        raise_fault(error, path)
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            raise_fault(error, self._path)
 
 
 def raise_fault(error: OSError, path: str) -> NoReturn:
@@ -236,7 +242,7 @@ class FsBoundary:
             fd = self._resolver.open(given.parts[:-1], _DIRECTORY)
         except FileNotFoundError:
             return None
-        parent = self._canonical(fd)
+        parent = self._canonical(fd) if len(given.parts) > 1 else ""
         place = Place(fd, given.parts[-1], f"{parent}/{given.parts[-1]}" if parent else given.parts[-1])
         found = place.stat() if parent is not None else None
         if parent is None or (found is not None and stat.S_ISLNK(found.st_mode)):

@@ -127,14 +127,16 @@ class Call:
         self.warnings.clear()
         self.metadata.clear()
 
-    def ask(self, effects: Effect, meant: dict[str, Any] | None = None, **shown: Any) -> Verdict:
+    def ask(
+        self, effects: Effect, meant: dict[str, Any] | None = None, known: tuple[str, str] = ("", ""), **shown: Any
+    ) -> Verdict:
         """Pass the gate, or raise Denied. `shown` are the fields of the question that say what would happen, `meant`
-        parameters as rules see them.
+        parameters as rules see them, `known` a path whose place was just looked up, and that place.
         """
         if self.session.read_only:
             raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
         self.check_cancelled()
-        resolved, targets = self._resolved(follow=Effect.DELETE not in effects), shown.get("targets", ())
+        resolved, targets = self._resolved(known, follow=Effect.DELETE not in effects), shown.get("targets", ())
         named = [place for name in self.paths if isinstance(place := resolved.get(name), str)]
         guarded = self.session.kernel.guarded(dict.fromkeys([*targets, *named]))
         unnamed = [place for place in targets if place not in named]
@@ -147,7 +149,7 @@ class Call:
         self.check_cancelled()
         return verdict
 
-    def _resolved(self, *, follow: bool) -> dict[str, Any]:
+    def _resolved(self, known: tuple[str, str], *, follow: bool) -> dict[str, Any]:
         """The parameters with every path as the place that it means. They were looked at before: one that leads nowhere
         now has been exchanged since.
         """
@@ -155,7 +157,9 @@ class Call:
         for name in self.paths & resolved.keys():
             if resolved[name] is not None:
                 try:
-                    resolved[name] = quote(self.files.target(resolved[name], follow=follow)) or "."
+                    given = resolved[name]
+                    place = known[1] if given == known[0] else self.files.target(given, follow=follow)
+                    resolved[name] = quote(place) or "."
                 except PathFault:
                     raise Conflict(resolved[name]) from None
         return resolved
@@ -269,7 +273,8 @@ class Files:
         self._refuse_stale(real)
         made, places = [change for change, _ in real], [to for _, to in real]
         shown = tuple(quote(place) for change, to in real for place in _all_places(change, to))
-        verdict = self._call.ask(_effects(made), targets=shown, changes=tuple(made))
+        known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else ("", "")
+        verdict = self._call.ask(_effects(made), known=known, targets=shown, changes=tuple(made))
         origin = self._call.origin(verdict, kind, undoes)
         self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))
         self._call.files_affected.extend(shown)
@@ -318,7 +323,7 @@ def _all_places(change: Change, place: str) -> list[str]:
 def _effects(changes: list[Change]) -> Effect:
     found = Effect.READ
     for change in changes:
-        if isinstance(change, Remove | RemoveDirectory) or (isinstance(change, Restore) and change.to is None):
+        if isinstance(change, (Remove, RemoveDirectory)) or (isinstance(change, Restore) and change.to is None):
             found |= Effect.DELETE
         elif isinstance(change, Restore) and change.turns:
             found |= Effect.WRITE | Effect.DELETE

@@ -9,8 +9,7 @@ journal and clearing away are left.
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from handrail.faults import (
     AccessDenied,
@@ -31,7 +30,7 @@ from handrail.kernel.putright import PutRight
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
-from handrail.kernel.syncing import can_sync_whole, sync_whole
+from handrail.kernel.syncing import begin_sync, can_sync_whole, sync_whole
 from handrail.kernel.trees import build, write_all
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 from handrail.structs import struct
@@ -55,6 +54,8 @@ class _Work:
     target: str = ""
     made: os.stat_result | None = None
     """The new file, once it is prepared."""
+    unsynced: int = -1
+    """Its handle, while the disk has not got all of it."""
 
 
 class Writer:
@@ -97,6 +98,8 @@ class Writer:
             finally:
                 for work in works:
                     work.place.close()
+                    if work.unsynced >= 0:
+                        os.close(work.unsynced)
 
     def close(self) -> None:
         self._ledger.close()
@@ -104,6 +107,7 @@ class Writer:
     def recover(self) -> int:
         """Finish or roll back what killed processes left. Returns how many commits were put right."""
         with self._state.lock():
+            self._journal.blobs.sweep()
             return self._recover()
 
     def _recover(self) -> int:
@@ -115,7 +119,6 @@ class Writer:
             ]:  # else another directory has this name now: not ours
                 self._right.roll_back(record)
                 count += 1
-        self._journal.blobs.sweep()
         return count
 
     def _give_up(self, record: Record, works: list[_Work]) -> None:
@@ -129,11 +132,11 @@ class Writer:
     # ── looking ──
 
     def _look(self, change: Change, approved: str | None = None) -> _Work:
-        itself = isinstance(change, Remove | Restore | RemoveDirectory)
+        itself = isinstance(change, (Remove, Restore, RemoveDirectory))
         place = self._boundary.locate(change.path, follow=not itself, future=True)
         try:
             found = None if place.rest else place.stat()
-            is_file = not isinstance(change, MakeDirectory | RemoveDirectory)
+            is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
             if is_file and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)
             try:
@@ -167,6 +170,9 @@ class Writer:
         if whole:
             sync_whole(work.place.dir_fd for work in works)
         self._compose(record, works, origin)
+        for work in works:
+            if work.unsynced >= 0:
+                os.fsync(work.unsynced)
         record.save(sync=sync)
         for work in works:
             with _conflict_if_changed(work.change.path):
@@ -250,15 +256,18 @@ class Writer:
         fd = os.open(step.temp, _NEW, first, dir_fd=work.place.dir_fd)
         try:
             write_all(fd, data)
+            if sync:
+                begin_sync(fd)
             if replaces and work.found is not None:
                 copy_metadata(fd, work.place, work.found, mode)
             elif exact and mode is not None:
                 os.fchmod(fd, mode)
-            if sync:
-                os.fsync(fd)
             return os.fstat(fd)
         finally:
-            os.close(fd)
+            if sync:
+                work.unsynced = fd
+            else:
+                os.close(fd)
 
     def _descend(self, record: Record, place: Place, part: str) -> Place:
         try:
@@ -275,16 +284,15 @@ class Writer:
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
 
 
-@contextmanager
-def _conflict_if_changed(path: str) -> Iterator[None]:
+class _conflict_if_changed(faults_for):  # noqa: N801  like its parent
     """What is not as it was when it was looked at asks for the change to be worked out anew."""
-    with faults_for(path):
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                raise
-            raise Conflict(path) from None
+
+    __slots__ = ()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and error.errno in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise Conflict(self._path) from None
+        super().__exit__(kind, error, trace)
 
 
 def _new(change: Change) -> tuple[bytes, int | None] | None:
@@ -328,7 +336,7 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         raise IsDirectory(path)
     if isinstance(change, Remove) and found is None:
         raise NotFound(path)
-    if isinstance(change, Put | Restore) and change.base is None and found is not None:
+    if isinstance(change, (Put, Restore)) and change.base is None and found is not None:
         raise AlreadyExists(path)
     if change.base is not None and (found is None or Version.of(found) != change.base.version):
         raise Conflict(path)

@@ -32,7 +32,7 @@ def touched(blobs: Blobs, done: list[Done], made: list[str]) -> Iterator[Touched
     for each in done:
         if isinstance(each.change, RemoveDirectory):
             yield Touched(each.target, Node("directory", mode=_mode(each.found)), None)
-        elif isinstance(each.change, Put | Remove | Restore):
+        elif isinstance(each.change, (Put, Remove, Restore)):
             before, old = _before(blobs, each)
             after, new = _after(blobs, each)
             yield Touched(each.target, before, after, count_lines(old, new))
@@ -61,7 +61,7 @@ def _before(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
         return Node("directory", mode=mode), None
     if stat.S_ISLNK(done.found.st_mode):
         return Node("link", os.readlink(done.place.name, dir_fd=done.place.dir_fd), mode), None
-    base = done.change.base if isinstance(done.change, Put | Remove | Restore) else None
+    base = done.change.base if isinstance(done.change, (Put, Remove, Restore)) else None
     if base is None:
         return Node("file", "", mode), None  # too large, or not to be read: it goes without a copy
     return Node("file", blobs.put(base.data), mode), base.data
@@ -86,6 +86,9 @@ def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int] | None:
     """Lines added and removed; None where there are too many to count, or none to be had."""
     if old is None or new is None or max(len(old), len(new)) > _COUNTED_BYTES:
         return None
-    old, new = differing(old, new)
-    spans = changes(lines_of(old), lines_of(new), _EFFORT)
+    gone, come = map(lines_of, differing(old, new))
+    if len(gone) <= 1 or len(come) <= 1:
+        same = not set(gone).isdisjoint(come)
+        return len(come) - same, len(gone) - same
+    spans = changes(gone, come, _EFFORT)
     return sum(span[3] - span[2] for span in spans), sum(span[1] - span[0] for span in spans)

@@ -17,6 +17,7 @@ from handrail.structs import struct
 
 _CHUNK = 1 << 16
 _DAY = 86_400
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 _SUM = len(',"sum":"00000000"}')
 
 
@@ -189,7 +190,7 @@ def encode(entry: Entry) -> bytes:
     facts["files"] = [list(file) for file in entry.files]
     if entry.note:
         facts["note"] = entry.note
-    return _sealed(json.dumps(facts, separators=(",", ":")).encode()) + b"\n"
+    return _sealed(_to_json(facts).encode()) + b"\n"
 
 
 def _sealed(body: bytes) -> bytes:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field
+from operator import attrgetter
 
 from handrail.structs import struct
 
@@ -35,6 +36,9 @@ class Step:
     """A directory, whole, stands on one side."""
 
 
+_facts_of = attrgetter(*Step.__annotations__)
+
+
 @struct
 class Record:
     fd: int
@@ -52,7 +56,7 @@ class Record:
     """The finished line for the journal."""
 
     def save(self, *, sync: bool) -> None:
-        steps = [[getattr(step, name) for name in Step.__annotations__] for step in self.steps]
+        steps = [_facts_of(step) for step in self.steps]
         facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
         self._append(json.dumps(facts).encode())
         if sync:

@@ -11,7 +11,8 @@ import struct
 import sys
 from collections import deque
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
 from handrail.limits import Limits
 
@@ -36,7 +37,7 @@ class Place(NamedTuple):
     @property
     def target(self) -> str:
         """The whole path beneath the root, links resolved."""
-        return "/".join([self.rel, *self.rest])
+        return "/".join([self.rel, *self.rest]) if self.rest else self.rel
 
     def stat(self) -> os.stat_result | None:
         """The entry itself, a link not followed; None where there is none."""
@@ -234,8 +235,13 @@ def exchange_names(one: str, other: str, dir_fd: int) -> None:
     _renameat2(one, other, dir_fd, 2)
 
 
+@cache
+def _libc_renameat2() -> Any:
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
 def _renameat2(source: str, target: str, dir_fd: int, flag: int) -> None:
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    call = _libc_renameat2()
     if call is None:
         raise _errno(errno.ENOSYS)
     if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), flag):

@@ -73,7 +73,7 @@ def why_always_asked(question: Question) -> str:
     """Why no rule and no policy can approve this call; empty where one could."""
     if question.doubt:
         return question.doubt
-    if question.meant is None:
+    if question.resolved is None:
         return "a path leaves the workspace"
     return f"it reaches into {question.guarded}, which is guarded" if question.guarded else ""
 
