@@ -9,6 +9,7 @@ from tree import snapshot
 
 from handrail import Workspace
 from handrail.kernel import commit, syncing
+from handrail.kernel.together import each
 
 PATCH = "*** Begin Patch\n" + "".join(f"*** Add File: d{n % 3}/f{n}\n+{n}\n" for n in range(40)) + "*** End Patch\n"
 
@@ -64,3 +65,21 @@ def test_a_handle_that_cannot_be_synced_raises() -> None:
             syncing.sync_whole([place])
     finally:
         os.close(place)
+
+
+def test_what_is_shared_among_threads_comes_back_in_order() -> None:
+    assert each(lambda n: n * n, range(101)) == [n * n for n in range(101)]
+    assert each(str, range(5)) == list("01234")
+
+
+def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, left = commit.write_all, iter(range(30))
+
+    def failing(fd: int, data: bytes) -> None:
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(fd, data)
+
+    monkeypatch.setattr(commit, "write_all", failing)
+    assert patched(root) == "write_failed"
+    assert snapshot(root) == {}

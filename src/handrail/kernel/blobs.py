@@ -38,7 +38,8 @@ class Blobs:
 
     def put(self, data: bytes) -> str:
         """Keep it, unless it is kept already. Raises OSError."""
-        blob = self._latest[1] if data == self._latest[0] else fingerprint(data)
+        latest, known = self._latest
+        blob = known if data == latest else fingerprint(data)
         if len(data) <= _REMEMBERED_BYTES:
             self._latest = data, blob
         place = self._place(blob)

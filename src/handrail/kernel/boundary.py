@@ -91,10 +91,10 @@ class FsBoundary:
         self.root = os.path.realpath(given)
         """For showing, and for taking absolute paths apart; never opened again."""
         self._roots = (self.root, given) if given != self.root else (self.root,)
-        self._stem = self.root.rstrip("/") + "/"
         self._walk = Walk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
-        self._resolver: Resolver = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else self._walk
+        self._fast = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else None
+        self._resolver: Resolver = self._fast or self._walk
         self.resolver = "openat2" if fast else "walk"
         self.wards: Wards | None = None
         """What no tool may reach; set when the settings are known."""
@@ -113,22 +113,37 @@ class FsBoundary:
             return True
         return (now.st_dev, now.st_ino) != self._identity
 
-    def open_file(self, path: str) -> tuple[int, os.stat_result]:
-        """A regular file for reading. What is not one is never opened, so that nothing blocks or is set off."""
+    def open_file(self, path: str) -> tuple[int, os.stat_result, str]:
+        """A regular file for reading, and where it lies beneath the root; empty where the system cannot say.
+
+        What is not a file is never opened, so that nothing blocks or is set off.
+        """
         given = self._permitted(path)
         try:
-            if self._resolver is self._walk:
-                return self._open_walked(given)
-            handle = self._resolver.open(given.parts, O_PATH)
+            if self._fast is None:
+                fd, found = self._open_walked(given)
+                return fd, found, self._canonical(fd) or ""
+            handle, place = self._open_fast(self._fast, given.parts, O_PATH)
             try:
                 found = os.fstat(handle)
-                self._check_handle(given, handle, found)
+                self._check_handle(given, handle, found, place)
                 self._expect_file(given, found.st_mode)
-                return self._reopen(handle, given), found
+                return self._reopen(handle, given), found, place or self._canonical(handle) or ""
             finally:
                 os.close(handle)
         except OSError as error:
             raise_fault(error, path)
+
+    @staticmethod
+    def _open_fast(fast: Openat2, parts: tuple[str, ...], flags: int) -> tuple[int, str | None]:
+        """A handle, and its place, which is its name where no link leads there."""
+        if ".." not in parts:
+            try:
+                return fast.open(parts, flags, links=False), "/".join(parts)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+        return fast.open(parts, flags), None
 
     def _reopen(self, handle: int, given: GivenPath) -> int:
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -142,7 +157,7 @@ class FsBoundary:
         fd = self._walk.open(given.parts, os.O_RDONLY)
         try:
             found = os.fstat(fd)
-            self._check_handle(given, fd, found)
+            self._check_handle(given, fd, found, None)
             if not stat.S_ISREG(found.st_mode):
                 raise Conflict(given.given)
         except BaseException:
@@ -167,7 +182,7 @@ class FsBoundary:
         with faults_for(path):
             fd = self._resolver.open(given.parts, _DIRECTORY)
         if self.wards is not None:
-            self._check_handle(given, fd, os.fstat(fd), close=True)
+            self._check_handle(given, fd, os.fstat(fd), None, close=True)
         return fd
 
     def open_any_directory(self, path: str) -> int:
@@ -197,11 +212,13 @@ class FsBoundary:
             self.wards.check_name(path, posixpath.normpath("/".join(given.parts)))
         return given
 
-    def _check_handle(self, given: GivenPath, fd: int, found: os.stat_result, *, close: bool = False) -> None:
+    def _check_handle(
+        self, given: GivenPath, fd: int, found: os.stat_result, place: str | None, *, close: bool = False
+    ) -> None:
         if self.wards is None:
             return
         try:
-            place = self._canonical(fd)
+            place = self._canonical(fd) if place is None else place
             if place is None:  # no /proc, or another mount: by name once more
                 look = self._walk.look(given.parts)
                 look.close()
@@ -236,13 +253,13 @@ class FsBoundary:
 
     def _locate_fast(self, given: GivenPath) -> Place | None:
         """One openat2 for the parent; None where a link, a missing parent or `..` asks for the longer way."""
-        if self._resolver is self._walk or not given.parts or given.parts[-1] == "..":
+        if self._fast is None or not given.parts or given.parts[-1] == "..":
             return None
         try:
-            fd = self._resolver.open(given.parts[:-1], _DIRECTORY)
+            fd, parent = self._open_fast(self._fast, given.parts[:-1], _DIRECTORY)
         except FileNotFoundError:
             return None
-        parent = self._canonical(fd) if len(given.parts) > 1 else ""
+        parent = self._canonical(fd) if parent is None else parent
         place = Place(fd, given.parts[-1], f"{parent}/{given.parts[-1]}" if parent else given.parts[-1])
         found = place.stat() if parent is not None else None
         if parent is None or (found is not None and stat.S_ISLNK(found.st_mode)):
@@ -250,16 +267,8 @@ class FsBoundary:
             return None
         return place
 
-    def place_of(self, fd: int) -> str:
-        """Where an open file lies beneath the root, links resolved; empty where the system cannot say."""
-        try:
-            here = os.readlink(f"/proc/self/fd/{fd}")
-        except OSError:
-            return ""
-        return here[len(self._stem) :] if here.startswith(self._stem) else self._canonical(fd) or ""
-
     def _canonical(self, fd: int) -> str | None:
-        """The place of an open directory beneath the root, links resolved; None where the system cannot say."""
+        """The place of an open file or directory beneath the root, links resolved; None where the system cannot say."""
         try:
             here, top = os.readlink(f"/proc/self/fd/{fd}"), os.readlink(f"/proc/self/fd/{self.fd}")
         except OSError:

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 
 from handrail.faults import (
     AccessDenied,
@@ -31,12 +32,12 @@ from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
 from handrail.kernel.syncing import begin_sync, can_sync_whole, sync_whole
+from handrail.kernel.together import MANY, each
 from handrail.kernel.trees import build, write_all
 from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 from handrail.structs import struct
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_MANY = 32  # files of one commit, from which on their whole file system is synced instead of each
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOBODY = Origin()
 Then = Callable[[list[Version | None]], None]
@@ -163,10 +164,11 @@ class Writer:
         for number, work in enumerate(works):
             self._note(record, work, number)
         record.save(sync=False)
-        whole = sync and len(works) >= _MANY and can_sync_whole()
+        whole = sync and len(works) >= MANY and can_sync_whole()
         for work in works:
             with _conflict_if_changed(work.change.path):
-                self._prepare(record, work, sync=self._sync_files and not whole)
+                self._enter(record, work)
+        each(partial(self._prepare, sync=self._sync_files and not whole), works)
         if whole:
             sync_whole(work.place.dir_fd for work in works)
         self._compose(record, works, origin)
@@ -233,20 +235,24 @@ class Writer:
             work.step.turns = isinstance(work.change, Restore) and work.change.turns
             record.steps.append(work.step)
 
-    def _prepare(self, record: Record, work: _Work, *, sync: bool) -> None:
+    def _enter(self, record: Record, work: _Work) -> None:
+        """Make the directories that are missing, and go where the file is to be."""
         for part in work.chain:
             work.place = self._descend(record, work.place, part)
         if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.chain:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
+
+    def _prepare(self, work: _Work, *, sync: bool) -> None:
         if work.step is None or work.step.removes:
             return
-        if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind != "file":
-            build(work.place.dir_fd, work.step.temp, work.change.to, sync=sync)
-            work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
-        else:
-            work.made = self._write(work, work.step, sync=sync)
-        if work.made is not None:
-            work.step.identity = [work.made.st_ino, work.made.st_size, work.made.st_mtime_ns]
+        with _conflict_if_changed(work.change.path):
+            if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind != "file":
+                build(work.place.dir_fd, work.step.temp, work.change.to, sync=sync)
+                work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
+            else:
+                work.made = self._write(work, work.step, sync=sync)
+            if work.made is not None:
+                work.step.identity = [work.made.st_ino, work.made.st_size, work.made.st_mtime_ns]
 
     def _write(self, work: _Work, step: Step, *, sync: bool) -> os.stat_result:
         data, mode = _new(work.change) or (b"", None)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.journal import Node, Touched
 from handrail.kernel.resolve import Place
+from handrail.kernel.together import each
 from handrail.kernel.values import Change, Put, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.changes import changes, differing, lines_of
 
@@ -29,15 +30,19 @@ def touched(blobs: Blobs, done: list[Done], made: list[str]) -> Iterator[Touched
     """Contents are kept on the way. `made` are the directories that the commit created. Raises OSError."""
     for rel in made:
         yield Touched(rel, None, Node("directory"))
-    for each in done:
-        if isinstance(each.change, RemoveDirectory):
-            yield Touched(each.target, Node("directory", mode=_mode(each.found)), None)
-        elif isinstance(each.change, (Put, Remove, Restore)):
-            before, old = _before(blobs, each)
-            after, new = _after(blobs, each)
-            yield Touched(each.target, before, after, count_lines(old, new))
-            if isinstance(each.change, Restore):
-                yield from _beneath(blobs, each.target, each.change)
+    for names in each(lambda one: [*_touched_by(blobs, one)], done):
+        yield from names
+
+
+def _touched_by(blobs: Blobs, done: Done) -> Iterator[Touched]:
+    if isinstance(done.change, RemoveDirectory):
+        yield Touched(done.target, Node("directory", mode=_mode(done.found)), None)
+    elif isinstance(done.change, (Put, Remove, Restore)):
+        before, old = _before(blobs, done)
+        after, new = _after(blobs, done)
+        yield Touched(done.target, before, after, count_lines(old, new))
+        if isinstance(done.change, Restore):
+            yield from _beneath(blobs, done.target, done.change)
 
 
 def _beneath(blobs: Blobs, stem: str, change: Restore) -> Iterator[Touched]:

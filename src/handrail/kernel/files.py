@@ -24,7 +24,7 @@ class Reader:
 
     def read(self, path: str) -> File:
         """A whole file, to look at or to edit."""
-        fd, found = self.boundary.open_file(path)
+        fd, found, place = self.boundary.open_file(path)
         try:
             size, limit = found.st_size, self._limits.edit_bytes
             if size > limit:
@@ -34,7 +34,6 @@ class Reader:
                 data += more  # a short read, or a file that grows while it is read
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
-            place = self.boundary.place_of(fd)
             return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode), place)
         except OSError as error:
             raise_fault(error, path)
@@ -73,9 +72,8 @@ class Reader:
 
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
-        fd, found = self.boundary.open_file(path)
+        fd, found, place = self.boundary.open_file(path)
         try:
-            place = self.boundary.place_of(fd)
             return self._lines.page(fd, found, first, count, room or self._limits.page_bytes, place)
         except OSError as error:
             raise_fault(error, path)
@@ -84,7 +82,7 @@ class Reader:
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """The first bytes of a file, and its size."""
-        fd, found = self.boundary.open_file(path)
+        fd, found, _ = self.boundary.open_file(path)
         try:
             return os.read(fd, count), found.st_size
         finally:

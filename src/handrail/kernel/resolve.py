@@ -18,6 +18,7 @@ from handrail.limits import Limits
 
 _OPENAT2 = 437
 _RESOLVE = 0x08 | 0x02  # BENEATH | NO_MAGICLINKS
+_NO_LINKS = 0x04
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
 O_PATH = getattr(os, "O_PATH", 0)
 # What opening or reading says when the name is no longer what it was looked at as.
@@ -69,12 +70,14 @@ class Openat2:
             ctypes.c_char_p,
             ctypes.c_size_t,
         )
-        self._how: dict[int, bytes] = {}
+        self._how: dict[tuple[int, bool], bytes] = {}
 
-    def open(self, parts: tuple[str, ...], flags: int) -> int:
-        how = self._how.get(flags)
+    def open(self, parts: tuple[str, ...], flags: int, *, links: bool = True) -> int:
+        """Without `links`, one anywhere on the way is ELOOP."""
+        how = self._how.get((flags, links))
         if how is None:
-            how = self._how[flags] = struct.pack("=QQQ", _with_plain(flags), 0, _RESOLVE)
+            resolve = _RESOLVE if links else _RESOLVE | _NO_LINKS
+            how = self._how[flags, links] = struct.pack("=QQQ", _with_plain(flags), 0, resolve)
         path = os.fsencode("/".join(parts)) or b"."
         for _ in range(self._retries):
             fd: int = self._syscall(_OPENAT2, self._root_fd, path, how, 24)
