@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.faults import BadPath, OutsideRoot
-from handrail.paths import quote, split, unquote
+from handrail.paths import quote, quote_all, split, unquote
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 EXAMPLES = settings(max_examples=5000 if LONG else 300, deadline=None, derandomize=not LONG)
@@ -178,3 +178,12 @@ def test_any_text_is_components_or_a_fault(text: str, windows: bool) -> None:
     found = answer(text, windows=windows)
     if not isinstance(found, str):
         assert not any(part in ("", ".") or "/" in part or "\0" in part or (windows and "\\" in part) for part in found)
+
+
+ODD = ["plain.txt", 'a"b', '"q"', "C:x", "C:/x", "\\\\h", "é", "\ud800", "a\nb"]
+
+
+@given(st.lists(st.text() | st.sampled_from(ODD)))
+@EXAMPLES
+def test_many_names_are_quoted_like_each(names: list[str]) -> None:
+    assert quote_all(names) == [quote(name) for name in names]

@@ -20,6 +20,7 @@ _UNFIT = re.compile(r'[\x00-\x1f"<>|*?:]')
 # Marks that change how text is shown without being seen: a name must not be able to lie about itself.
 _INVISIBLE = "\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 _NEEDS_QUOTES = re.compile(f"[\x00-\x1f\x7f-\x9f{_INVISIBLE}\ud800-\udfff]")
+_MAY_NEED_QUOTES = re.compile(r'["\\:]')
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _NAMED = {code: f"\\{letter}" for letter, code in _ESCAPES.items()}
 _ESCAPED = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
@@ -44,6 +45,13 @@ def quote(name: str) -> str:
         else:
             shown.append(char)
     return f'"{"".join(shown)}"'
+
+
+def quote_all(names: list[str]) -> list[str]:
+    """`quote` for each, at once where none needs quotes."""
+    together = "/".join(names)
+    plain = together.isascii() and together.isprintable() and not _MAY_NEED_QUOTES.search(together)
+    return names if plain else [quote(name) for name in names]
 
 
 def unquote(text: str) -> str:

@@ -1,7 +1,7 @@
 """The `codex` dialect. Its advertised schemas are the reference's, key for key; checking them is kinder."""
 
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from handrail.dialects.answers import (
@@ -17,13 +17,13 @@ from handrail.effects import Effect
 from handrail.faults import AccessDenied, BadParameters, EmptyCommand, NotADirectory, NotFound, Problem, SpecialFile
 from handrail.kernel.call import Call, Files
 from handrail.kernel.query import Scope, SearchRequest
-from handrail.kernel.values import Change, Entry, File, Put, Remove
+from handrail.kernel.values import Change, File, Listing, Put, Remove
 from handrail.ops.listing import breadth_first
 from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.show import without_escapes
 from handrail.params import Params, field
-from handrail.paths import given_form, quote, unquote
+from handrail.paths import given_form, quote, quote_all, unquote
 from handrail.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:
@@ -60,16 +60,16 @@ class ListDirInput(CodexParams):
 @dialect.tool("list_dir", Effect.READ)
 def list_dir(p: ListDirInput, c: Call) -> Entries:
     """List directory entries breadth-first up to a depth."""
-    top = c.files.entries(p.path, sizes=False)
+    top = c.files.listing(p.path)
 
-    def entries(stem: str) -> list[Entry]:
+    def listing(stem: str) -> Listing:
         try:
-            return c.files.entries(quote(f"{unquote(p.path)}/{stem}"), sizes=False) if stem else top
+            return c.files.listing(quote(f"{unquote(p.path)}/{stem}")) if stem else top
         except (NotFound, NotADirectory, AccessDenied):
-            return []  # gone since it was listed, or not ours to open
+            return Listing([], [], [])  # gone since it was listed, or not ours to open
 
-    names = islice(breadth_first(entries, p.depth), p.offset, p.offset + p.limit)
-    return {"entries": [quote(name) for name in names]}
+    names = islice(chain.from_iterable(breadth_first(listing, p.depth)), p.offset, p.offset + p.limit)
+    return {"entries": quote_all(list(names))}
 
 
 class ReadFileInput(CodexParams):

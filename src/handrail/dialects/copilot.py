@@ -31,7 +31,7 @@ from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.shellerrors import not_found_program
 from handrail.ops.text import split_lines
 from handrail.params import Params, field
-from handrail.paths import quote
+from handrail.paths import quote, quote_all
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Tool
 from handrail.words import Facts, Say, ToolError, Words
@@ -206,11 +206,10 @@ class ListDir(Params):
 @dialect.tool("list_dir", Effect.READ)
 def list_dir(p: ListDir, c: Call) -> str:
     """List contents of a directory"""
-    entries = c.files.entries(p.path, sizes=False)
-    files = [entry for entry in entries if not entry.is_directory]
-    directories = [entry for entry in entries if entry.is_directory]
-    c.metadata.update(total_entries=len(entries), files=len(files), directories=len(directories))
-    size, names = c.limits.copilot_entries, files + directories
+    directories, files = c.files.listing(p.path).through_links()
+    names = quote_all(files) + [f"{name}/" for name in quote_all(directories)]
+    c.metadata.update(total_entries=len(names), files=len(files), directories=len(directories))
+    size = c.limits.copilot_entries
     shown = names[(p.page - 1) * size : p.page * size]
     if len(names) > size or p.page > 1:
         c.metadata.update(page=p.page, pages=-(-len(names) // size))
@@ -218,8 +217,7 @@ def list_dir(p: ListDir, c: Call) -> str:
         c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
     stem = c.files.stem(p.path)[:-1]
     title = f"Contents of ./{quote(stem)}:" if stem else "Contents of .:"
-    lines = [f"  {quote(entry.name)}{'/' if entry.is_directory else ''}" for entry in shown]
-    return "".join(f"{line}\n" for line in [title, *lines])
+    return "".join(f"{line}\n" for line in [title, *(f"  {name}" for name in shown)])
 
 
 class CreateDirectory(Params):

@@ -33,7 +33,7 @@ from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.shellscan import substitutes
 from handrail.ops.show import without_escapes
 from handrail.params import Params, field
-from handrail.paths import is_absolute, quote
+from handrail.paths import is_absolute, quote, quote_all
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Output, Tool
 from handrail.words import Facts, Say, ToolError, Words
@@ -212,10 +212,14 @@ class ListDirectory(GeminiParams):
 def list_directory(p: ListDirectory, c: Call) -> str:
     """Lists the names of files and subdirectories directly within a specified directory path."""
     ignored = name_filter(p.ignore or [])
-    entries = [e for e in c.files.entries(_absolute(p.path), sizes=False) if e.kind != "link" and not ignored(e.name)]
-    entries.sort(key=lambda entry: (not entry.is_directory, collation_key(entry.name)))
-    names = [f"{'[DIR] ' if entry.is_directory else ''}{quote(entry.name)}" for entry in entries]
-    return "\n".join([f"Directory listing for {p.path}:", *names])
+    listing = c.files.listing(_absolute(p.path))
+    broken = {each.name for each in listing.others if each.kind == "link"}
+    directories, files = (
+        quote_all(sorted((name for name in names if name not in broken and not ignored(name)), key=collation_key))
+        for names in listing.through_links()
+    )
+    lines = [f"Directory listing for {p.path}:", *(f"[DIR] {name}" for name in directories), *files]
+    return "\n".join(lines)
 
 
 class ReadFile(GeminiParams):

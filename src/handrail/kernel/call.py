@@ -25,6 +25,7 @@ from handrail.kernel.values import (
     Change,
     Entry,
     File,
+    Listing,
     MakeDirectory,
     Page,
     Put,
@@ -210,8 +211,11 @@ class Files:
         """The first bytes of a file, and its size."""
         return self._kernel.reader.head(path, count)
 
-    def entries(self, path: str, *, sizes: bool = True) -> list[Entry]:
-        return self._kernel.reader.entries(path, sizes=sizes)
+    def entries(self, path: str) -> list[Entry]:
+        return self._kernel.reader.entries(path)
+
+    def listing(self, path: str) -> Listing:
+        return self._kernel.reader.listing(path)
 
     def kind(self, path: str) -> str | None:
         return self._kernel.reader.kind(path)

@@ -2,18 +2,20 @@
 
 import os
 import stat
+from contextlib import contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
 from handrail.kernel.lines import LineIndex
 from handrail.kernel.placeholder import is_placeholder
-from handrail.kernel.values import Entry, File, Page, Standing, Version, kind_of
+from handrail.kernel.values import Entry, File, Listing, Page, Standing, Version, kind_of
 from handrail.limits import Limits
 from handrail.paths import quote, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _CHUNK = 1 << 20
 
@@ -88,23 +90,38 @@ class Reader:
         finally:
             os.close(fd)
 
-    def entries(self, path: str, *, sizes: bool = True) -> list[Entry]:
-        """What a directory holds, sorted by name. Links are looked through as far as they stay inside.
+    def entries(self, path: str) -> list[Entry]:
+        """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
+        with self._scanned(path) as (fd, listed):
+            entries = [entry for each in listed if (entry := self._entry(path, each))]
+            entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
+        entries.sort(key=itemgetter(0))
+        return entries
 
-        Without `sizes` no file is looked at, and neither sizes nor times are told.
-        """
+    def listing(self, path: str) -> Listing:
+        """The same by name only: no file is looked at but links and special ones."""
+        directories, files, others = list[str](), list[str](), list[os.DirEntry[str]]()
+        with self._scanned(path) as (fd, listed):
+            for each in listed:
+                if each.is_file(follow_symlinks=False):
+                    files.append(each.name)
+                elif not each.is_dir(follow_symlinks=False):
+                    others.append(each)
+                elif each.name[0] != "." or not is_placeholder(fd, each.name):
+                    directories.append(each.name)
+            looked_at = [entry for each in others if (entry := self._entry(path, each))]
+        return Listing(sorted(directories), sorted(files), sorted(looked_at))
+
+    @contextmanager
+    def _scanned(self, path: str) -> "Iterator[tuple[int, Iterable[os.DirEntry[str]]]]":
         fd = self.boundary.open_directory(path)
         try:
             with os.scandir(fd) as listed:
-                shown = self._shown(path, listed)
-                entries = [entry for each in shown if (entry := self._entry(path, each, sizes=sizes))]
-            entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
+                yield fd, self._shown(path, listed)
         except OSError as error:
             raise_fault(error, path)
         finally:
             os.close(fd)
-        entries.sort(key=lambda entry: entry.name)
-        return entries
 
     def names(self, path: str) -> list[str]:
         """All that is in a directory, also what no list shows."""
@@ -124,9 +141,7 @@ class Reader:
         stem = f"{place.rel}/" if place.rel else ""
         return (each for each in listed if not wards.hides(stem + each.name))
 
-    def _entry(self, directory: str, each: "os.DirEntry[str]", *, sizes: bool) -> Entry | None:
-        if not sizes and (each.is_file(follow_symlinks=False) or each.is_dir(follow_symlinks=False)):
-            return Entry(each.name, "file" if each.is_file(follow_symlinks=False) else "directory", 0, 0)
+    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
         try:
             found = each.stat(follow_symlinks=False)
         except FileNotFoundError:  # deleted since the directory was read

@@ -89,8 +89,7 @@ def _plain(facts: dict[str, Any]) -> str:
 
 
 def _may_hold_secret(text: str) -> bool:
-    folded = text.lower()
-    return any(hint in folded for hint in _HINTS)
+    return any(map(text.lower().__contains__, _HINTS))
 
 
 def shorten(value: Any, chars: int, depth: int = 20) -> Any:

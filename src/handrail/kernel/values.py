@@ -63,6 +63,21 @@ class Entry(NamedTuple):
         return self.kind == "directory"
 
 
+class Listing(NamedTuple):
+    """What a directory holds, in order of the names."""
+
+    directories: list[str]
+    files: list[str]
+    others: list[Entry]
+    """Links, and what is neither file nor directory."""
+
+    def through_links(self) -> tuple[list[str], list[str]]:
+        """Directories and all else, a link to a directory being one."""
+        directories = [each.name for each in self.others if each.is_directory]
+        files = [each.name for each in self.others if not each.is_directory]
+        return sorted(self.directories + directories), sorted(self.files + files)
+
+
 class Put(NamedTuple):
     """Write a file whole. `base` is what the new content was worked out from; None: there must be none yet."""
 

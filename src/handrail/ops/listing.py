@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from unicodedata import normalize
 
-from handrail.kernel.values import Entry
+from handrail.kernel.values import Listing
 
 # Punctuation in the order of the en-US collation; what is not in it comes after, letters and digits last of all.
 _PUNCTUATION = {char: rank for rank, char in enumerate(" _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$")}
@@ -30,20 +30,21 @@ def name_filter(patterns: list[str]) -> Callable[[str], bool]:
     return lambda name: fits.fullmatch(name) is not None
 
 
-def breadth_first(entries: Callable[[str], list[Entry]], depth: int) -> Iterator[str]:
-    """Names level by level; in each directory its directories first, with a slash. Links stay closed.
+def breadth_first(listing: Callable[[str], Listing], depth: int) -> Iterator[list[str]]:
+    """Names directory by directory, level by level; its directories first, with a slash. Links stay closed.
 
-    `entries` gives what a directory holds: `""` for the top, else a name from here, slash included.
+    `listing` gives what a directory holds: `""` for the top, else a name from here, slash included.
     """
     level = [""]
     while level and depth:
         depth -= 1
         below: list[str] = []
         for stem in level:
-            listed = entries(stem)
-            directories = [f"{stem}{entry.name}/" for entry in listed if entry.is_directory and not entry.is_link]
-            yield from directories
-            yield from (f"{stem}{entry.name}" for entry in listed if not entry.is_directory or entry.is_link)
+            listed = listing(stem)
+            directories = [f"{stem}{name}/" for name in listed.directories]
+            others = sorted([*listed.files, *(each.name for each in listed.others)]) if listed.others else listed.files
+            yield directories
+            yield [f"{stem}{name}" for name in others] if stem else others
             below += directories
         level = below
 
