@@ -2,10 +2,11 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from command import envelope, handrail, timeless, usage_error
+from command import ARGV, envelope, handrail, timeless, usage_error
 
 from handrail import Workspace
 
@@ -261,3 +262,18 @@ def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
     assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
         "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
     )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("tools",), ("call", "file.list", "--json"), ("call", "file.list")]
+)
+def test_an_answer_that_cannot_be_written_is_said_and_no_traceback(arguments: tuple[str, ...], root: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*ARGV, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=root, check=False)
+    said = "handrail: the answer could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr.decode()) == (1, said)
+
+
+def test_an_unknown_option_is_json_too_where_that_was_asked_for() -> None:
+    done = handrail("call", "file.read", "--json", "--frobnicate")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "usage_error")

@@ -1,5 +1,7 @@
 """The command line. Each command lives in a module of its own, imported when it is called."""
 
+import errno
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +29,7 @@ _COMMANDS = {
 }
 
 
+_DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _MODULES = {"show": "show_entry"}
 
 
@@ -41,11 +44,22 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"handrail.surfaces.cli.{module}").command
         return command
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().main(*arguments, **options)
+        except OSError as error:
+            if error.errno not in _DISK_FAILS or error.filename is not None:
+                raise
+            sys.stdout = sys.stderr  # what is left in it cannot be written either
+            click.echo(f"handrail: the answer could not be written: {error.strerror}", err=True)
+            raise SystemExit(1) from None
+
     def invoke(self, ctx: click.Context) -> Any:
+        words = [*ctx.args]
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if error.ctx is not None and error.ctx.params.get("as_json"):
+            if "--json" in words:
                 from handrail.surfaces.cli.plain import echo_json  # noqa: PLC0415  only where it goes wrong
 
                 echo_json({"success": False, "error": {"code": "usage_error", "message": error.format_message()}})
