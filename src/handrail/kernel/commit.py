@@ -176,10 +176,7 @@ class Writer:
             if work.unsynced >= 0:
                 os.fsync(work.unsynced)
         record.save(sync=sync)
-        for work in works:
-            with _conflict_if_changed(work.change.path):
-                if work.step is not None:
-                    _publish(work, work.step, alone=not many)
+        each(partial(_publish, alone=not many), works)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
@@ -203,15 +200,17 @@ class Writer:
 
     def _clear_away(self, record: Record, works: list[_Work]) -> None:
         try:
-            for work in works:
-                if work.step:
-                    self._right.drop_spares(work.step, work.place.dir_fd)
+            each(self._drop_spares, works)
             for rel in record.gone:
                 self._right.remove_if_empty(rel)
             self._right.remember(record, again=False)
             record.end()
         except OSError:
             self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
+
+    def _drop_spares(self, work: _Work) -> None:
+        if work.step is not None:
+            self._right.drop_spares(work.step, work.place.dir_fd)
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
@@ -310,12 +309,15 @@ def _new(change: Change) -> tuple[bytes, int | None] | None:
     return None
 
 
-def _publish(work: _Work, step: Step, *, alone: bool) -> None:
+def _publish(work: _Work, *, alone: bool) -> None:
     change, fd = work.change, work.place.dir_fd
-    if isinstance(change, Restore) and change.turns and change.base is not None and work.found is not None:
-        turn(step, fd, work.found, change.base, change.path)
-    else:
-        publish(step, fd, work.found, change.path, alone=alone)
+    if work.step is None:
+        return
+    with _conflict_if_changed(change.path):
+        if isinstance(change, Restore) and change.turns and change.base is not None and work.found is not None:
+            turn(work.step, fd, work.found, change.base, change.path)
+        else:
+            publish(work.step, fd, work.found, change.path, alone=alone)
 
 
 def _version(work: _Work) -> Version | None:

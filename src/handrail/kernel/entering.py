@@ -92,8 +92,8 @@ def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int] | None:
     if old is None or new is None or max(len(old), len(new)) > _COUNTED_BYTES:
         return None
     gone, come = map(lines_of, differing(old, new))
-    if len(gone) <= 1 or len(come) <= 1:
-        same = not set(gone).isdisjoint(come)
-        return len(come) - same, len(gone) - same
+    common = not set(gone).isdisjoint(come)
+    if not common or len(gone) <= 1 or len(come) <= 1:
+        return len(come) - common, len(gone) - common
     spans = changes(gone, come, _EFFORT)
     return sum(span[3] - span[2] for span in spans), sum(span[1] - span[0] for span in spans)
