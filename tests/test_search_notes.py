@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.kernel.query import FindRequest, FindResult
+from handrail.kernel.found import FindResult
+from handrail.kernel.query import FindRequest
 from handrail.kernel.search import EngineName, Searcher
 from handrail.limits import Limits
 

@@ -16,7 +16,8 @@ from attacks.swapper import swapping
 
 from handrail.faults import Cancelled
 from handrail.kernel import confine
-from handrail.kernel.query import FindRequest, Scope, SearchRequest, SearchResult
+from handrail.kernel.found import SearchResult
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import Searcher
 from handrail.limits import Limits
 

@@ -5,15 +5,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from search_trees import PATTERNS, SCOPES, TREES, plant
 
 from handrail.faults import InvalidPattern
-from handrail.kernel.query import FindRequest, FindResult, Scope, SearchRequest, SearchResult
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import Searcher
+
+if TYPE_CHECKING:
+    from handrail.kernel.found import FindResult, SearchResult
 
 EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))
 BOTH = [Searcher(engine="ripgrep"), Searcher(engine="builtin")]

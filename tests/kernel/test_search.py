@@ -10,7 +10,8 @@ import pytest
 from search_trees import Open, found
 
 from handrail.kernel import confine
-from handrail.kernel.query import FindRequest, Match, Scope, SearchRequest
+from handrail.kernel.found import Match
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import EngineName, Searcher
 from handrail.limits import Limits
 

@@ -10,7 +10,8 @@ from search_trees import Open, found
 
 from handrail.faults import Cancelled, InvalidPattern
 from handrail.kernel import confine
-from handrail.kernel.query import FindRequest, Named, Scope, SearchRequest, Skipped, Watch
+from handrail.kernel.found import Named, Skipped, Watch
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.rgoutput import Complaint, Line, blocks, complaints
 from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher, pattern_of

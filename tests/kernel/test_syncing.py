@@ -10,6 +10,7 @@ from tree import snapshot
 from handrail import Workspace
 from handrail.kernel import commit, syncing
 from handrail.kernel.together import each
+from handrail.kernel.trees import write_all
 
 PATCH = "*** Begin Patch\n" + "".join(f"*** Add File: d{n % 3}/f{n}\n+{n}\n" for n in range(40)) + "*** End Patch\n"
 
@@ -73,7 +74,7 @@ def test_what_is_shared_among_threads_comes_back_in_order() -> None:
 
 
 def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, left = commit.write_all, iter(range(30))
+    write, left = write_all, iter(range(30))
 
     def failing(fd: int, data: bytes) -> None:
         if next(left, None) is None:

@@ -1,6 +1,7 @@
 """The `file` dialect: sandboxed file operations with structured answers."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from handrail.dialects.answers import (
     FileDeleted,
@@ -14,13 +15,16 @@ from handrail.dialects.answers import (
 )
 from handrail.effects import Effect
 from handrail.kernel.call import Call
-from handrail.kernel.query import Match, Scope, SearchRequest
+from handrail.kernel.query import Scope, SearchRequest
 from handrail.kernel.values import Entry, Put
 from handrail.ops.replace import replace_once
 from handrail.ops.text import numbered, split_lines
 from handrail.params import Params, field
 from handrail.paths import quote
 from handrail.tool import Dialect, Tool
+
+if TYPE_CHECKING:
+    from handrail.kernel.found import Match
 
 dialect = Dialect("file")
 
@@ -135,7 +139,7 @@ def search(p: Search, c: Call) -> FileMatches:
     return {"matches": matches, "truncated": result.truncated}
 
 
-def _shown(match: Match, context: int) -> str:
+def _shown(match: "Match", context: int) -> str:
     if not context:
         return match.content
     lines = [

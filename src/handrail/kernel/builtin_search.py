@@ -6,17 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from handrail.kernel.query import (
-    Counts,
-    FindRequest,
-    FindResult,
-    Match,
-    Scope,
-    SearchRequest,
-    SearchResult,
-    Skipped,
-    Watch,
-)
+from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.walk import FILE, Walk, open_file
 from handrail.limits import Limits

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from handrail.faults import NoEngine
 from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, FindResult, Scope, SearchRequest, SearchResult
+from handrail.kernel.found import FindResult, SearchResult
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.relevance import RankRequest, RankResult
 from handrail.kernel.values import Entry, kind_of
 from handrail.notes import AllHidden, DepthReached, FileSkipped, LinesCut, MoreFilesSkipped, Note, SearchIncomplete

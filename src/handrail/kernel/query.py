@@ -1,19 +1,12 @@
-"""What a search is asked and what it answers: values that both engines take and give."""
+"""What a search is asked. Every dialect says it, so it is light to import; what it answers is in `found.py`."""
 
-import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import nsmallest
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
-from handrail.faults import Cancelled
-from handrail.limits import Limits
 from handrail.ops.globs import Glob, compile_exclusions, compile_globs
 from handrail.ops.ignores import DEFAULT_EXCLUSIONS
-from handrail.ops.patterns import Pattern
-from handrail.structs import struct
 
 
 @dataclass(frozen=True)
@@ -91,134 +84,3 @@ class FindRequest(NamedTuple):
     sort: Literal["path", "time"] = "path"
     """By path, or the newest first and ties by path."""
     limit: int = 100
-
-
-class Match(NamedTuple):
-    path: str
-    """Relative to the directory searched, `/` between names."""
-    line: int
-    content: str
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    cut: bool = False
-    """The line was too long: what is missing is marked with `…`."""
-
-
-@dataclass(slots=True)
-class Named:
-    """Names, the first few in path order, and how many there were."""
-
-    keep: int
-    names: list[str] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, name: str) -> None:
-        self.count += 1
-        self.names.append(name)
-        if len(self.names) > 4 * self.keep:
-            self.settle()
-
-    def settle(self) -> None:
-        self.names = nsmallest(self.keep, self.names)
-
-
-@dataclass(slots=True)
-class Skipped:
-    too_large: Named
-    too_deep: Named
-    """Directories that were not entered."""
-    unreadable: Named
-    abandoned: Named
-    """Files in which the pattern took too long."""
-
-    @classmethod
-    def none(cls, limits: Limits) -> "Skipped":
-        return cls(*(Named(limits.skipped_names) for _ in range(4)))
-
-    def settle(self) -> "Skipped":
-        for named in (self.too_large, self.too_deep, self.unreadable, self.abandoned):
-            named.settle()
-        return self
-
-
-@dataclass(slots=True)
-class SearchResult:
-    """Matching lines by path and line. Paths are compared as plain strings."""
-
-    matches: list[Match]
-    total: int
-    """Matching lines, shown or not."""
-    files_matched: int
-    skipped: Skipped
-    engine: str
-    complete: bool = True
-    """Otherwise the deadline struck, and the counts are lower bounds."""
-    files_searched: int | None = None
-    all_hidden: bool = False
-    """There was nothing to search: ignore files and exclusions hide every file that was asked for."""
-
-    @property
-    def truncated(self) -> bool:
-        return self.total > len(self.matches)
-
-
-@dataclass(slots=True)
-class FindResult:
-    files: list[str]
-    total: int
-    skipped: Skipped
-    engine: str
-    complete: bool = True
-    all_hidden: bool = False
-    """Nothing was found, but ignore files and exclusions hide files that match."""
-
-    @property
-    def truncated(self) -> bool:
-        return self.total > len(self.files)
-
-
-class Watch(NamedTuple):
-    """When to stop: at a deadline with what there is, and at once when cancelled."""
-
-    deadline: float
-    cancel: threading.Event | None = None
-
-    @classmethod
-    def starting_now(cls, seconds: float, cancel: threading.Event | None = None) -> "Watch":
-        return cls(time.monotonic() + seconds, cancel)
-
-    def left(self) -> float:
-        return self.deadline - time.monotonic()
-
-    def expired(self) -> bool:
-        return self.left() <= 0
-
-    def check(self) -> None:
-        if self.cancel is not None and self.cancel.is_set():
-            raise Cancelled
-
-
-@struct
-class Counts:
-    """Matching lines by file."""
-
-    lines: dict[str, int]
-    skipped: Skipped
-    files_searched: int
-    complete: bool
-
-
-class Engine(Protocol):
-    name: str
-
-    def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult: ...
-
-    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts: ...
-
-    def lines(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], watch: Watch
-    ) -> list[Match]:
-        """The first matches, at most `request.limit` of each of these files."""
-        ...
-
-    def find(self, dir_fd: int, request: FindRequest, watch: Watch, *, any_one: bool = False) -> FindResult: ...

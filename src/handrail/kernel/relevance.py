@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from handrail.kernel.query import Engine, FindRequest, Scope, SearchRequest, Skipped, Watch
+from handrail.kernel.found import Engine, Skipped, Watch
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.survey import survey
 from handrail.limits import Limits
 from handrail.ops.patterns import parse, parse_literal

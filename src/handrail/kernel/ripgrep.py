@@ -11,17 +11,8 @@ from heapq import nsmallest
 
 from handrail.faults import InvalidPattern
 from handrail.kernel import confine, rgoutput
-from handrail.kernel.query import (
-    Counts,
-    FindRequest,
-    FindResult,
-    Match,
-    Scope,
-    SearchRequest,
-    SearchResult,
-    Skipped,
-    Watch,
-)
+from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.rgprocess import Run, run_ripgrep
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.survey import survey

@@ -3,7 +3,8 @@
 import threading
 from typing import TYPE_CHECKING, Literal
 
-from handrail.kernel.query import Engine, FindRequest, FindResult, SearchRequest, SearchResult, Watch
+from handrail.kernel.found import Engine, FindResult, SearchResult, Watch
+from handrail.kernel.query import FindRequest, SearchRequest
 from handrail.kernel.rgprocess import program
 from handrail.limits import Limits
 from handrail.ops.patterns import Pattern, parse, parse_literal

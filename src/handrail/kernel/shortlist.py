@@ -3,7 +3,8 @@
 import os
 from heapq import nsmallest
 
-from handrail.kernel.query import FindRequest, FindResult, Named, Skipped
+from handrail.kernel.found import FindResult, Named, Skipped
+from handrail.kernel.query import FindRequest
 
 
 class Shortlist:

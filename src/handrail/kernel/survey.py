@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from handrail.kernel.query import Scope, Skipped, Watch
+from handrail.kernel.found import Skipped, Watch
+from handrail.kernel.query import Scope
 from handrail.kernel.walk import Walk
 from handrail.limits import Limits
 

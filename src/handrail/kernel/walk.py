@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from handrail.kernel.query import Scope, Skipped, Watch
+from handrail.kernel.found import Skipped, Watch
+from handrail.kernel.query import Scope
 from handrail.ops.ignores import Verdict, compile_ignores
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from handrail.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow, TooLarge
 from handrail.limits import Limits
 from handrail.ops.nearest import nearest
-from handrail.ops.patterns import refuse_huge
 from handrail.ops.show import one_line
 from handrail.ops.text import Text, find_all, to_lf
 
@@ -34,6 +33,8 @@ def replace_all(path: str, data: bytes, find: str, new: str, limits: Limits) -> 
 def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits) -> tuple[bytes, int]:
     r"""Replace every match. `^` and `$` match at lines; groups in `new` are `$1`, `${name}` and `\1`."""
     import regex  # noqa: PLC0415  the stdlib's cannot be stopped
+
+    from handrail.ops.patterns import refuse_huge  # noqa: PLC0415  most edits are by plain text
 
     refuse_huge(pattern)
     text, template, seconds = Text.of(data), _template(new), limits.regex_seconds
