@@ -59,7 +59,7 @@ class Column:
     """On which of its surfaces."""
 
 
-SERVERS, LIBRARIES = ("MCP", "MCP over HTTP", "JSON lines", "app-server"), ("in process",)
+SERVERS, LIBRARIES = ("MCP", "MCP over HTTP", "JSON lines", "app-server", "HTTP"), ("in process",)
 SDK, SDK_HTTP, EMPTY = "the SDK's empty server", "the SDK's empty server over HTTP", "an empty Python"
 
 
