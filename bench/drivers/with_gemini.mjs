@@ -30,6 +30,7 @@ async function call(name, args) {
   const invocation = tools[name].build(args);
   const result = await invocation.execute({ abortSignal: signal }, signal);
   if (result.error) throw new Error(result.error.message);
+  if (String(result.returnDisplay).startsWith("Error")) throw new Error(result.llmContent); // how its search tells a failure
   return result.llmContent;
 }
 

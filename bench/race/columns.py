@@ -59,7 +59,7 @@ class Column:
     """On which of its surfaces."""
 
 
-SERVERS, LIBRARIES = ("MCP", "MCP over HTTP", "JSON lines", "app-server"), ("in process",)
+SERVERS, LIBRARIES = ("MCP", "MCP over HTTP", "JSON lines", "app-server", "HTTP"), ("in process",)
 SDK, SDK_HTTP, EMPTY = "the SDK's empty server", "the SDK's empty server over HTTP", "an empty Python"
 
 
@@ -131,6 +131,13 @@ def _search(text: str) -> Callable[[Turn], Answer]:
     return lambda turn: turn.ask("search", path=turn.place.tree, text=text)
 
 
+def _nothing(turn: Turn) -> Answer:
+    """Who cannot search finds nothing fastest, so the turn that is not counted looks for what is there."""
+    if turn.number == 0:
+        assert FOUND in _search(RARE)(turn).text, f"{FOUND} is not in the answer"
+    return _search(NOTHING)(turn)
+
+
 def _idle(turn: Turn) -> Answer:
     return Answer("", memory(turn.contender.pid, "VmRSS"))
 
@@ -200,7 +207,7 @@ COLUMNS = [
     Column("patch", "patch of 30 hunks in ten files", "git apply", _patch, "patch", target=2),
     Column("glob", "glob **/*.py", "rg --files", _glob, "glob", (".py",), rounds=9, target=1.2),
     Column("rare", "search a rare literal", "rg", _search(RARE), "search", (FOUND,), rounds=9, target=1.15),
-    Column("nothing", "search what is nowhere", "rg", _search(NOTHING), "search", rounds=9, target=1.15),
+    Column("nothing", "search what is nowhere", "rg", _nothing, "search", rounds=9, target=1.15),
     Column("first", "search a common word, first 100", "rg until 100 lines are there", _first, "first", (COMMON,)),
     Column("total", "search a common word, exact total", "rg --count", _total, "count", rounds=9, target=1.15),
     Column("shell", "shell: true", "a bare spawn", _true("shell"), "shell", rounds=25),

@@ -47,7 +47,8 @@ class Contender:
 
     def env(self) -> dict[str, str]:
         """A home of its own, so that nothing of the person's is read or changed."""
-        return {"HOME": self.home, "XDG_CONFIG_HOME": f"{self.home}/.config", "NO_COLOR": "1", "PATH": path()}
+        xdg = {f"XDG_{kind}_HOME": f"{self.home}/.{kind.lower()}" for kind in ("CONFIG", "DATA", "CACHE", "STATE")}
+        return {"HOME": self.home, "NO_COLOR": "1", "PATH": path()} | xdg
 
     def start(self) -> None:
         os.makedirs(self.home, exist_ok=True)

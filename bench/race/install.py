@@ -49,11 +49,11 @@ class Npm:
 
     def _give_ripgrep(self) -> None:
         """Some would fetch ripgrep from elsewhere when they are installed; they get the one that Handrail uses."""
-        modules, rg = f"{self.folder}/node_modules", program()
+        modules = f"{self.folder}/node_modules"
         for home, place in RIPGREP.items():
-            if os.path.isdir(f"{modules}/{home}") and not os.path.exists(f"{modules}/{home}/{place}") and rg:
+            if os.path.isdir(f"{modules}/{home}") and not os.path.exists(f"{modules}/{home}/{place}"):
                 os.makedirs(os.path.dirname(f"{modules}/{home}/{place}"), exist_ok=True)
-                os.symlink(rg, f"{modules}/{home}/{place}")
+                os.symlink(f"{FOLDER}/bin/rg", f"{modules}/{home}/{place}")  # a link that `path` keeps right
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,18 @@ def path() -> str:
 
 
 def ensure(package: Npm | PyPI) -> None:
-    """Installs it unless it is there, at this version."""
-    note = f"{package.folder}.ready"
+    """Installs it unless it is there, at this version and in this folder: what was moved has paths of before inside."""
+    note, wanted = f"{package.folder}.ready", f"{package!r} in {package.folder}"
     if os.path.exists(note):
         with open(note, encoding="utf-8") as file:
-            if file.read() == repr(package):
+            if file.read() == wanted:
                 return
     shutil.rmtree(package.folder, ignore_errors=True)
     os.makedirs(FOLDER, exist_ok=True)
     print(f"installing {package.name} {package.version}", flush=True)
     package.install()
     with open(note, "w", encoding="utf-8") as file:
-        file.write(repr(package))
+        file.write(wanted)
 
 
 def _run(argv: list[str], folder: str) -> None:

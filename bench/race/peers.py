@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.race.contender import Answer, Contender, Driven, JsonRpc, Mcp
 from bench.race.install import NODE, Npm, PyPI
+from bench.race.opencode import Opencode
 from bench.race.spelling import Spelled
 from bench.race.talk import Refused
 from handrail.kernel.rgprocess import program
@@ -313,6 +314,7 @@ PEERS: tuple[type[Contender], ...] = (
     OfficialFilesystem,
     DesktopCommander,
     Codex,
+    Opencode,
     Gemini,
     Pi,
     DeepAgents,
@@ -326,6 +328,5 @@ ABSENT = {
     "j0hanz filesystem": "needs Node 22",
     "Serena": "since version 2 its one tool runs code; it has no file or search tools to call",
     "OpenHands tools": "a version of what they depend on could not be had",
-    "opencode": "its tools are reached only through a conversation with a model",
 }
 """Peers that are not measured, and why."""

@@ -40,12 +40,15 @@ class Lines:
     def next(self, deadline: float) -> dict[str, Any]:
         """The next line that is an object; what else a server prints is passed over."""
         while True:
-            while self._lines:
-                with contextlib.suppress(ValueError):
-                    message = json.loads(self._lines.pop(0))
-                    if isinstance(message, dict):
-                        return message
+            with contextlib.suppress(ValueError):
+                message = json.loads(self.line(deadline))
+                if isinstance(message, dict):
+                    return message
+
+    def line(self, deadline: float) -> bytes:
+        while not self._lines:
             self._fill(deadline)
+        return self._lines.pop(0)
 
     def _fill(self, deadline: float) -> None:
         assert self.process.stdout

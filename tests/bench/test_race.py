@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.race import install
 from bench.race.columns import COLUMNS, Column, Turn
 from bench.race.contender import Answer, Contender
-from bench.race.place import Place
+from bench.race.place import FOUND, Place
 from bench.race.race import race, takes_part
 from bench.race.ratios import best_peer, with_ratios
 from bench.race.talk import Refused
@@ -18,19 +19,28 @@ from handrail import Workspace
 class Scripted(Contender):
     """Answers without working."""
 
-    def __init__(self, name: str, role: str = "peer", kind: str = "MCP", answers: tuple[float, ...] = (1,)) -> None:
+    def __init__(
+        self,
+        name: str,
+        role: str = "peer",
+        kind: str = "MCP",
+        answers: tuple[float, ...] = (1,),
+        can: str = "read",
+        says: str = "text",
+    ) -> None:
         super().__init__("", "")
         self.name, self.role, self.kind, self.answers = name, role, kind, answers
+        self.operation, self.says = can, says
         self.asked = 0
 
     def can(self, operation: str) -> bool:
-        return operation == "read"
+        return operation == self.operation
 
     def do(self, operation: str, seconds: float, repeat: int = 1, **arguments: Any) -> Answer:
         self.asked += 1
         if not self.answers:
             raise Refused("no")
-        return Answer("text", self.answers[min(self.asked, len(self.answers)) - 1])
+        return Answer(self.says, self.answers[min(self.asked, len(self.answers)) - 1])
 
 
 def _ask(turn: Turn) -> Answer:
@@ -53,6 +63,13 @@ def test_who_fails_is_noted_and_asked_no_more() -> None:
 def test_an_answer_without_what_was_asked_for_is_wrong() -> None:
     column = Column("read", "read", "bare", _ask, "read", ("something else",), rounds=1)
     assert race(column, [Scripted("a")], Place(""), 1)["a"] == {"note": "something else is not in the answer"}
+
+
+def test_who_finds_nothing_at_all_does_not_win_the_search_for_what_is_nowhere() -> None:
+    nothing = next(column for column in COLUMNS if column.key == "nothing")
+    figures = race(nothing, [Scripted("blind", can="search"), Scripted("sees", can="search", says=FOUND)], Place(""), 1)
+    assert figures["blind"] == {"note": f"{FOUND} is not in the answer"}
+    assert "median" in figures["sees"]
 
 
 @pytest.mark.parametrize(
@@ -99,3 +116,17 @@ def test_the_patch_goes_there_and_back_in_both_forms(tmp_path: Path) -> None:
 
 def test_every_column_has_a_key_of_its_own() -> None:
     assert len({column.key for column in COLUMNS}) == len(COLUMNS)
+
+
+def test_a_peer_whose_folder_was_moved_is_installed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(install.PyPI, "install", lambda self: made.append(self.folder))
+
+    def ensured(folder: Path) -> list[str]:
+        monkeypatch.setattr(install, "FOLDER", str(folder))
+        install.ensure(install.PyPI("some", "1"))
+        return made
+
+    assert ensured(tmp_path / "a") == ensured(tmp_path / "a") == [f"{tmp_path}/a/some"]
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert ensured(tmp_path / "b") == [f"{tmp_path}/a/some", f"{tmp_path}/b/some"]
