@@ -1,10 +1,14 @@
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from handrail import Workspace
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background: what the tests start would inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

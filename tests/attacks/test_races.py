@@ -165,3 +165,20 @@ def test_a_temporary_exchanged_for_a_link_out_is_not_linked_through(
     workspace.call("file", "file.write", {"path": "new.txt", "content": "mine"})
     assert (root.parent / "outside" / "file.txt").stat().st_nlink == 1
     assert workspace.call("file", "file.read", {"path": "new.txt"}).success is False
+
+
+def test_a_directory_moved_out_on_the_way_is_not_taken_for_its_name(tmp_path: Path) -> None:
+    """The system then refuses to go on, and the name alone would say nothing about where a link in its place leads."""
+    root, outside, deep = tmp_path / "workspace", tmp_path / "outside", "/".join("a" * 40)
+    for directory in (root / "d" / deep, root / ".git" / "hooks" / deep, outside):
+        directory.mkdir(parents=True)
+    (outside / "link").symlink_to(".git/hooks")
+    with (
+        Workspace(str(root), approve="auto", durability="none", journal="off") as workspace,
+        swapping(str(root), ("d", "../outside/link")) as swapper,
+    ):
+        for number in itertools.count():
+            workspace.call("file", "file.write", {"path": f"d/{deep}/f{number}", "content": "#!/bin/sh\n"})
+            if swapper.swaps >= SWAPS and number >= 4 * CALLS:
+                break
+    assert not list((root / ".git" / "hooks" / deep).iterdir())

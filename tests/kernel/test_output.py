@@ -136,3 +136,10 @@ def test_large_pieces_reach_the_file_whole(tmp_path: Path) -> None:
     output = keeper.finish()
     assert Path(output.spool).read_bytes() == b"".join(pieces)
     assert (output.head, output.tail) == (pieces[0][:500], pieces[-1][-500:])
+
+
+def test_what_crosses_the_limit_of_the_file_on_a_full_disk_stays_in_order() -> None:
+    keeper = Keeper(100, 100, full_disk)
+    feed(keeper, bytes(range(101)))
+    output = keeper.finish()
+    assert (output.head, output.tail, output.spooled_bytes) == (bytes(range(50)), bytes(range(51, 101)), 0)

@@ -159,6 +159,18 @@ def test_an_environment_without_bin_needs_no_base(tmp_path: Path) -> None:
     assert str(tmp_path) in places.toolchains(str(tmp_path / "bin"), "/nowhere", "/w")
 
 
+def test_the_base_of_an_environment_in_a_system_directory_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "SYSTEM", (str(tmp_path / "system"),))
+    for name in ("system/app/bin", "base/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "system/app/pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\n")
+    shown = places.toolchains(str(tmp_path / "system/app/bin"), "/nowhere", "/w")
+    assert str(tmp_path / "base") in shown
+    assert str(tmp_path / "system/app") not in shown
+
+
 @pytest.mark.parametrize(
     ("home", "where"),
     [

@@ -1,14 +1,18 @@
 """Many files are synced at once, and a failure of that is a failure of the commit."""
 
 import errno
+import itertools
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 from tree import snapshot
 
 from handrail import Workspace
-from handrail.kernel import commit, syncing
+from handrail.kernel import commit, publishing, syncing
+from handrail.kernel.resolve import exchange_names
 from handrail.kernel.together import each
 from handrail.kernel.trees import write_all
 
@@ -83,4 +87,69 @@ def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, m
 
     monkeypatch.setattr(commit, "write_all", failing)
     assert patched(root) == "write_failed"
+    assert snapshot(root) == {}
+
+
+def test_a_failure_of_one_is_raised_as_it_is() -> None:
+    def act(number: int) -> int:
+        return [0][number // 50]
+
+    with pytest.raises(IndexError, match="list index out of range"):
+        each(act, range(100))
+
+
+def test_without_threads_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    assert each(str, range(40)) == [str(number) for number in range(40)]
+
+
+def test_an_interrupt_waits_until_no_thread_acts_any_more() -> None:
+    acting, others = set[int](), threading.Event()
+
+    def act(number: int) -> None:
+        acting.add(number)
+        if threading.current_thread() is threading.main_thread():
+            others.wait()
+            signal.raise_signal(signal.SIGINT)
+        others.set()
+        acting.remove(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        each(act, range(10_000))
+    assert len(acting) == 1  # the main thread's own, which was interrupted
+
+
+def test_what_is_published_is_not_open_for_writing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is could not be run at that moment, and who watches the file would hear of it twice."""
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    held: list[str] = []
+
+    def looking(temp: str, name: str, fd: int) -> None:
+        handles = [os.path.join("/proc/self/fd", each) for each in os.listdir("/proc/self/fd")]
+        held.extend(link for link in map(os.readlink, filter(os.path.lexists, handles)) if link.endswith(temp))
+        exchange_names(temp, name, fd)
+
+    monkeypatch.setattr(publishing, "exchange_names", looking)
+    with Workspace(str(root), approve="auto") as workspace:
+        assert workspace.call("file", "file.write", {"path": "run.sh", "content": "#!/bin/sh\ntrue\n"}).success
+    assert held == []
+
+
+def test_a_file_that_cannot_be_synced_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, calls = os.fsync, itertools.count()
+
+    def failing(fd: int) -> None:
+        if next(calls) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    text = "*** Begin Patch\n" + "".join(f"*** Add File: f{n}\n+{n}\n" for n in range(4)) + "*** End Patch\n"
+    with Workspace(str(root), approve="auto") as workspace:
+        result = workspace.call("codex", "apply_patch_json", {"patch": text})
+    assert result.error is not None
+    assert "f2" in result.error.message
     assert snapshot(root) == {}

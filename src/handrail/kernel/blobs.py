@@ -142,9 +142,10 @@ class Blobs:
             return os.open(temp, _NEW, 0o600)
 
     def _pack_later(self) -> None:
-        if self._packer is None or not self._packer.is_alive():
-            self._packer = threading.Thread(target=self._pack_when_idle, name="handrail-packer", daemon=True)
-            self._packer.start()
+        with self._lock:
+            if self._packer is None or not self._packer.is_alive():
+                self._packer = threading.Thread(target=self._pack_when_idle, name="handrail-packer", daemon=True)
+                self._packer.start()
 
     def _pack_when_idle(self) -> None:
         waiting = -1

@@ -129,7 +129,7 @@ class Call:
         self.metadata.clear()
 
     def ask(
-        self, effects: Effect, meant: dict[str, Any] | None = None, known: tuple[str, str] = ("", ""), **shown: Any
+        self, effects: Effect, meant: dict[str, Any] | None = None, known: tuple[str, str] | None = None, **shown: Any
     ) -> Verdict:
         """Pass the gate, or raise Denied. `shown` are the fields of the question that say what would happen, `meant`
         parameters as rules see them, `known` a path whose place was just looked up, and that place.
@@ -150,7 +150,7 @@ class Call:
         self.check_cancelled()
         return verdict
 
-    def _resolved(self, known: tuple[str, str], *, follow: bool) -> dict[str, Any]:
+    def _resolved(self, known: tuple[str, str] | None, *, follow: bool) -> dict[str, Any]:
         """The parameters with every path as the place that it means. They were looked at before: one that leads nowhere
         now has been exchanged since.
         """
@@ -159,7 +159,7 @@ class Call:
             if resolved[name] is not None:
                 try:
                     given = resolved[name]
-                    place = known[1] if given == known[0] else self.files.target(given, follow=follow)
+                    place = known[1] if known and given == known[0] else self.files.target(given, follow=follow)
                     resolved[name] = quote(place) or "."
                 except PathFault:
                     raise Conflict(resolved[name]) from None
@@ -277,7 +277,7 @@ class Files:
         self._refuse_stale(real)
         made, places = [change for change, _ in real], [to for _, to in real]
         shown = tuple(quote(place) for change, to in real for place in _all_places(change, to))
-        known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else ("", "")
+        known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else None
         verdict = self._call.ask(_effects(made), known=known, targets=shown, changes=tuple(made))
         origin = self._call.origin(verdict, kind, undoes)
         self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))

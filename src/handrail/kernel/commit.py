@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 from handrail.faults import (
     AccessDenied,
@@ -40,6 +41,7 @@ from handrail.structs import struct
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOBODY = Origin()
+When = Literal["never", "later", "now"]
 Then = Callable[[list[Version | None]], None]
 
 
@@ -99,8 +101,7 @@ class Writer:
             finally:
                 for work in works:
                     work.place.close()
-                    if work.unsynced >= 0:
-                        os.close(work.unsynced)
+                    _close(work)
 
     def close(self) -> None:
         self._ledger.close()
@@ -165,16 +166,19 @@ class Writer:
             self._note(record, work, number)
         record.save(sync=False)
         whole = sync and len(works) >= MANY and can_sync_whole()
+        when: When = "never" if whole or not self._sync_files else "later" if len(works) < MANY else "now"
         for work in works:
             with _conflict_if_changed(work.change.path):
                 self._enter(record, work)
-        each(partial(self._prepare, sync=self._sync_files and not whole), works)
+        each(partial(self._prepare, sync=when), works)
         if whole:
             sync_whole(work.place.dir_fd for work in works)
         self._compose(record, works, origin)
         for work in works:
             if work.unsynced >= 0:
-                os.fsync(work.unsynced)
+                with _conflict_if_changed(work.change.path):
+                    os.fsync(work.unsynced)
+                    _close(work)
         record.save(sync=sync)
         each(partial(_publish, alone=not many), works)
         if self._sync_directories:
@@ -241,19 +245,19 @@ class Writer:
         if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.chain:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
 
-    def _prepare(self, work: _Work, *, sync: bool) -> None:
+    def _prepare(self, work: _Work, *, sync: When) -> None:
         if work.step is None or work.step.removes:
             return
         with _conflict_if_changed(work.change.path):
             if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind != "file":
-                build(work.place.dir_fd, work.step.temp, work.change.to, sync=sync)
+                build(work.place.dir_fd, work.step.temp, work.change.to, sync=sync != "never")
                 work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
             else:
                 work.made = self._write(work, work.step, sync=sync)
             if work.made is not None:
                 work.step.identity = [work.made.st_ino, work.made.st_size, work.made.st_mtime_ns]
 
-    def _write(self, work: _Work, step: Step, *, sync: bool) -> os.stat_result:
+    def _write(self, work: _Work, step: Step, *, sync: When) -> os.stat_result:
         data, mode = _new(work.change) or (b"", None)
         exact = isinstance(work.change, Restore)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
@@ -261,18 +265,19 @@ class Writer:
         fd = os.open(step.temp, _NEW, first, dir_fd=work.place.dir_fd)
         try:
             write_all(fd, data)
-            if sync:
+            if sync == "later":
                 begin_sync(fd)
             if replaces and work.found is not None:
                 copy_metadata(fd, work.place, work.found, mode)
             elif exact and mode is not None:
                 os.fchmod(fd, mode)
+            if sync == "now":
+                os.fsync(fd)
             return os.fstat(fd)
         finally:
-            if sync:
-                work.unsynced = fd
-            else:
-                os.close(fd)
+            work.unsynced = fd
+            if sync != "later":
+                _close(work)
 
     def _descend(self, record: Record, place: Place, part: str) -> Place:
         try:
@@ -287,6 +292,13 @@ class Writer:
         os.close(place.dir_fd)
         first, *rest = place.rest or ("",)
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
+
+
+def _close(work: _Work) -> None:
+    """Before it is published: a program that is open for writing cannot be run."""
+    if work.unsynced >= 0:
+        os.close(work.unsynced)
+        work.unsynced = -1
 
 
 class _conflict_if_changed(faults_for):  # noqa: N801  like its parent

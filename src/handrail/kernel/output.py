@@ -119,19 +119,17 @@ class Keeper:
             self._spool_limit = 0
 
     def _write(self, chunk: memoryview) -> None:
-        fits = chunk[: self._spool_limit - self._spooled]
-        self._beyond += chunk[len(fits) :][-self._limit :]
-        if len(self._beyond) > _CHUNK + self._limit:
-            del self._beyond[: -self._limit]
-        while fits:
+        while fits := chunk[: self._spool_limit - self._spooled]:
             try:
                 written = os.write(self._spool, fits)
             except OSError:  # the disk is full: what is there stays, and the answer says how much that is
                 self._spool_limit = self._spooled
-                self._beyond += fits
-                return
-            self._spooled += written
-            fits = fits[written:]
+            else:
+                self._spooled += written
+                chunk = chunk[written:]
+        self._beyond += chunk[-self._limit :]
+        if len(self._beyond) > _CHUNK + self._limit:
+            del self._beyond[: -self._limit]
 
     def finish(self) -> Output:
         if not self._cutting:

@@ -73,7 +73,7 @@ class Openat2:
         self._how: dict[tuple[int, bool], bytes] = {}
 
     def open(self, parts: tuple[str, ...], flags: int, *, links: bool = True) -> int:
-        """Without `links`, one anywhere on the way is ELOOP."""
+        """Without `links`, one anywhere on the way is ELOOP, and so is a directory that was just moved."""
         how = self._how.get((flags, links))
         if how is None:
             resolve = _RESOLVE if links else _RESOLVE | _NO_LINKS
@@ -84,6 +84,8 @@ class Openat2:
             if fd >= 0:
                 return fd
             code = ctypes.get_errno()
+            if code == errno.EXDEV and not links:
+                raise _errno(errno.ELOOP)
             if code == errno.EXDEV:
                 return self._walk.open(parts, flags)  # an absolute link may still lead back inside
             if code not in (errno.EAGAIN, errno.EINTR):

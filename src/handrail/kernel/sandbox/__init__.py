@@ -171,14 +171,14 @@ class Sandbox:
         link = self._new_link(way)
         building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
         building.launch.streams = (streams[0], streams[1])
+        channel = link.request({**request, "adopt": True})
         try:
             self._spawn(link, building)
-            channel = link.request({**request, "adopt": True})
         except OSError as trouble:
+            channel.close()
             if building.info is not None:
                 os.close(building.info)
-            link.forked()
-            self._give_up(link.said or trouble.strerror or "")
+            self._give_up(trouble.strerror or "")
             return None
         return Started(channel, self._ways[0], restarted=False, info=building.info)
 

@@ -84,7 +84,9 @@ class Link:
         self._said: list[bytes] = []
         self._lock = threading.Lock()
         self._lost = False
-        self._parts = (_code_of("confine") if confine else None, _code_of("supervisor"), options)
+        code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
+        socket.send_fds(self._control, [b"code"], [code])
+        os.close(code)
 
     def spawn(self, launch: Launch) -> None:
         """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
@@ -93,10 +95,6 @@ class Link:
         self._spawned.wait()
         if self._trouble is not None:
             raise self._trouble
-        code = memory_file(marshal.dumps(self._parts))
-        with contextlib.suppress(ConnectionError):  # it has ended already, as whoever waits for it will hear
-            socket.send_fds(self._control, [b"code"], [code])
-        os.close(code)
 
     def _hold(self, launch: Launch) -> None:
         uid, gid = launch.user or (None, None)

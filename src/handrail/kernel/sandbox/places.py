@@ -64,7 +64,9 @@ def toolchains(path: str, home: str, root: str) -> list[str]:
     """What makes the programs on `path`, and our own interpreter, work; the outermost directories only."""
     wanted: list[str] = [sys.base_prefix]
     for entry in dict.fromkeys(map(os.path.normpath, filter(os.path.isabs, path.split(os.pathsep)))):
-        if not _in_any(entry, SYSTEM) and os.path.isdir(entry):
+        if _in_any(entry, SYSTEM):
+            wanted += _base_of_venv(os.path.dirname(entry))
+        elif os.path.isdir(entry):
             wanted += _parts_of(entry)
     if any(is_inside(each, home) for each in wanted):
         wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES]
@@ -102,7 +104,7 @@ def _base_of_venv(prefix: str) -> list[str]:
         with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as config:
             pairs = (line.partition("=") for line in config)
             homes = [value.strip() for key, _, value in pairs if key.strip() == "home"]
-    except FileNotFoundError:  # conda
+    except OSError:  # none, as with conda
         return []
     return [os.path.dirname(home) for home in homes if os.path.basename(home) == "bin"]
 
