@@ -107,14 +107,14 @@ def test_without_threads_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_interrupt_waits_until_no_thread_acts_any_more() -> None:
-    acting, others = set[int](), threading.Event()
+    acting, interrupted = set[int](), threading.Event()
 
     def act(number: int) -> None:
         acting.add(number)
         if threading.current_thread() is threading.main_thread():
-            others.wait()
+            interrupted.set()
             signal.raise_signal(signal.SIGINT)
-        others.set()
+        interrupted.wait()
         acting.remove(number)
 
     with pytest.raises(KeyboardInterrupt):
