@@ -18,8 +18,6 @@ from handrail.params import field
 from handrail.paths import quote
 from handrail.tool import Guide
 
-_NARROW = "narrow it with path, file_type or a more specific pattern"
-
 
 class Grep(ContextParams):
     pattern: str = field("Regular expression to search for in file contents.", min_length=1)
@@ -91,7 +89,7 @@ def glob(p: GlobParams, c: Call) -> GlobFiles:
         "files": [quote(stem + name) for name in result.files],
         "total_files": result.total,
         "truncated": result.truncated,
-        "message": _message(len(result.files), result.total, "files", f"No files match '{p.pattern}'"),
+        "message": _message(len(result.files), result.total, "files", f"No files match '{p.pattern}'", "exclude"),
         "warnings": [],
     }
 
@@ -142,11 +140,11 @@ def _scope(c: Call, include: tuple[str, ...], exclude: tuple[str, ...] = (), *, 
     )
 
 
-def _message(shown: int, total: int, things: str, none: str) -> str:
+def _message(shown: int, total: int, things: str, none: str, narrow: str = "file_type") -> str:
     if not total:
         return none
     if shown < total:
-        return f"Showing {shown} of {total} {things}; {_NARROW}"
+        return f"Showing {shown} of {total} {things}; narrow it with path, {narrow} or a more specific pattern"
     return f"Found {total} {things}"
 
 
