@@ -81,7 +81,7 @@ class Watcher:
                         found.add(path := self._paths[watch])
                         if mask & _ISDIR and mask & (_CREATE | _MOVED):
                             came.add(f"{path}/{os.fsdecode(name.rstrip(_NUL))}".lstrip("/"))
-        return found | {path for path in self._paths.values() if came and came & _with_parents(path)}
+        return found | {path for path in self._paths.values() if came & _with_parents(path)} if came else found
 
 
 def _with_parents(path: str) -> set[str]:

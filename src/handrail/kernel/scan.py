@@ -48,6 +48,8 @@ class Scan:
         self._device = os.fstat(root_fd).st_dev
         self._watcher = Watcher(root_fd, limits.scan_directories)
         self._known: dict[str, _Directory] = {}
+        self._unsure: set[str] = set()
+        """Those of the known that say so, and perhaps some that went."""
         self._count = 0
         self.cut = False
         """There are more files than are watched."""
@@ -72,6 +74,7 @@ class Scan:
 
     def _look_at_all(self) -> Changed:
         before, self._known, self._count, self.cut = self._known, {}, 0, False
+        self._unsure.clear()
         self._watcher.begin()
         self._enter(os.dup(self._fd), "", {})
         changed: Changed = {}
@@ -82,8 +85,7 @@ class Scan:
 
     def _look_into(self, touched: set[str], changed: Changed) -> bool:
         """Only the directories in which something happened; False where that is not enough."""
-        unsure = {path for path, known in self._known.items() if known.unsure}
-        for path in sorted(touched | unsure):
+        for path in sorted(touched | self._unsure):
             before = self._known.get(path)
             if before is None:
                 continue  # it went with one above it
@@ -93,7 +95,7 @@ class Scan:
             if now is None or any(before.names.get(name) != now.names.get(name) for name in _RULES):
                 return False
             self._count += len(now.names) - len(before.names)
-            self._known[path] = now
+            self._know(path, now)
             _compare(path, before, now, changed)
             self._go_below(path, before, now, changed)
         return True
@@ -155,10 +157,14 @@ class Scan:
         known = self._list(os.dup(fd), path, rules)
         if known is None:
             return set()
-        self._known[path] = known
+        self._know(path, known)
         self._count += len(known.names)
         came.append(path)
         return known.below
+
+    def _know(self, path: str, directory: _Directory) -> None:
+        self._known[path] = directory
+        (self._unsure.add if directory.unsure else self._unsure.discard)(path)
 
     def _list(self, fd: int, path: str, rules: Rules) -> _Directory | None:
         """One directory. The handle is closed."""
