@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from sandboxes import none_left, python, running, said, sh, workspace
 
-from handrail.kernel.process import Processes
+from handrail.faults import SandboxUnavailable
+from handrail.kernel.process import Command, Processes
 from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
 from handrail.kernel.sandbox.first import FirstProcess
 from handrail.limits import MIB, Limits
@@ -195,7 +196,9 @@ def test_a_disk_that_fills_up_ends_the_command(tmp_path: Path, monkeypatch: pyte
     assert (outcome.stdout.head, outcome.limit, outcome.signal) == (b"early\n", "disk", "SIGKILL")
 
 
-def test_root_becomes_the_owner_of_the_workspace(tmp_path: Path) -> None:
+@pytest.fixture
+def somebodys(tmp_path: Path) -> Path:
+    """A workspace that belongs to somebody else than us."""
     if os.geteuid() != 0:
         pytest.skip("only root can become someone else")
     root = tmp_path / "ws"
@@ -204,6 +207,26 @@ def test_root_becomes_the_owner_of_the_workspace(tmp_path: Path) -> None:
         if place.stat().st_uid == 0 and place not in (Path("/"), Path("/tmp")):
             place.chmod(place.stat().st_mode | stat.S_IXOTH)
     os.chown(root, 12345, 54321)
+    return root
+
+
+def test_a_bubblewrap_that_goes_before_the_first_command_is_passed_over(
+    somebodys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(somebodys.parent / "gone")])
+    handles = os.listdir("/proc/self/fd")
+    with workspace(somebodys) as processes:
+        outcome = processes.run(Command(["/usr/bin/touch", "made"]))
+        assert outcome.confinement.level == "reduced"
+        assert outcome.confinement.why == (f"{somebodys.parent}/gone: No such file or directory",)
+        assert sh(processes, "echo private > $TMPDIR/file && cat $TMPDIR/file").stdout.head == b"private\n"
+    assert os.listdir("/proc/self/fd") == handles
+    info = (somebodys / "made").stat()
+    assert (info.st_uid, info.st_gid) == (12345, 54321)
+
+
+def test_root_becomes_the_owner_of_the_workspace(somebodys: Path) -> None:
+    root = somebodys
     with workspace(root) as processes:
         outcome = sh(processes, "id -u; id -g; touch made; mktemp; ls -ld .vscode")
         assert outcome.stdout.head.startswith(b"12345\n54321\n"), said(outcome)
@@ -267,6 +290,24 @@ def test_a_linked_work_tree_cannot_be_sent_elsewhere(tmp_path: Path) -> None:
 def test_a_guarded_name_below_a_missing_directory_is_reported(tmp_path: Path) -> None:
     with workspace(tmp_path / "ws", SandboxSettings(guarded=("a/b",))) as processes:
         assert sh(processes, "true").confinement.unguarded == ("a/b",)
+
+
+def test_a_guarded_name_behind_a_link_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "ws" / "real").mkdir(parents=True)
+    (tmp_path / "ws" / "link").symlink_to("real")
+    with workspace(tmp_path / "ws", SandboxSettings(guarded=("link/b",))) as processes:
+        assert sh(processes, "true").confinement.unguarded == ("link/b",)
+
+
+def test_a_full_disk_lets_nothing_run_where_a_name_must_be_guarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", ".vscode")
+
+    monkeypatch.setattr(os, "setxattr", full)
+    with workspace(tmp_path / "ws") as processes, pytest.raises(SandboxUnavailable):
+        sh(processes, "true")
 
 
 def test_a_file_system_without_attributes_is_left_clean_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,28 @@
+"""Whole directories that change places with files."""
+
+import os
+from pathlib import Path
+
+from handrail.kernel.trees import build, is_still, remove
+from handrail.kernel.values import Standing
+
+TREE = Standing("directory", b"", 0o755, inside=(("file", Standing("file", b"text", 0o640)),))
+
+
+def test_what_was_built_is_as_it_was_said(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    build(fd, "tree", TREE, sync=True)
+    assert (tmp_path / "tree" / "file").read_bytes() == b"text"
+    remove(fd, "tree")
+    assert os.listdir(fd) == []
+    os.close(fd)
+
+
+def test_a_file_in_the_place_of_a_directory_is_another_thing_and_is_taken_away_alone(tmp_path: Path) -> None:
+    (tmp_path / "tree").write_text("")
+    (tmp_path / "other").write_text("")
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    assert not is_still(fd, "tree", TREE)
+    remove(fd, "tree")
+    assert os.listdir(fd) == ["other"]
+    os.close(fd)
