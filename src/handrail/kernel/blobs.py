@@ -1,6 +1,6 @@
 """Contents by their fingerprint, each kept once. Written plain, because a commit waits for it; packed a little later.
 
-A blob is `blobs/ab/cdef…`, or the same with `.z` once it is packed. It gets its name when it is whole, so that what a
+A blob is `blobs/a/bcdef…`, or the same with `.z` once it is packed. It gets its name when it is whole, so that what a
 kill leaves lies in `blobs/new`. Reading checks the fingerprint: a damaged blob is never handed out.
 """
 
@@ -14,6 +14,8 @@ from hashlib import sha256
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0
+_FANNED = 1
+"""Digits of a fingerprint that name its directory: sixteen of them are made soon, and to make one takes long."""
 _REMEMBERED_BYTES = 1 << 20
 
 
@@ -78,7 +80,7 @@ class Blobs:
     def listed(self) -> Iterator[tuple[str, int, float, bool]]:
         """Every blob with its size on the disk, when it was written, and whether it is packed."""
         for prefix in _names(self._path):
-            if len(prefix) == 2:
+            if len(prefix) == _FANNED:
                 for name in _names(os.path.join(self._path, prefix)):
                     with suppress(FileNotFoundError):
                         found = os.stat(os.path.join(self._path, prefix, name))
@@ -103,7 +105,7 @@ class Blobs:
             self._packer.join()
 
     def _place(self, blob: str) -> str:
-        return f"{self._path}/{blob[:2]}/{blob[2:]}"
+        return f"{self._path}/{blob[:_FANNED]}/{blob[_FANNED:]}"
 
     @staticmethod
     def _is_there(place: str, size: int) -> bool:

@@ -95,7 +95,9 @@ def _may_hold_secret(text: str) -> bool:
 def shorten(value: Any, chars: int, depth: int = 20) -> Any:
     """The value as the log keeps it: long strings and deep nests cut, what looks like a secret hidden."""
     if isinstance(value, str):
-        shown = _SECRET.sub(lambda match: f"{match[2] or ''}[hidden]", value[: chars + _LONGEST_SECRET])
+        shown = value[: chars + _LONGEST_SECRET]
+        if _may_hold_secret(shown):
+            shown = _SECRET.sub(lambda match: f"{match[2] or ''}[hidden]", shown)
         return shown if len(value) <= chars else f"{shown[:chars]}… ({len(value)} characters)"
     if isinstance(value, dict | list) and depth == 0:
         return "…"
