@@ -81,12 +81,12 @@ class Watcher:
                         found.add(path := self._paths[watch])
                         if mask & _ISDIR and mask & (_CREATE | _MOVED):
                             came.add(f"{path}/{os.fsdecode(name.rstrip(_NUL))}".lstrip("/"))
-        return found | {path for path in self._paths.values() if came & _with_parents(path)} if came else found
+        return found | self._beneath(came) if came else found
 
-
-def _with_parents(path: str) -> set[str]:
-    parts = path.split("/")
-    return {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    def _beneath(self, came: set[str]) -> set[str]:
+        """What is watched there; most that come were not there before."""
+        stems = tuple(f"{path}/" for path in came.intersection(self._paths.values()))
+        return {path for path in self._paths.values() if f"{path}/".startswith(stems)} if stems else set()
 
 
 def _file_system(fd: int) -> int:
