@@ -2,11 +2,13 @@
 
 import errno
 import os
+import select
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandboxes import none_left, python, running, said, sh, workspace
@@ -15,6 +17,7 @@ from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
 from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
 from handrail.kernel.sandbox.first import FirstProcess
+from handrail.kernel.sandbox.link import Channel, Link
 from handrail.limits import MIB, Limits
 
 
@@ -349,3 +352,25 @@ def test_a_sandbox_that_is_closed_while_it_starts_leaves_nothing(tmp_path: Path)
             processes.sandbox._spawn_way(processes.sandbox._ways[0], link)
             link.close(0)
     assert none_left(lambda: running(str(tmp_path)))
+
+
+def test_a_sandbox_that_dies_before_it_hears_of_its_first_command_is_said_to_have_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command may have run by then: it must not be run again, or elsewhere."""
+    request = Link.request
+
+    def late(link: Link, facts: dict[str, Any], *handles: int) -> Channel:
+        if facts["adopt"]:
+            while not link.forked():
+                select.select([link.control], [], [])
+            link.kill()
+            link._ended.wait()
+        return request(link, facts, *handles)
+
+    monkeypatch.setattr(Link, "request", late)
+    with workspace(tmp_path / "ws") as processes:
+        outcome = processes.run(Command(["/usr/bin/sleep", "60"]))
+        assert (outcome.sandbox_died, outcome.exit_code) == (True, None)
+        assert outcome.confinement.level == "strict"
+        assert sh(processes, "echo anew").restarted

@@ -171,15 +171,17 @@ class Sandbox:
         link = self._new_link(way)
         building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
         building.launch.streams = (streams[0], streams[1])
-        channel = link.request({**request, "adopt": True})
         try:
             self._spawn(link, building)
         except OSError as trouble:
-            channel.close()
             if building.info is not None:
                 os.close(building.info)
             self._give_up(trouble.strerror or "")
             return None
+        try:
+            channel = link.request({**request, "adopt": True})
+        except ConnectionError:  # it has ended already; whether the command ran, its line will tell
+            channel = link.ended()
         return Started(channel, self._ways[0], restarted=False, info=building.info)
 
     def _living_link(self) -> Link:

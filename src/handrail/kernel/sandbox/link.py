@@ -26,7 +26,7 @@ confine,code,options=marshal.loads(os.pread(fd,os.fstat(fd).st_size,0))
 os.close(fd)
 for part,given in(confine,(options["confine"],)),(code,(control,options,int(sys.argv[1]))):
  space={"__name__":"inside"}
- if part:exec(part,space);space["main"](*given)"""
+ if part:exec(marshal.loads(part),space);space["main"](*given)"""
 
 
 @dataclass
@@ -84,9 +84,7 @@ class Link:
         self._said: list[bytes] = []
         self._lock = threading.Lock()
         self._lost = False
-        code = memory_file(marshal.dumps((_code_of("confine") if confine else None, _code_of("supervisor"), options)))
-        socket.send_fds(self._control, [b"code"], [code])
-        os.close(code)
+        self._parts = (_code_of("confine") if confine else None, _code_of("supervisor"), options)
 
     def spawn(self, launch: Launch) -> None:
         """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
@@ -95,6 +93,10 @@ class Link:
         self._spawned.wait()
         if self._trouble is not None:
             raise self._trouble
+        code = memory_file(marshal.dumps(self._parts))
+        with contextlib.suppress(ConnectionError):  # it has ended already, as whoever waits for it will hear
+            socket.send_fds(self._control, [b"code"], [code])
+        os.close(code)
 
     def _hold(self, launch: Launch) -> None:
         uid, gid = launch.user or (None, None)
@@ -188,6 +190,12 @@ class Link:
             theirs.close()
         return Channel(ours, self)
 
+    def ended(self) -> Channel:
+        """What a request gets that nobody was there to take: its line has ended."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        theirs.close()
+        return Channel(ours, self)
+
     def close(self, patience: float) -> None:
         self._control.close()
         self._theirs.close()
@@ -209,13 +217,13 @@ class Link:
 
 
 @functools.cache
-def _code_of(module: str) -> Any:
-    """The compiled code of a sibling module, from its cache file where there is one."""
+def _code_of(module: str) -> bytes:
+    """The compiled code of a sibling module, from its cache file where there is one, ready to be sent."""
     name = f"{__package__}.{module}"
     spec = importlib.util.find_spec(name)
     if spec is None or not isinstance(spec.loader, InspectLoader):
         raise ModuleNotFoundError(name)
-    return spec.loader.get_code(name)
+    return marshal.dumps(spec.loader.get_code(name))
 
 
 def entering(interpreter: str) -> list[str]:
