@@ -1,5 +1,6 @@
 """Runs every benchmark: `make bench`, or some of them: `python -m bench files search`."""
 
+import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
@@ -14,6 +15,7 @@ def measure(modules: Iterable[str]) -> dict[str, float]:
     """Every ratio by its name, with the module in front; also shown, and kept in `bench/out/bench.json`."""
     rows: dict[str, Row] = {}
     for module in modules:
+        os.sync()  # what the last one wrote must not slow the next
         found = import_module(f"bench.{module}").run()
         show(module, found)
         rows |= {f"{module}: {row['name']}": row for row in found}
