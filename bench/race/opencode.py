@@ -23,7 +23,7 @@ class Opencode(Spoken):
     """What the server does without a model.
 
     It shows ten matches of a search and 200 names that resemble a pattern, and cannot be asked for more; so it takes
-    no part where a hundred or all are wanted. Every request may name another root.
+    no part where a hundred or all are wanted.
     """
 
     name = "opencode"
