@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.measure import settle
 from bench.patch import own_homes
 from bench.results import load, save
 from bench.stats import exponent
@@ -146,6 +147,8 @@ def size(megabytes: int) -> Iterator[list[Act]]:
         def page(offset: int, *, touched: bool = False) -> Any:
             if touched:
                 os.utime(f"{root}/large.txt")
+            else:
+                settle(f"{root}/large.txt")
             return call("file", "file.read", path="large.txt", offset=offset, limit=50)
 
         def edit() -> None:

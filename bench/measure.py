@@ -1,11 +1,13 @@
 """Ratios, not seconds: what we do and its limit take turns in one run, and medians are compared."""
 
+import os
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
 Row = dict[str, Any]
+SETTLED_SECONDS = 3.0
 
 
 def compare(
@@ -43,3 +45,8 @@ def show(title: str, rows: list[Row]) -> None:
             f"{row['name']:75} {row['ours_ms']:10.3f} {row['limit_ms']:10.3f}"
             f" {row['ratio']:6.2f} {row['target']:6.2f}{mark}"
         )
+
+
+def settle(path: str | os.PathLike[str]) -> None:
+    """Wait until a file has been left alone for a while: nobody can rely on what is known of one that just changed."""
+    time.sleep(max(0.0, os.stat(path).st_ctime + SETTLED_SECONDS - time.time()))

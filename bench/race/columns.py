@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bench.measure import settle
 from bench.race.contender import Answer, Contender
 from bench.race.place import COMMON, DEEP, FOUND, NOTHING, RARE, Place
 from bench.race.talk import memory
 
-SETTLED = 3.0
 SECONDS = 20.0
 """The longest that one answer is waited for."""
 
@@ -102,11 +102,6 @@ def _read(turn: Turn) -> Answer:
 
 def _page(turn: Turn) -> Answer:
     return turn.ask("page", path=turn.place.huge, line=DEEP, count=50)
-
-
-def _settle(place: Place) -> None:
-    """What was changed just now may be changed again, so nobody can rely on what is known of it."""
-    time.sleep(max(0.0, os.stat(place.huge).st_ctime + SETTLED - time.time()))
 
 
 def _terminal(turn: Turn) -> Answer:
@@ -206,7 +201,9 @@ COLUMNS = [
         rounds=9,
         target=1.5,
     ),
-    Column("again", "the same page again", "wc -l", _page, "page", _DEEP, before=_settle, rounds=9),
+    Column(
+        "again", "the same page again", "wc -l", _page, "page", _DEEP, before=lambda place: settle(place.huge), rounds=9
+    ),
     Column("list", "list 10 000 files", "scandir, sort", _list, "list", _ALL, target=1.5),
     Column("write", "write 5 KB", "write, fsync, rename", _write, "write", rounds=25, target=1.3),
     Column("edit", "edit one line of 1 MB", "read, write, fsync, rename", _edit, "edit", rounds=25),
