@@ -275,9 +275,10 @@ class Writer:
                 os.fsync(fd)
             return os.fstat(fd)
         finally:
-            work.unsynced = fd
-            if sync != "later":
-                _close(work)
+            if sync == "later":
+                work.unsynced = fd
+            else:
+                os.close(fd)
 
     def _descend(self, record: Record, place: Place, part: str) -> Place:
         try:

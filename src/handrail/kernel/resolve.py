@@ -241,12 +241,13 @@ def exchange_names(one: str, other: str, dir_fd: int) -> None:
 
 
 @cache
-def _libc_renameat2() -> Any:
-    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+def libc_function(name: str) -> Any:
+    """One of the C library's own; None where it has none of this name."""
+    return getattr(ctypes.CDLL(None, use_errno=True), name, None)
 
 
 def _renameat2(source: str, target: str, dir_fd: int, flag: int) -> None:
-    call = _libc_renameat2()
+    call = libc_function("renameat2")
     if call is None:
         raise _errno(errno.ENOSYS)
     if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), flag):
