@@ -2,6 +2,7 @@
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled · PatternTooSlow · InvalidPattern
+    ├── Closed                 the session, or its workspace, is closed
     ├── PathFault              the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
     │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
@@ -77,6 +78,10 @@ class BadParameters(Fault):
 
 
 class Cancelled(Fault):
+    pass
+
+
+class Closed(Fault):
     pass
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from handrail.effects import needs_approval
 from handrail.exports import Exports
-from handrail.faults import Conflict, Fault, UnknownTool
+from handrail.faults import Closed, Conflict, Fault, UnknownTool
 from handrail.kernel.call import Asked, Call
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
@@ -45,6 +45,15 @@ class ToolRouter(Exports):
         started = time.perf_counter()
         tool = str(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
+        try:
+            with self.session.presence:
+                return self._logged(tool, given, started, call_id, cancel)
+        except Closed as fault:
+            return self.refuse(tool, fault, given)
+
+    def _logged(
+        self, tool: str, given: Any, started: float, call_id: str | None, cancel: threading.Event | None
+    ) -> ToolResult:
         number = self._log.request(self.dialect.name, tool, given, call_id)
         try:
             result = self._attempt(tool, given, started, Asked(number, call_id, cancel))

@@ -14,6 +14,7 @@ from handrail.faults import (
     BinaryContent,
     BinaryPatch,
     Cancelled,
+    Closed,
     CommandFailed,
     CommandNotStarted,
     CommandTimedOut,
@@ -203,6 +204,7 @@ def _stale(facts: Facts) -> str:
 COMMON: Words = NOTES | {
     UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
+    Closed: Say("session_closed", "The session is closed", "Open the workspace again"),
     Cancelled: Say("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
     BadPath: Say(
         "invalid_parameters", lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'", "Use a shorter, plain path"

@@ -71,8 +71,11 @@ class History:
 
         With `paths`, only what was done to these names and beneath them; the entry then stands for the rest.
         """
-        places = [self._place(path) for path in paths]
-        return self._try(lambda: self._plan("undo", self._chosen(n, since, of), places), dry_run=dry_run)
+
+        def plan() -> Plan:
+            return self._plan("undo", self._chosen(n, since, of), [self._place(path) for path in paths])
+
+        return self._try(plan, dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> Plan:
         """Take the last undo back."""
@@ -80,8 +83,7 @@ class History:
 
     def restore(self, path: str, at: int, *, dry_run: bool = False) -> Plan:
         """Make a file, or all that is known of a directory, what it was after entry `at`; 0: before all entries."""
-        place = self._place(path)
-        return self._try(lambda: self._plan_restore(place, at), dry_run=dry_run)
+        return self._try(lambda: self._plan_restore(self._place(path), at), dry_run=dry_run)
 
     def _place(self, path: str) -> str:
         """A name as the journal has it. What it leads through may be gone, or be no directory any more."""
@@ -93,6 +95,10 @@ class History:
         return place.target
 
     def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
+        with self._session.presence:
+            return self._try_again(make, dry_run=dry_run)
+
+    def _try_again(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
         for _ in range(self._kernel.limits.conflict_retries):
             plan = make()
             if plan.clashes or dry_run:

@@ -1,11 +1,12 @@
 """A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from handrail import __version__
 from handrail.dialects import load as load_dialect
-from handrail.faults import PathFault
+from handrail.faults import Closed, PathFault
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -44,6 +45,8 @@ class Workspace:
         except BaseException:
             boundary.close()
             raise
+        self._sessions: set[ClientSession] = set()
+        self._closing, self._closed = threading.RLock(), False
         self._default = self.session(asker=asker)
 
     def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
@@ -92,7 +95,12 @@ class Workspace:
 
     def session(self, *, asker: Any = None) -> "ClientSession":
         """A client's own session: its log, its terminals, its memory."""
-        return ClientSession(self, asker)
+        with self._closing:
+            if self._closed:
+                raise Closed
+            opened = ClientSession(self, asker)
+            self._sessions.add(opened)
+            return opened
 
     def tools(self, dialect: str) -> ToolRouter:
         return self._default.tools(dialect)
@@ -107,8 +115,17 @@ class Workspace:
         return self.tools(dialect).call(tool, params)
 
     def close(self) -> None:
-        self._default.close()
-        self.kernel.close()
+        """Calls that go on come to their end, commands are ended, and later calls are refused."""
+        with self._closing:
+            if self._closed:
+                return
+            for session in [*self._sessions]:
+                session.close()
+            self.kernel.close()
+            self._closed = True
+
+    def forget(self, session: "ClientSession") -> None:
+        self._sessions.discard(session)
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +136,7 @@ class Workspace:
 
 class ClientSession:
     def __init__(self, workspace: Workspace, asker: Any) -> None:
-        settings = workspace.settings
+        settings, self._workspace = workspace.settings, workspace
         self.rules = workspace.rules.for_session()
         approver: Approver = Policy(settings.approve, self.rules, _as_verdict(asker))
         self.session = Session(workspace.kernel, approver, read_only=settings.read_only)
@@ -148,6 +165,7 @@ class ClientSession:
     def close(self) -> None:
         self.session.close()
         self.log.close()
+        self._workspace.forget(self)
 
 
 def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:

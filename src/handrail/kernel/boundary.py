@@ -100,7 +100,12 @@ class FsBoundary:
         """What no tool may reach; set when the settings are known."""
 
     def close(self) -> None:
-        os.close(self.fd)
+        """Forget the handle too: its number may soon be another directory's."""
+        fd, self.fd = self.fd, -1
+        self._walk.root_fd = -1
+        if self._fast:
+            self._fast.root_fd = -1
+        os.close(fd)
 
     def split(self, path: str) -> GivenPath:
         return split(path, self._roots, windows=sys.platform == "win32")

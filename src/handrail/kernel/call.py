@@ -144,7 +144,8 @@ class Call:
         resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
         who = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
         question = Question(*who, resolved=resolved, guarded=guarded, **shown)
-        verdict = ask(self.session.approver, question)
+        with self.session.presence.away():
+            verdict = ask(self.session.approver, question)
         if verdict.warning:
             self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()

@@ -5,6 +5,7 @@ line of which that is true says so: the rest can be replayed (`replay.py`).
 import json
 import os
 import re
+import threading
 import time
 from typing import Any, Protocol
 
@@ -37,7 +38,7 @@ class SessionLog:
         self._chars, self._session, self._count = chars, session, 0
         self._level = _LEVELS[level] if path else _LEVELS["off"]
         self.path = path
-        self._fd = -1
+        self._fd, self._lock = -1, threading.Lock()
         if path and level != "off":
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -62,9 +63,10 @@ class SessionLog:
             self._write("ERROR", "bug", number, {"tool": tool, "traceback": said})
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
     def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
         head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
@@ -75,7 +77,9 @@ class SessionLog:
             mark = {"shortened": True} if short != facts else {}
             line = _encode({**head, "call": number, **mark, **short})
         try:
-            os.write(self._fd, line.encode() + b"\n")
+            with self._lock:  # the number of a handle that is being closed may become another file's
+                if self._fd >= 0:
+                    os.write(self._fd, line.encode() + b"\n")
         except OSError:
             self.close()  # a full disk must not stop the work; the log just ends here
 

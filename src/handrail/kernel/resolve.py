@@ -59,7 +59,7 @@ class Openat2:
     """`openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`; links with absolute targets are left to the walk."""
 
     def __init__(self, root_fd: int, walk: "Walk", retries: int) -> None:
-        self._root_fd, self._walk, self._retries = root_fd, walk, retries
+        self.root_fd, self._walk, self._retries = root_fd, walk, retries
         libc = ctypes.CDLL(None, use_errno=True)
         self._syscall = libc.syscall
         self._syscall.restype = ctypes.c_long
@@ -80,7 +80,7 @@ class Openat2:
             how = self._how[flags, links] = struct.pack("=QQQ", _with_plain(flags), 0, resolve)
         path = os.fsencode("/".join(parts)) or b"."
         for _ in range(self._retries):
-            fd: int = self._syscall(_OPENAT2, self._root_fd, path, how, 24)
+            fd: int = self._syscall(_OPENAT2, self.root_fd, path, how, 24)
             if fd >= 0:
                 return fd
             code = ctypes.get_errno()
@@ -107,7 +107,7 @@ class Walk:
     """Component by component, never through a link unseen; `..` goes back to a handle that is still held."""
 
     def __init__(self, root_fd: int, roots: tuple[str, ...], limits: Limits) -> None:
-        self._root_fd, self._roots, self._limits = root_fd, roots, limits
+        self.root_fd, self._roots, self._limits = root_fd, roots, limits
 
     def open(self, parts: tuple[str, ...], flags: int) -> int:
         for _ in range(self._limits.resolve_retries):
@@ -142,7 +142,7 @@ class Walk:
         raise _errno(errno.EAGAIN)
 
     def _locate(self, parts: tuple[str, ...], *, follow: bool, future: bool) -> Place:
-        held, names = [os.dup(self._root_fd)], list[str]()
+        held, names = [os.dup(self.root_fd)], list[str]()
         todo, links, through_link = deque(parts), 0, False
         try:
             while todo:

@@ -10,11 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import handrail
+from handrail.faults import Closed
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
 from handrail.kernel.journal import Journal
+from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
@@ -121,7 +123,8 @@ class Session:
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         self.last_command: LastCommand | None = None
         self.seen = Seen(kernel.limits.seen_bytes)
-        self._lock = threading.Lock()
+        self.presence = Presence()
+        self._lock, self._closing, self._ended = threading.Lock(), threading.RLock(), False
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
         self._terminals: Terminals | None = None
@@ -133,6 +136,8 @@ class Session:
         from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
 
         with self._lock:
+            if self.presence.closed:
+                raise Closed
             if self._sandbox is None:
                 kernel, powers = self.kernel, self.kernel.powers
                 spools = self._spool_directory()
@@ -176,14 +181,22 @@ class Session:
             return self._terminals
 
     def close(self) -> None:
-        """End everything that runs for this client."""
-        for part in (self._terminals, self._processes, self._sandbox):
-            if part is not None:
-                part.close()
-        if self._own_spools:
-            import shutil  # noqa: PLC0415  the same
+        """End everything that runs for this client, and wait for the calls that are still inside."""
+        self.presence.close()
+        with self._closing:
+            if self._ended:
+                return
+            with self._lock:  # nothing is started after this
+                parts = (self._terminals, self._processes, self._sandbox)
+            for part in parts:
+                if part is not None:
+                    part.close()
+            self.presence.wait_until_empty()
+            if self._own_spools:
+                import shutil  # noqa: PLC0415  the same
 
-            shutil.rmtree(self._own_spools, ignore_errors=True)
+                shutil.rmtree(self._own_spools, ignore_errors=True)
+            self._ended = True
 
 
 def _project_files(root_fd: int) -> list[str]:
