@@ -242,21 +242,31 @@ class FsBoundary:
 
     def locate(self, path: str, *, follow: bool = True, future: bool = False) -> Place:
         """The directory and name to change. A link is followed inside, or, where not `follow`, is what is meant."""
+        return self.look(path, follow=follow, future=future)[0]
+
+    def look(self, path: str, *, follow: bool = True, future: bool = False) -> tuple[Place, os.stat_result | None]:
+        """`locate`, and what stands there."""
         given = self._permitted(path)
         with faults_for(path):
-            place = self._locate_fast(given) or self._walk.locate(given.parts, follow=follow, future=future)
+            place, found = self._look_fast(given) or self._look_walked(given, follow=follow, future=future)
         try:
-            wanted = given.wants_directory or self.wards is not None
-            found = place.stat() if wanted and not place.rest else None
             self._check_place(given, place.target, found)
             if given.wants_directory and found is not None and not stat.S_ISDIR(found.st_mode):
                 raise NotADirectory(path)
         except BaseException:
             place.close()
             raise
-        return place
+        return place, found
 
-    def _locate_fast(self, given: GivenPath) -> Place | None:
+    def _look_walked(self, given: GivenPath, *, follow: bool, future: bool) -> tuple[Place, os.stat_result | None]:
+        place = self._walk.locate(given.parts, follow=follow, future=future)
+        try:
+            return place, None if place.rest else place.stat()
+        except BaseException:
+            place.close()
+            raise
+
+    def _look_fast(self, given: GivenPath) -> tuple[Place, os.stat_result | None] | None:
         """One openat2 for the parent; None where a link, a missing parent or `..` asks for the longer way."""
         if self._fast is None or not given.parts or given.parts[-1] == "..":
             return None
@@ -270,7 +280,7 @@ class FsBoundary:
         if parent is None or (found is not None and stat.S_ISLNK(found.st_mode)):
             os.close(fd)
             return None
-        return place
+        return place, found
 
     def _canonical(self, fd: int) -> str | None:
         """The place of an open file or directory beneath the root, links resolved; None where the system cannot say."""

@@ -229,11 +229,8 @@ class Files:
 
     def missing_parents(self, path: str) -> list[str] | None:
         """The directories that would have to be made before this one; None where it is there already."""
-        place = self._kernel.boundary.locate(path, future=True)
-        try:
-            found = None if place.rest else place.stat()
-        finally:
-            place.close()
+        place, found = self._kernel.boundary.look(path, future=True)
+        place.close()
         if found is not None and stat.S_ISDIR(found.st_mode):
             return None
         parts = place.target.split("/")

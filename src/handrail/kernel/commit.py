@@ -135,9 +135,8 @@ class Writer:
 
     def _look(self, change: Change, approved: str | None = None) -> _Work:
         itself = isinstance(change, (Remove, Restore, RemoveDirectory))
-        place = self._boundary.locate(change.path, follow=not itself, future=True)
+        place, found = self._boundary.look(change.path, follow=not itself, future=True)
         try:
-            found = None if place.rest else place.stat()
             is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
             if is_file and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)

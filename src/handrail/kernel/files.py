@@ -54,11 +54,10 @@ class Reader:
         Behind a link there are no names, only those of where it leads.
         """
         try:
-            place = self.boundary.locate(path, follow=False)
+            place, found = self.boundary.look(path, follow=False)
         except (NotFound, NotADirectory):
             return None
         try:
-            found = place.stat()
             if found is None or place.target != unquote(path):
                 return None
             kind, data = kind_of(found.st_mode), b""
