@@ -1,0 +1,211 @@
+"""The documents are held to the program: what they show runs, what they name exists, and what exists is named."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from command import handrail
+from documents import HOME, NAMED, fences, names, prose, section, table, text
+
+from handrail import Workspace
+from handrail.dialects import NAMES, load
+from handrail.effects import Effect
+from handrail.kernel.call import Call
+from handrail.kernel.sandbox.places import KEPT_VARIABLES
+from handrail.kernel.values import Put
+from handrail.limits import GIB, KIB, MIB, Limits
+from handrail.params import Params, field
+from handrail.sentences import COMMON
+from handrail.settings import Settings
+from handrail.surfaces.cli import main
+from handrail.tool import Dialect
+
+SOURCE = HOME / "src" / "handrail"
+SOURCES = "".join(path.read_text() for path in sorted(SOURCE.rglob("*.py")))
+
+# ── what they show ──
+
+PROGRAMS = [(page, n) for page in NAMED for n in range(len(fences(page, "python")))]
+NEEDS_MORE = "# each needs its package"
+"""Programs with this comment are tested by `make test-adapters`."""
+
+
+@pytest.mark.parametrize(("page", "n"), PROGRAMS)
+def test_a_program_runs(page: str, n: int, root: Path) -> None:
+    code = fences(page, "python")[n].replace("/path/to/project", str(root))
+    compiled = compile(code, page, "exec")
+    (root / "README.md").write_text("hello\n")
+    if NEEDS_MORE not in code:
+        exec(compiled, stand_ins())
+
+
+def stand_ins() -> dict[str, Any]:
+    """What the snippets take for granted: a conversation with a model, and the imports of a dialect's module."""
+    chat = {"id": "1", "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}
+    use = SimpleNamespace(type="tool_use", id="1", name="list_dir", input={})
+    part = SimpleNamespace(function_call={"name": "list_dir", "args": {}})
+    return {
+        "messages": [],
+        "completion": SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(tool_calls=[chat]))]),
+        "message": SimpleNamespace(content=[use]),
+        "candidate": SimpleNamespace(content=SimpleNamespace(parts=[part])),
+        "dialect": Dialect("mine"),
+        "Any": Any,
+        "field": field,
+    } | {each.__name__: each for each in (Call, Effect, Params, Put)}
+
+
+def command_lines(page: str) -> Iterator[list[str]]:
+    for block in fences(page, "sh", "console"):
+        for alone, within in re.findall(
+            r"^(?:\$ |.*\| |.* -- )?(handrail .+)$|\$\((handrail [^)]+)\)", block, re.MULTILINE
+        ):
+            yield shlex.split(alone or within, comments=True)[1:]
+
+
+@pytest.mark.parametrize("page", [page for page in NAMED if [*command_lines(page)]])
+def test_a_command_line_is_understood(page: str) -> None:
+    for words in command_lines(page):
+        context = click.Context(main)
+        name, command, rest = main.resolve_command(context, words)
+        while isinstance(command, click.Group):
+            name, command, rest = command.resolve_command(context, rest)
+        assert command is not None, words
+        command.make_context(name, rest, parent=context).close()
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_command_within_a_sentence_has_its_options(page: str) -> None:
+    for found in re.findall(r"`(?:[\w ]+ -- )?handrail ([^`]+)`", prose(page)):
+        command: click.Command | None = main
+        for word in found.split():
+            if isinstance(command, click.Group) and re.fullmatch("[a-z]+", word):
+                command = command.get_command(click.Context(main), word)
+                assert command is not None, found
+            elif word.startswith("--") and command is not None:
+                assert word in {name for each in command.params for name in each.opts}, found
+
+
+def test_a_session_goes_as_it_is_shown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("HANDRAIL_APPROVE", "auto")
+    monkeypatch.setenv("HANDRAIL_SANDBOX", "off")
+    numbers = "".join(f"{n}\n" for n in range(1, 6))
+    with Workspace(str(root)) as workspace:
+        for dialect, tool, params in (
+            ("file", "file.write", {"path": "src/a.txt", "content": numbers}),
+            ("file", "file.patch", {"path": "src/a.txt", "patches": [{"find": "2", "replace": "two"}]}),
+            ("codex", "shell", {"command": "mkdir x; mv src/a.txt x/b.txt"}),
+        ):
+            assert workspace.call(dialect, tool, params).success
+    for page in ("docs/undo.md", "docs/approvals.md"):
+        for shown in "".join(fences(page, "console")).split("$ handrail ")[1:]:
+            line, _, expected = shown.partition("\n")
+            done = CliRunner().invoke(main, shlex.split(line, comments=True))
+            assert done.exit_code == 0, (line, done.output)
+            assert not expected or timeless(done.stdout) == timeless(expected)
+
+
+def timeless(listing: str) -> str:
+    return re.sub(r".*█.*|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", listing)
+
+
+# ── what they name ──
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_a_list_of_tools_is_the_catalogue(dialect: str) -> None:
+    tools = sorted(load(dialect).tools)
+    (row,) = (row for row in table(section("README.md", "The dialects")) if f"`{dialect}`" in row[0])
+    assert sorted(row[1].split(", ")) == tools
+    column = 1 if dialect == "context" else 0
+    listed = table(text(f"docs/dialects/{dialect}.md"))
+    assert sorted(name for row in listed for name in names(row[column])) == tools
+    if column == 0:
+        asking = {name: row[2] == "yes" for row in listed for name in names(row[0])}
+        assert asking == {name: tool.requires_approval for name, tool in load(dialect).tools.items()}
+
+
+def test_every_setting_is_listed() -> None:
+    listed = {name for row in table(text("docs/settings.md")) for name in names(row[0])}
+    assert listed == {*Settings._fields} - {"rules", "limits"} | {"[limits]"}
+
+
+def test_every_limit_is_listed_with_its_default() -> None:
+    units = {"KiB": KIB, "MiB": MIB, "GiB": GIB}
+    listed = {}
+    for name, default, what in table(text("docs/limits.md")):
+        number, unit = re.fullmatch(r"([\d. ]+?)(?: (\wiB))?", default).groups()  # type: ignore[union-attr]
+        listed[name.strip("`")] = float(number.replace(" ", "")) * units.get(unit, 1)
+        assert what.endswith(".")
+    assert listed == Limits()._asdict()
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_limit_that_a_page_names_exists(page: str) -> None:
+    for listed in re.findall(r"`\[limits\]`\s+with ([^.]+)\.", text(page)):
+        assert {*names(listed)} <= {*Limits._fields}
+
+
+def test_every_variable_is_listed() -> None:
+    read = {*re.findall(r'environ\.get\(\s*"(\w+)"', SOURCES), *re.findall(r'"((?:HANDRAIL|XDG)_[A-Z_]+)"', SOURCES)}
+    assert {*re.findall(r"`([A-Z_]+[A-Z])`", section("docs/settings.md", "Variables"))} == read
+    settable = {f"HANDRAIL_{name.upper()}" for name in Settings._fields}
+    named = {name for page in NAMED for name in re.findall(r"HANDRAIL_[A-Z_]*[A-Z]", text(page))}
+    assert named <= settable | read
+    assert all(name in text("docs/sandbox.md") for name in KEPT_VARIABLES)
+
+
+def test_every_error_code_is_listed() -> None:
+    tables = [COMMON, *(load(name).words for name in NAMES)]
+    codes = {say.code for words in tables for say in words.values()} - {"note"}
+    codes |= {*re.findall(r'ToolError\(\s*"(\w+)"', SOURCES), *re.findall(r'"code": "(\w+)"', SOURCES)}
+    listed = [name for row in table(section("docs/results.md", "Error codes")) for name in names(row[0])]
+    assert sorted(listed) == sorted(codes)
+    patches = table(section("docs/patches.md", "What is refused, with nothing touched"))
+    assert {name for row in patches for name in names(row[1])} <= codes
+
+
+@pytest.mark.parametrize("row", table(section("docs/results.md", "Exit codes")), ids=lambda row: row[0])
+def test_an_exit_code_is_what_its_example_ends_with(row: list[str], root: Path) -> None:
+    code, _, example = row
+    for line in names(example):
+        done = handrail(*shlex.split(line)[1:], cwd=root)
+        assert done.returncode == int(code), done
+
+
+def test_every_exit_code_is_listed() -> None:
+    codes = {*re.findall(r"SystemExit\((?:.*?)(\d+)", SOURCES), *re.findall(r"EXIT = .*?(\d+).*?(\d+)", SOURCES)[0]}
+    assert {row[0] for row in table(section("docs/results.md", "Exit codes"))} == codes | {"0", "2"}
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_link_leads_to_a_file_and_a_heading(page: str) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", prose(page)):
+        there = ((HOME / page).parent / target).resolve() if target else HOME / page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there.read_text()), (target, anchor)
+
+
+def anchors(markdown: str) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    slugs = (re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+    return {*slugs, *re.findall(r'<a id="([^"]+)">', markdown)}
+
+
+NOT_KEPT = ("bench/out", "src/handrail/dialects/NAME.py", "contracts/NAME.md")
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_file_or_test_of_ours_that_is_named_exists(page: str) -> None:
+    here = "tests|bench|docs|contracts|packaging|src|kernel|ops|policy|surfaces|dialects"
+    for name, test in re.findall(rf"`((?:{here})/[\w./*-]*|test_\w+\.py)(?:::(\w+))?`", prose(page)):
+        found = [*HOME.glob(name), *SOURCE.glob(name), *HOME.glob(f"tests/*/{name}")]
+        assert found or name in NOT_KEPT, name
+        assert not test or f"def {test}(" in found[0].read_text(), (name, test)
