@@ -375,3 +375,24 @@ def test_restore_at_0_is_before_all_that_was_recorded(workspace: Workspace, root
     assert os.listdir(root / "a") == ["b"]
     assert history.undo().done
     assert (root / "a").read_text() == "old"
+
+
+def test_history_lists_entries_with_what_can_be_taken_back(root: Path) -> None:
+    (root / "large").write_bytes(b"x" * 100)
+    with Workspace(str(root), approve="auto", limits={"edit_bytes": 50}) as workspace:
+        history = workspace.history()
+        assert history.entries() == []
+        assert workspace.call("file", "file.write", {"path": "new/a b", "content": "x"}).success
+        assert workspace.call("file", "file.delete", {"path": "large"}).success
+        assert history.undo(1).done
+        newest, second, first = history.entries()
+        assert [(each.n, each.tool, each.undone, each.undoable) for each in (newest, second, first)] == [
+            (3, "undo", False, True),
+            (2, "file.delete", False, False),  # it was too large to be kept
+            (1, "file.write", True, False),
+        ]
+        assert (first.files, second.files) == (["new", "new/a b"], ["large"])
+        assert newest.time >= first.time > 0
+        assert history.entries(1) == [newest]
+        assert history.entries(session=first.entry.origin.session) == [newest, second, first]
+        assert history.entries(session="another") == []

@@ -4,12 +4,13 @@ nothing, and recorded. A file that changed since is merged where that is clean; 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from handrail.effects import Effect
 from handrail.faults import Conflict, NotADirectory, NotFound, PathFault
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.call import Call
-from handrail.kernel.journal import Entry, Journal, Node, Touched
+from handrail.kernel.journal import Entry, Journal, Listed, Node, Touched
 from handrail.kernel.session import Kernel, Session
 from handrail.kernel.values import Change, MakeDirectory, RemoveDirectory, Restore, Standing
 from handrail.ops.diff import unified
@@ -57,6 +58,10 @@ class History:
 
     def __init__(self, session: Session) -> None:
         self._session, self._kernel = session, session.kernel
+
+    def entries(self, limit: int | None = 50, *, session: str | None = None) -> list[Listed]:
+        """What was changed, the newest first: at most `limit` entries, of one session or of all."""
+        return list(islice(_standing(self._kernel.journal, session), limit))
 
     def undo(
         self,
@@ -126,7 +131,7 @@ class History:
 
     def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[Entry]:
         found: list[Entry] = []
-        for entry, undone in standing(self._kernel.journal):
+        for entry, undone in _standing(self._kernel.journal):
             if n is not None and entry.n <= n:
                 if entry.n < n:
                     break
@@ -147,7 +152,7 @@ class History:
         return found
 
     def _last_undo(self) -> list[Entry]:
-        for entry, undone in standing(self._kernel.journal):
+        for entry, undone in _standing(self._kernel.journal):
             if entry.origin.kind == "undo" and not undone:
                 return [entry]
         raise CannotUndo("there is nothing to redo")
@@ -178,7 +183,7 @@ class History:
         found = self._kernel.journal.entry(at)
         if found is None and at != 0:
             raise CannotUndo(f"there is no entry {at}")
-        for entry, _ in standing(self._kernel.journal):
+        for entry, _ in _standing(self._kernel.journal):
             for file in entry.files:
                 if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
                     continue
@@ -198,14 +203,8 @@ class History:
         return plan
 
 
-def standing(journal: Journal) -> Iterator[tuple[Entry, bool]]:
-    """The entries from the newest on, each with whether it is undone: only later ones can say so."""
-    undone: set[int] = set()
-    for entry in journal.backwards():
-        if isinstance(entry, Entry):
-            if entry.n not in undone:
-                undone.update(entry.origin.undoes)
-            yield entry, entry.n in undone
+def _standing(journal: Journal, session: str | None = None) -> Iterator[Listed]:
+    return (each for each in journal.listed(session) if isinstance(each, Listed))
 
 
 class _Tree:

@@ -106,7 +106,7 @@ class Workspace:
         return self._default.tools(dialect)
 
     def history(self) -> "History":
-        """To undo, redo and restore what was done here."""
+        """To list, undo, redo and restore what was done here."""
         from handrail.undo import History  # noqa: PLC0415  most workspaces are opened to go forward
 
         return History(self._default.session)

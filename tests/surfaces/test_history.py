@@ -47,7 +47,7 @@ def test_history_as_json_has_who_asked_and_who_approved(done: Path) -> None:
     session = second.pop("session")
     assert second == {
         "n": 2, "kind": "commit", "call": 2, "call_id": None, "dialect": "file", "tool": "file.write",
-        "by": "policy auto", "undone": False,
+        "by": "policy auto", "undone": False, "undoable": True,
         "files": [{"path": "a.txt", "kind": "file", "change": "changed", "added": 1, "removed": 1}],
     }  # fmt: skip
     assert (
@@ -86,6 +86,15 @@ def test_show_prints_the_diff(done: Path) -> None:
     assert diff == "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     assert "new directory d\n" in run(done, "show", "3")
     assert json.loads(handrail("show", "2", "--json", "--root", str(done)).stdout)["diff"] == diff
+
+
+def test_what_was_undone_and_redone_stands_in_show_as_in_history(done: Path) -> None:
+    for step in ("undo", "redo"):
+        run(done, step, "--approve", "auto")
+    shown = json.loads(handrail("show", "3", "--json", "--root", str(done)).stdout)
+    listed = json.loads(handrail("history", "--json", "--root", str(done)).stdout)["entries"]
+    assert [each["undone"] for each in (shown, listed[2])] == [False, False]
+    assert [(each["n"], each["undoable"]) for each in listed[:3]] == [(5, True), (4, False), (3, True)]
 
 
 def test_show_names_what_cannot_be_shown(root: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.state import State, existing_directory
+from handrail.paths import quote
 from handrail.structs import struct
 
 _CHUNK = 1 << 16
@@ -63,6 +64,38 @@ class Entry(NamedTuple):
     files: tuple[Touched, ...]
     note: str = ""
     """What could not be kept, and why."""
+
+
+class Listed(NamedTuple):
+    """One entry of the history, and whether it still stands."""
+
+    entry: Entry
+    undone: bool
+
+    @property
+    def n(self) -> int:
+        return self.entry.n
+
+    @property
+    def time(self) -> float:
+        """In seconds since 1970."""
+        return self.entry.time
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called; for what took something back: undo, redo or restore."""
+        return self.entry.origin.tool or self.entry.origin.kind
+
+    @property
+    def files(self) -> list[str]:
+        """The names that changed, directories included, as tools write them."""
+        return [quote(file.path) for file in self.entry.files]
+
+    @property
+    def undoable(self) -> bool:
+        """It still stands, and its contents were kept. Whether a later change is in the way, a dry run says."""
+        nodes = [node for file in self.entry.files for node in (file.before, file.after)]
+        return not self.undone and all(node is None or node.kind != "file" or node.kept for node in nodes)
 
 
 class Damage(NamedTuple):
@@ -146,6 +179,18 @@ class Journal:
         for at, line in lines_backwards(self.path):
             entry = decode(line)
             yield Damage(at, len(line)) if entry is None else entry
+
+    def listed(self, session: str | None = None) -> Iterator[Listed | Damage]:
+        """From the newest on, each with whether it is undone: only later ones can say so."""
+        undone: set[int] = set()
+        for entry in self.backwards():
+            if isinstance(entry, Damage):
+                yield entry
+                continue
+            if entry.n not in undone:
+                undone.update(entry.origin.undoes)
+            if session in (None, entry.origin.session):
+                yield Listed(entry, entry.n in undone)
 
     def entry(self, n: int) -> Entry | None:
         """By bisection: the numbers rise through the file."""

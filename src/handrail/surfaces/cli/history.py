@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from handrail.kernel.journal import Damage, Entry, Journal, open_journal
+from handrail.kernel.journal import Damage, Entry, Journal, Listed, open_journal
 from handrail.kernel.state import State
 from handrail.limits import Limits
 from handrail.ops.show import one_line
@@ -44,9 +44,9 @@ def command(
         if prune:
             _prune(state, journal, days, megabytes)
             return
-        listed = list(islice(_entries(journal, session), limit))
+        listed = list(islice(journal.listed(session), limit))
     if as_json:
-        echo_json({"entries": [facts(e, undone=u) for e, u in listed if isinstance(e, Entry)], **_damage(listed)})
+        echo_json({"entries": [facts(each) for each in listed if isinstance(each, Listed)], **_damage(listed)})
         return
     for line in _lines(listed):
         click.echo(line)
@@ -61,39 +61,27 @@ def _prune(state: State, journal: Journal, days: float | None, megabytes: float 
     click.echo(f"Forgot {gone.entries} entries and {gone.blobs} contents ({gone.bytes / 1e6:.1f} MB)")
 
 
-def _entries(journal: Journal, session: str | None) -> Iterator[tuple[Entry | Damage, bool]]:
-    undone: set[int] = set()
-    for entry in journal.backwards():
-        if isinstance(entry, Damage):
-            yield entry, False
-            continue
-        if entry.n not in undone:
-            undone.update(entry.origin.undoes)
-        if session in (None, entry.origin.session):
-            yield entry, entry.n in undone
-
-
-def _lines(listed: list[tuple[Entry | Damage, bool]]) -> Iterator[str]:
-    entries = [entry for entry, _ in listed if isinstance(entry, Entry)]
+def _lines(listed: list[Listed | Damage]) -> Iterator[str]:
+    entries = [each for each in listed if isinstance(each, Listed)]
     if not listed:
         yield "Nothing was changed yet."
         return
     wide = len(str(max((entry.n for entry in entries), default=0)))
-    for entry, undone in listed:
-        yield _line(entry, wide, undone=undone) if isinstance(entry, Entry) else _damaged(entry)
+    for each in listed:
+        yield _line(each, wide) if isinstance(each, Listed) else _damaged(each)
     if entries:
         first, last = entries[-1].time, entries[0].time
         yield f"{'':{wide}}  {_moment(first)} {spark([entry.time for entry in entries])} {_moment(last)}"
 
 
-def _line(entry: Entry, wide: int, *, undone: bool) -> str:
-    origin = entry.origin
+def _line(listed: Listed, wide: int) -> str:
+    entry, origin = listed.entry, listed.entry.origin
     named = [quote(file.path) for file in entry.files if (file.after or file.before or file)[0] != "directory"]
     what = one_line(origin.about, 40) if origin.about else ", ".join(named[:2]) or "(no files)"
     more = f" +{len(named) - 2} more" if len(named) > 2 and not origin.about else ""
     undoes = f" {_numbers(origin.undoes)}" if origin.undoes else ""
-    mark = "  (undone)" if undone else ""
-    said = f"{entry.n:{wide}}  {_moment(entry.time)}  {origin.tool or origin.kind}{undoes}  {what}{more}"
+    mark = "  (undone)" if listed.undone else ""
+    said = f"{entry.n:{wide}}  {_moment(entry.time)}  {listed.tool}{undoes}  {what}{more}"
     return f"{said}  {len(named)} file{'s' * (len(named) != 1)}  {counts(entry)}{mark}"
 
 
@@ -116,13 +104,13 @@ def _damaged(damage: Damage) -> str:
     return f"!  {damage.size} bytes of the journal, from byte {damage.at} on, are damaged and cannot be read"
 
 
-def _damage(listed: list[tuple[Entry | Damage, bool]]) -> dict[str, Any]:
-    found = [{"at": each.at, "size": each.size} for each, _ in listed if isinstance(each, Damage)]
+def _damage(listed: list[Listed | Damage]) -> dict[str, Any]:
+    found = [{"at": each.at, "size": each.size} for each in listed if isinstance(each, Damage)]
     return {"damage": found} if found else {}
 
 
-def facts(entry: Entry, *, undone: bool) -> dict[str, Any]:
-    origin = entry.origin
+def facts(listed: Listed) -> dict[str, Any]:
+    entry, origin = listed.entry, listed.entry.origin
     files = [
         {
             "path": quote(file.path),
@@ -139,7 +127,8 @@ def facts(entry: Entry, *, undone: bool) -> dict[str, Any]:
         **known,
         **({"command": origin.about} if origin.about else {}),
         **({"undoes": list(origin.undoes)} if origin.undoes else {}),
-        "undone": undone,
+        "undone": listed.undone,
+        "undoable": listed.undoable,
         "files": files,
         **({"note": entry.note} if entry.note else {}),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from handrail.kernel.blobs import BlobLost
-from handrail.kernel.journal import Entry, Journal, Node, Touched, open_journal
+from handrail.kernel.journal import Entry, Journal, Listed, Node, Touched, open_journal
 from handrail.ops.diff import unified
 from handrail.ops.show import one_line, visible
 from handrail.paths import quote
@@ -28,10 +28,8 @@ def command(n: int, root: str, as_json: bool) -> None:
         raise click.UsageError(f"there is no entry {n} in the history that can be read")
     diff = "".join(file_diff(journal, file) for file in entry.files)
     if as_json:
-        undone = any(
-            n in later.origin.undoes for later in journal.backwards() if isinstance(later, Entry) and later.n > n
-        )
-        echo_json(facts(entry, undone=undone) | {"diff": diff}, indent=2)
+        (listed,) = (each for each in journal.listed() if isinstance(each, Listed) and each.n == n)
+        echo_json(facts(listed) | {"diff": diff}, indent=2)
         return
     for line in _head(entry):
         click.echo(line)
