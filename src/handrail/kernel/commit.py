@@ -28,7 +28,7 @@ from handrail.kernel.entering import Done, touched
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.metadata import copy_metadata
 from handrail.kernel.publishing import publish, turn
-from handrail.kernel.putright import PutRight
+from handrail.kernel.putright import PutRight, mark_of
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
@@ -113,12 +113,10 @@ class Writer:
             return self._recover()
 
     def _recover(self) -> int:
-        count, here = 0, os.fstat(self._boundary.fd)
+        count = 0
         for record in self._ledger.abandoned():
-            if record.root == [
-                here.st_dev,
-                here.st_ino,
-            ]:  # else another directory has this name now: not ours
+            record.foreign = not self._right.claim(record)
+            if not record.foreign:
                 self._right.roll_back(record)
                 count += 1
         return count
@@ -235,6 +233,7 @@ class Writer:
             work.step = Step(directory, name, temp, old, creates=work.found is None)
             work.step.removes = _new(work.change) is None
             work.step.turns = isinstance(work.change, Restore) and work.change.turns
+            work.step.found = mark_of(work.found) if work.found else None
             record.steps.append(work.step)
 
     def _enter(self, record: Record, work: _Work) -> None:
@@ -254,7 +253,7 @@ class Writer:
             else:
                 work.made = self._write(work, work.step, sync=sync)
             if work.made is not None:
-                work.step.identity = [work.made.st_ino, work.made.st_size, work.made.st_mtime_ns]
+                work.step.identity = mark_of(work.made)
 
     def _write(self, work: _Work, step: Step, *, sync: When) -> os.stat_result:
         data, mode = _new(work.change) or (b"", None)
@@ -337,8 +336,7 @@ def _version(work: _Work) -> Version | None:
     if work.step is None or work.step.removes:
         return None
     now = Place(work.place.dir_fd, work.step.name, "").stat()
-    ours = now is not None and [now.st_ino, now.st_size, now.st_mtime_ns] == work.step.identity
-    return Version.of(now) if now is not None and ours else None
+    return Version.of(now) if now is not None and mark_of(now) == work.step.identity else None
 
 
 def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:

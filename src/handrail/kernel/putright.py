@@ -6,8 +6,9 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
+from typing import Literal
 
-from handrail.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
+from handrail.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
@@ -16,6 +17,7 @@ from handrail.kernel.trees import remove
 from handrail.paths import quote
 
 _DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
+_GONE = (NotFound, NotADirectory, OutsideRoot, LinkLoop)
 _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 
 
@@ -23,10 +25,44 @@ class PutRight:
     def __init__(self, boundary: FsBoundary, journal: Journal, *, sync: bool) -> None:
         self._boundary, self._journal, self._sync = boundary, journal, sync
 
+    def claim(self, record: Record) -> bool:
+        """Whether a killed commit was made in the directory that is open here.
+
+        A device number changes from mount to mount and an inode number is used again, so that it is known by its files:
+        those that the commit wrote, and those that it found. A copy has files of its own; steps in one are left out.
+        """
+        here = os.fstat(self._boundary.fd)
+        if record.root[1] != here.st_ino:
+            return False
+        traces = [(self._trace(step), step) for step in record.steps]
+        record.steps = [step for trace, step in traces if trace != "strange"]
+        if any(trace == "known" for trace, _ in traces):
+            return True
+        traceless = record.done or record.begun or not any(step.identity or step.found for _, step in traces)
+        return record.root[0] == here.st_dev and traceless and len(record.steps) == len(traces)
+
+    def _trace(self, step: Step) -> Literal["known", "strange", "none"]:
+        try:
+            fd = self._boundary.open_any_directory(quote(step.directory) or ".")
+        except (*_GONE, AccessDenied):
+            return "none"
+        try:
+            now, temp, old = _standing(step, fd)
+        finally:
+            os.close(fd)
+        if any(_is(mark, each) for mark in (step.identity, step.found) for each in (now, temp, old)):
+            return "known"
+        if step.identity is None and temp is not None:
+            return "known"  # it was not finished, so that nothing of the person's can be in it
+        return "none" if temp is None and old is None else "strange"
+
     def roll_back(self, record: Record, held: Mapping[str, int] = _NONE_HELD) -> None:
         """A directory that is still held is the right one wherever it was moved to; the others are found by name."""
         stands = record.done
         if not record.done:
+            record.begun = True
+            with suppress(OSError):  # a full disk: all the more must be taken away
+                record.save(sync=False)
             for step in reversed(record.steps):
                 stands |= self._in_directory(step, self._restore, held)
         for step in record.steps:
@@ -53,7 +89,7 @@ class PutRight:
         try:
             kept = held.get(step.directory)
             fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
-        except (NotFound, NotADirectory, OutsideRoot, LinkLoop):
+        except _GONE:
             return False  # the directory was taken away, and all that was in it
         try:
             stands = act(step, fd)
@@ -66,9 +102,9 @@ class PutRight:
     @staticmethod
     def _restore(step: Step, fd: int) -> bool:
         """Whether the new file stays: one that was renamed over the old, where no second name could be had."""
-        now, temp, old = (Place(fd, name, "").stat() for name in (step.name, step.temp, step.old))
-        ours = _is_new(step, now)
-        if ours and temp is not None and not _is_new(step, temp):
+        now, temp, old = _standing(step, fd)
+        ours = _is(step.identity, now)
+        if ours and temp is not None and not _is(step.identity, temp):
             exchange_names(step.temp, step.name, fd)  # it may be a directory by now, which no rename puts over a file
             return False
         if old is not None and (now is None or ours):
@@ -92,7 +128,7 @@ class PutRight:
         return False
 
     def remove_if_empty(self, rel: str) -> None:
-        with suppress(NotFound, NotADirectory, OutsideRoot, LinkLoop, ProtectedPath):
+        with suppress(*_GONE, ProtectedPath):
             place = self._boundary.locate(quote(rel), follow=False)
             try:
                 os.rmdir(place.name, dir_fd=place.dir_fd)
@@ -103,10 +139,17 @@ class PutRight:
                 place.close()
 
 
-def _is_new(step: Step, found: os.stat_result | None) -> bool:
-    """Whether this is the file that the commit wrote. A directory stays the same whatever is put into it."""
-    if found is None or step.identity is None:
+def mark_of(found: os.stat_result) -> list[int]:
+    """What a file is known by wherever it is mounted and whatever it is called."""
+    return [found.st_ino, found.st_size, found.st_mtime_ns]
+
+
+def _is(mark: list[int] | None, found: os.stat_result | None) -> bool:
+    """Whether this is the file of that mark. A directory stays the same whatever is put into it."""
+    if found is None or mark is None:
         return False
-    if stat.S_ISDIR(found.st_mode):
-        return found.st_ino == step.identity[0]
-    return [found.st_ino, found.st_size, found.st_mtime_ns] == step.identity
+    return found.st_ino == mark[0] if stat.S_ISDIR(found.st_mode) else mark_of(found) == mark
+
+
+def _standing(step: Step, fd: int) -> tuple[os.stat_result | None, ...]:
+    return tuple(Place(fd, name, "").stat() for name in (step.name, step.temp, step.old))

@@ -34,6 +34,8 @@ class Step:
     identity: list[int] | None = None
     turns: bool = False
     """A directory, whole, stands on one side."""
+    found: list[int] | None = None
+    """What the old file is known by, where there was one."""
 
 
 _facts_of = attrgetter(*Step.__annotations__)
@@ -54,11 +56,15 @@ class Record:
     """Directories that the commit takes away, innermost first."""
     line: str = ""
     """The finished line for the journal."""
+    begun: bool = False
+    """Rolling back has begun: what the directory is known by may be gone already."""
+    foreign: bool = False
+    """It is about another directory than the one that is there now."""
 
     def save(self, *, sync: bool) -> None:
         steps = [_facts_of(step) for step in self.steps]
         facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
-        self._append(json.dumps(facts).encode())
+        self._append(json.dumps(facts | {"begun": self.begun}).encode())
         if sync:
             os.fsync(self.fd)
 
@@ -125,7 +131,10 @@ class Ledger:
                 os.unlink(self._path)
 
     def abandoned(self) -> Iterator[Record]:
-        """The open records of processes that were killed; their files go when the caller has dealt with them."""
+        """The open records of processes that were killed; their files go when the caller has dealt with them.
+
+        What the caller finds to be foreign stays, for the day on which its directory is back.
+        """
         for name in sorted(os.listdir(self._pending)):
             if self._fd >= 0 and name == self.token:
                 continue
@@ -139,8 +148,9 @@ class Ledger:
                 record = _read(fd)
                 if record is not None:
                     yield record
-                with suppress(FileNotFoundError):
-                    os.unlink(path)
+                if record is None or not record.foreign:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path)
             except BlockingIOError:
                 continue  # its owner lives
             finally:
@@ -158,7 +168,9 @@ def _read(fd: int) -> Record | None:
     try:
         facts = json.loads(lines[-1])
         steps = [Step(*step) for step in facts["steps"]]
-        known = {name: facts[name] for name in ("root", "made", "gone", "line")}
-        return Record(fd, **known, steps=steps, done=done, size=size - len(cut))
+        known = {name: facts[name] for name in ("made", "gone", "line")}
+        device, inode = facts["root"]
+        begun = facts.get("begun", False)
+        return Record(fd, [device, inode], steps=steps, done=done, size=size - len(cut), begun=begun, **known)
     except (ValueError, TypeError, KeyError):
         return None  # spoilt by the disk: nothing in it can be relied on
