@@ -56,6 +56,18 @@ def test_a_full_disk_and_a_read_only_one_answer_clearly_and_lose_nothing(tmp_pat
     }
 
 
+def test_a_child_takes_nothing_away_from_the_commits_of_its_parent(tmp_path: Path) -> None:
+    argv = [sys.executable, f"{HERE}/children.py", str(tmp_path)]
+    run = subprocess.run(argv, env=environment(), capture_output=True, check=False, timeout=100)
+    assert run.returncode == 0, run.stderr.decode()
+    assert json.loads(run.stdout) == {
+        "closes_what_it_inherited": {"before": 1, "after": 1, "at the end": 0},
+        "writes_too": {"answers": [True, True], "left": 0, "names": ["one", "three", "two"]},
+        "is_forked_in_a_commit": {"points": True, "wrong": []},
+        "lives_on": [True, True],
+    }
+
+
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

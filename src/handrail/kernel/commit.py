@@ -122,6 +122,8 @@ class Writer:
         return count
 
     def _give_up(self, record: Record, works: list[_Work]) -> None:
+        if record.pid != os.getpid():
+            return  # a child that was forked meanwhile: its parent goes on
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
         record.made = [rel for rel in record.made if rel in record.created]
         try:

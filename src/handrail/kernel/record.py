@@ -60,6 +60,8 @@ class Record:
     """Rolling back has begun: what the directory is known by may be gone already."""
     foreign: bool = False
     """It is about another directory than the one that is there now."""
+    pid: int = 0
+    """The process whose commit it is."""
 
     def save(self, *, sync: bool) -> None:
         steps = [_facts_of(step) for step in self.steps]
@@ -81,7 +83,11 @@ class Record:
 
     def end(self) -> None:
         """Everything is in its place: forget it."""
-        self._append(_IDLE)
+        try:
+            self._append(_IDLE)
+        except OSError:
+            os.ftruncate(self.fd, 0)  # on a full disk there is room for this
+            self.size = 0
 
     def _append(self, line: bytes) -> None:
         at, view = self.size, memoryview(line + b"\n")
@@ -98,9 +104,11 @@ class Ledger:
         self._pending, self._fd, self._count = pending, -1, 0
         self.token, self._path = "", ""
         self._last: Record | None = None
+        self._pid = 0
 
     def begin(self, root: os.stat_result) -> Record:
-        if self._fd < 0:
+        if not self._holds():
+            self._pid = os.getpid()
             self.token, self._count = os.urandom(6).hex(), 0
             self._path = os.path.join(self._pending, self.token)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -111,8 +119,14 @@ class Ledger:
         if size > _ROOMY:
             os.ftruncate(self._fd, 0)
             size = 0
-        self._last = Record(self._fd, [root.st_dev, root.st_ino], size=size)
+        self._last = Record(self._fd, [root.st_dev, root.st_ino], size=size, pid=self._pid)
         return self._last
+
+    def _holds(self) -> bool:
+        """Whether there is a file of our own. What a forked child inherits stays its parent's."""
+        if self._fd >= 0 and self._pid != os.getpid():
+            self.leave()
+        return self._fd >= 0
 
     def spare_names(self, number: int) -> tuple[str, str]:
         """Names for a new file on its way in and an old one on its way out, used by no other commit."""
@@ -125,7 +139,7 @@ class Ledger:
         self._fd = -1
 
     def close(self) -> None:
-        if self._fd >= 0:
+        if self._holds():
             self.leave()
             with suppress(FileNotFoundError):
                 os.unlink(self._path)
@@ -135,8 +149,9 @@ class Ledger:
 
         What the caller finds to be foreign stays, for the day on which its directory is back.
         """
+        own = self.token if self._holds() else ""
         for name in sorted(os.listdir(self._pending)):
-            if self._fd >= 0 and name == self.token:
+            if name == own:
                 continue
             path = os.path.join(self._pending, name)
             try:

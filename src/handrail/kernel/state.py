@@ -64,12 +64,8 @@ class State:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One writer at a time, among threads and processes alike: each holder has a description of its own."""
-        fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+        with _locked(os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)):
             yield
-        finally:
-            os.close(fd)
 
 
 def _own_temporary_directory() -> str:
@@ -105,11 +101,19 @@ def read_text(path: str) -> str:
 def locked_beside(path: str) -> Iterator[None]:
     """One process at a time that changes the files of this directory of ours."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with _locked(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
+        yield
+
+
+@contextmanager
+def _locked(fd: int) -> Iterator[None]:
+    owner = os.getpid()
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
+        if os.getpid() == owner:  # said outright: a child that was forked meanwhile has the handle too
+            fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 
 
