@@ -39,6 +39,20 @@ def attempts(workspace: Workspace, name: str) -> dict[str, str]:
     }
 
 
+def answers(workspace: Workspace) -> dict[str, str]:
+    """What each dialect says to a change of a file that is there."""
+    replaced = {"old_string": "old", "new_string": "new"}
+    calls: dict[str, tuple[str, dict[str, Any]]] = {
+        "file": ("file.write", {"path": "file.txt", "content": "new"}),
+        "gemini": ("replace", {"file_path": f"{workspace.root}/file.txt", **replaced}),
+        "context": ("replace_in_file", {"path": "file.txt", "find": "old", "replace": "new", "terminate": False}),
+        "copilot": ("replace_string_in_file", {"path": "file.txt", **replaced}),
+        "codex": ("apply_patch_json", {"patch": "*** Begin Patch\n*** Delete File: file.txt\n*** End Patch\n"}),
+    }
+    errors = {dialect: workspace.call(dialect, *call).error for dialect, call in calls.items()}
+    return {dialect: error.message.rpartition(": ")[2] if error else "ok" for dialect, error in errors.items()}
+
+
 def main(directory: str) -> dict[str, Any]:
     with open(f"{directory}/file.txt", "w") as file:
         file.write("old\n")
@@ -54,7 +68,11 @@ def main(directory: str) -> dict[str, Any]:
     subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
     with Workspace(directory, approve="auto") as workspace:
         found["read-only"] = {**attempts(workspace, "z"), "delete": code(workspace, "file.delete", path="file.txt")}
+        found["read-only, answers"] = answers(workspace)
         found["read-only, read"] = code(workspace, "file.read", path="file.txt")
+    found["read-only, records"] = os.listdir(workspace.kernel.state.pending)
+    with Workspace(directory, approve="auto") as workspace:
+        found["read-only, notes"] = workspace.notes
     found["read-only, tree kept"] = snapshot(directory) == before
     found["left"] = [name for name in os.listdir(directory) if name.startswith(".handrail")]
     return found

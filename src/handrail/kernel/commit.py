@@ -360,9 +360,12 @@ def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
         raise AlreadyExists(path)
     if change.base is not None and (found is None or Version.of(found) != change.base.version):
         raise Conflict(path)
-    if (
-        isinstance(change, Put)
-        and found
-        and not os.access(place.name, os.W_OK, dir_fd=place.dir_fd, effective_ids=True)
-    ):
+    if isinstance(change, Put) and found:
+        _expect_writable(place, path)
+
+
+def _expect_writable(place: Place, path: str) -> None:
+    if not os.access(place.name, os.W_OK, dir_fd=place.dir_fd, effective_ids=True):
+        if os.fstatvfs(place.dir_fd).f_flag & os.ST_RDONLY:
+            raise WriteFailed(path, os.strerror(errno.EROFS))
         raise AccessDenied(path)

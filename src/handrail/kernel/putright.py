@@ -120,11 +120,16 @@ class PutRight:
     @staticmethod
     def drop_spares(step: Step, fd: int) -> bool:
         for name in (step.temp, step.old):
-            with suppress(FileNotFoundError, IsADirectoryError):  # a directory of this name is else none of ours
+            try:
                 if step.turns:
                     remove(fd, name)
                 else:
                     os.unlink(name, dir_fd=fd)
+            except (FileNotFoundError, IsADirectoryError):
+                pass  # a directory of this name is else none of ours
+            except OSError as error:  # a disk that is read-only says so of names that are not there, too
+                if error.errno != errno.EROFS or Place(fd, name, "").stat() is not None:
+                    raise
         return False
 
     def remove_if_empty(self, rel: str) -> None:
