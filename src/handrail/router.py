@@ -81,6 +81,7 @@ class ToolRouter(Exports):
             )
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
+            call.begin()
             return self._answer(tool, call, started, self._run(found, parsed, call))
         except Fault as fault:
             error = self._word(tool, fault, given)

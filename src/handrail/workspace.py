@@ -139,7 +139,7 @@ class ClientSession:
         settings, self._workspace = workspace.settings, workspace
         self.rules = workspace.rules.for_session()
         approver: Approver = Policy(settings.approve, self.rules, _as_verdict(asker))
-        self.session = Session(workspace.kernel, approver, read_only=settings.read_only)
+        self.session = Session(workspace.kernel, approver, self.rules.may_forbid, read_only=settings.read_only)
         self.log = self._open_log(workspace)
         self._routers: dict[str, ToolRouter] = {}
 

@@ -106,11 +106,11 @@ class Call:
         fetcher = self.session.kernel.fetcher
         given = [name for name, value in self.params.items() if value == url]
 
-        def ask(target: "Target", *, redirected: bool = True) -> None:
+        def ask(target: "Target", unasked: str = "redirect") -> None:
             meant = dict.fromkeys(given, target.normal)
-            self.ask(Effect.FETCH, meant, host=target.host, redirected=redirected)
+            self.ask(Effect.FETCH, meant, host=target.host, unasked=unasked)
 
-        ask(fetcher.target(url), redirected=False)
+        ask(fetcher.target(url), unasked="")
         return fetcher.fetch(url, seconds, self.cancel, ask)
 
     def check_cancelled(self) -> None:
@@ -121,6 +121,16 @@ class Call:
         """Who asks, for the journal."""
         who = (self.session.id, self.asked.number, self.asked.call_id, self.dialect, self.tool)
         return Origin(kind, *who, verdict.by, undoes, about)
+
+    def begin(self) -> None:
+        """Refuse what a rule forbids before the tool looks at anything: reading and previews are never asked about."""
+        if not self.session.may_forbid(self.tool):
+            return
+        try:
+            resolved = self._resolved(None, follow=Effect.DELETE not in self.effects)
+        except Conflict:  # it leads nowhere: the tool will say so
+            resolved = None
+        ask(self.session.approver, self._question(self.effects, resolved=resolved, unasked="beginning"))
 
     def begin_again(self) -> None:
         """The file changed before the edit could land: forget what was said and work it out anew."""
@@ -142,14 +152,16 @@ class Call:
         guarded = self.session.kernel.guarded(dict.fromkeys([*targets, *named]))
         unnamed = [place for place in targets if place not in named]
         resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
-        who = (self.dialect, self.tool, self.params, effects, self.bodies, self.paths)
-        question = Question(*who, resolved=resolved, guarded=guarded, **shown)
+        question = self._question(effects, resolved=resolved, guarded=guarded, **shown)
         with self.session.presence.away():
             verdict = ask(self.session.approver, question)
         if verdict.warning:
             self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()
         return verdict
+
+    def _question(self, effects: Effect, **shown: Any) -> Question:
+        return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, **shown)
 
     def _resolved(self, known: tuple[str, str] | None, *, follow: bool) -> dict[str, Any]:
         """The parameters with every path as the place that it means. They were looked at before: one that leads nowhere

@@ -37,8 +37,8 @@ class Question(NamedTuple):
     """
     guarded: str = ""
     """The guarded name, such as .git, that the call reaches into: no rule and no policy approves that."""
-    redirected: bool = False
-    """A page that was approved leads on to this one: only what forbids it counts."""
+    unasked: str = ""
+    """Why only what forbids it counts: the call only begins, or a page that was approved leads on to this one."""
     doubt: str = ""
     """Why it is asked although a rule or the policy would approve it."""
 

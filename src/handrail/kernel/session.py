@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -118,8 +118,12 @@ class LastCommand(NamedTuple):
 class Session:
     """One client: its approver, its sandbox with all that runs in it, its last command."""
 
-    def __init__(self, kernel: Kernel, approver: Approver, *, read_only: bool = False) -> None:
+    def __init__(
+        self, kernel: Kernel, approver: Approver, may_forbid: Callable[[str], bool], *, read_only: bool = False
+    ) -> None:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
+        self.may_forbid = may_forbid
+        """Whether the approver must hear of a tool's calls before they begin."""
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         self.last_command: LastCommand | None = None
         self.seen = Seen(kernel.limits.seen_bytes)

@@ -97,6 +97,20 @@ def read_text(path: str) -> str:
         return ""
 
 
+Stamp = tuple[int, int, int, int]
+
+
+def stamp(path: str) -> Stamp | None:
+    """What changes whenever a file of ours does; None where there is none."""
+    if not os.access(path, os.F_OK):  # the usual case, and half as dear as an exception
+        return None
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 @contextmanager
 def locked_beside(path: str) -> Iterator[None]:
     """One process at a time that changes the files of this directory of ours."""

@@ -8,7 +8,7 @@ from handrail.kernel.tally import Tally
 from handrail.limits import Limits
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing, decide, why_always_asked
-from handrail.policy.rules import BadRule, Rule, exact_pattern, from_text
+from handrail.policy.rules import ANY_TOOL, BadRule, Rule, exact_pattern, from_text
 from handrail.structs import struct
 
 FILE = "file"
@@ -45,6 +45,12 @@ class Rules:
     def decide(self, question: Question) -> Decision:
         return decide(self.standing(), question, self.limits)
 
+    def may_forbid(self, tool: str) -> bool:
+        """Whether there is a rule that denies calls of a tool. Every call pays for this, so no rule is looked at."""
+        if self.user.denies(tool) or self.project.denies(tool) or self.session.denies(tool):
+            return True
+        return bool(self.own) and any(rule.tool in (tool, ANY_TOOL) for rule in self.own)
+
     def count(self, decision: Decision) -> None:
         """Note that these rules were used."""
         if self.tally is not None:
@@ -67,8 +73,8 @@ class Policy:
         if decision.allowed is False:
             self.rules.count(decision)
             return _forbidden(decision)
-        if question.redirected:
-            return Verdict(True, "redirect")
+        if question.unasked:
+            return Verdict(True, question.unasked)
         if self.approve == "never":
             remedy = "Run with --approve ask or --approve auto"
             return Verdict(False, "policy never", reason="the policy is never", remedy=remedy)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
-from handrail.kernel.state import locked_beside, read_text, write_text
+from handrail.kernel.state import Stamp, locked_beside, read_text, stamp, write_text
 from handrail.limits import Limits
-from handrail.policy.rules import BadRule, Rule, checked, from_entry, to_toml
+from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
 from handrail.structs import struct
 
 
@@ -17,6 +17,9 @@ class RuleBook:
     limits: Limits
     rules: list[Rule] = field(default_factory=list)
     _text: str = ""
+    _stamp: Stamp | None = None
+    _denied: frozenset[str] = frozenset()
+    """The tools of the rules that deny, as they were when the file had this stamp."""
 
     @classmethod
     def load(cls, home: str, limits: Limits) -> "RuleBook":
@@ -52,6 +55,15 @@ class RuleBook:
         except BadRule:
             return [(number, rule) for number, rule in enumerate(self.rules, 1) if rule.deny]
         return list(enumerate(self.rules, 1))
+
+    def denies(self, tool: str) -> bool:
+        """Whether there is a rule that denies calls of a tool; the file is read only where it is another one."""
+        if not self.path:
+            return bool(self.rules) and any(rule.deny and rule.tool in (tool, ANY_TOOL) for rule in self.rules)
+        if (found := stamp(self.path)) != self._stamp:
+            self._denied = frozenset(rule.tool for _, rule in self.now() if rule.deny)
+            self._stamp = found
+        return tool in self._denied or ANY_TOOL in self._denied
 
     def add(self, rule: Rule) -> int:
         """Store a rule and return its number."""

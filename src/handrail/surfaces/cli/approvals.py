@@ -186,7 +186,8 @@ def test(tool: str, params: str, dialect: str | None, root: str, as_json: bool) 
     with open_workspace(root) as workspace:
         question, result = stopped_at_the_gate(workspace, dialect_of(tool, dialect), tool, given)
         decision = workspace.rules.decide(question) if question else None
-    said = _said(decision, result)
+    unasked = question is None or (question.unasked and decision and decision.allowed is not False)
+    said = _unasked(result) if unasked or decision is None else _said(decision)
     if as_json:
         others = decision.others if decision else ()
         why_not = [{"rule": standing.name, "why_not": why} for standing, why in others]
@@ -200,22 +201,28 @@ def test(tool: str, params: str, dialect: str | None, root: str, as_json: bool) 
 def stopped_at_the_gate(
     workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]
 ) -> tuple[Question | None, ToolResult]:
-    """Make the call as far as the question, which is always answered with no."""
+    """Make the call as far as the question, which is always answered with no; what only reads is made."""
     asked: list[Question] = []
 
     def stop(question: Question) -> Verdict:
         asked.append(question)
+        if question.unasked and workspace.rules.decide(question).allowed is not False:
+            return Verdict(True, question.unasked)
         return Verdict(False, "test", reason="this is only a test")
 
     log = SessionLog(None, level="off", chars=0, session="test")
-    result = ToolRouter(load(dialect), Session(workspace.kernel, stop), log).call(tool, params)
-    return (asked[0] if asked else None), result
+    result = ToolRouter(load(dialect), Session(workspace.kernel, stop, workspace.rules.may_forbid), log).call(
+        tool, params
+    )
+    return (asked[-1] if asked else None), result
 
 
-def _said(decision: Decision | None, result: ToolResult) -> str:
-    if decision is None:
-        failed = result.error.message if result.error else ""
-        return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
+def _unasked(result: ToolResult) -> str:
+    failed = result.error.message if result.error else ""
+    return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
+
+
+def _said(decision: Decision) -> str:
     if decision.doubt:
         return f"It would be asked, whatever the policy: {decision.doubt}"
     if decision.allowed is None:
