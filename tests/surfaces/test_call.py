@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -66,7 +67,8 @@ def test_without_a_terminal_the_answer_is_no_and_says_how_to_allow_it(root: Path
     assert timeless(done.stdout) == (
         "✗ file.write was not approved: there is nobody to ask\n"
         "  Suggestion: Run it in a terminal, or with --approve auto, or allow exactly this call: "
-        'handrail approvals add file.write \'^\\{"path":"it\'\\\'\'s\\.txt","content":"x"\\}$\'\n'
+        'handrail approvals add file.write \'^\\{"path":"it\'"\'"\'s\\.txt","content":"x"\\}$\' '
+        f"--scope project --root {root}\n"
         "  Code: approval_denied\n"
         "  Time: <time>\n"
     )
@@ -75,16 +77,33 @@ def test_without_a_terminal_the_answer_is_no_and_says_how_to_allow_it(root: Path
 
 
 def test_what_the_denial_suggests_allows_exactly_that_call(root: Path) -> None:
-    import shlex
+    odd = root / "it's $a `root`"
+    odd.mkdir()
+    call = ("call", "file.write", "path=it's $x `y`.txt", 'content=a\n"b" \\ é', "--root")
+    suggested(*call, str(odd))
+    assert handrail(*call, str(odd)).returncode == 0
+    assert handrail("call", "file.write", "path=other.txt", "content=x", "--root", str(odd)).returncode == 3
+    assert handrail(*call, str(root)).returncode == 3
+    assert [path.name for path in odd.iterdir()] == ["it's $x `y`.txt"]
 
-    call = ("call", "file.write", "path=it's $x `y`.txt", 'content=a\n"b" \\ é', "--root", str(root))
+
+def test_what_the_denial_of_a_command_suggests_holds_in_no_weaker_sandbox(root: Path) -> None:
+    call = ("call", "run_shell_command", "command=echo a", "--root", str(root), "--sandbox")
+    suggested(*call, "network")
+    assert [handrail(*call, level).returncode for level in ("off", "network")] == [3, 0]
+
+
+def test_what_cannot_be_pasted_is_not_suggested(root: Path) -> None:
+    done = handrail("call", "file.write", "path=a", "content=x\u202ey", "--root", str(root), "--json")
+    assert envelope(done.stdout)["error"]["suggestion"].endswith(", or add a rule with `handrail approvals add`")
+
+
+def suggested(*call: str) -> None:
+    """Do what the denial of a call suggests."""
     suggestion = json.loads(handrail(*call, "--json").stdout)["error"]["suggestion"]
     command = shlex.split(suggestion.partition("exactly this call: ")[2])
     assert command[0] == "handrail"
     assert handrail(*command[1:]).returncode == 0
-    assert handrail(*call).returncode == 0
-    assert handrail("call", "file.write", "path=other.txt", "content=x", "--root", str(root)).returncode == 3
-    assert [path.name for path in root.iterdir()] == ["it's $x `y`.txt"]
 
 
 def test_a_long_call_is_denied_without_a_page_of_pattern(root: Path) -> None:

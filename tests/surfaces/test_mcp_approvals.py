@@ -107,7 +107,8 @@ def test_a_client_that_cannot_ask_is_told_how_to_allow_the_call(root: Path, era:
     assert envelope(result)["error"]["code"] == "approval_denied"
     assert result.content[1].text == (
         "Use a client that supports elicitation, or start the server with --approve host or --approve auto, or allow "
-        """exactly this call: handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$'"""
+        """exactly this call: handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$' """
+        f"--scope project --root {root}"
     )
     assert [*root.iterdir()] == []
 

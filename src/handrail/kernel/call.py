@@ -161,7 +161,7 @@ class Call:
         return verdict
 
     def _question(self, effects: Effect, **shown: Any) -> Question:
-        return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, **shown)
+        return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, root=self.root, **shown)
 
     def _resolved(self, known: tuple[str, str] | None, *, follow: bool) -> dict[str, Any]:
         """The parameters with every path as the place that it means. They were looked at before: one that leads nowhere

@@ -41,6 +41,8 @@ class Question(NamedTuple):
     """Why only what forbids it counts: the call only begins, or a page that was approved leads on to this one."""
     doubt: str = ""
     """Why it is asked although a rule or the policy would approve it."""
+    root: str = ""
+    """The workspace."""
 
     @property
     def risk(self) -> str:

@@ -15,6 +15,10 @@ FILE = "file"
 """The scope of rules that stand in the project's own file; these can only deny."""
 
 
+_SUGGESTED_CHARS = 300
+"""The longest pattern that an answer suggests."""
+
+
 @struct
 class Rules:
     """All rules that hold in a workspace. Those of a session are its own: see `for_session`."""
@@ -139,7 +143,19 @@ def how_to_allow(question: Question, person: str, policy: str) -> str:
     if why_always_asked(question) or question.meant is None:
         instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"
         return f"{instead}, or {person[0].lower()}{person[1:]}"
-    pattern, way = exact_pattern(question.meant).replace("'", "'\\''"), f"{person}, or {policy}"
-    if len(pattern) > 300:
-        return f"{way}, or add a rule with `handrail approvals add`"
-    return f"{way}, or allow exactly this call: handrail approvals add {question.tool} '{pattern}'"
+    way, command = f"{person}, or {policy}", _adding_it(question, exact_pattern(question.meant))
+    instead = f"allow exactly this call: {command}" if command else "add a rule with `handrail approvals add`"
+    return f"{way}, or {instead}"
+
+
+def _adding_it(question: Question, pattern: str) -> str:
+    """What can be pasted into a shell to store what `always` would; empty where it is too long, or not all seen."""
+    import shlex  # noqa: PLC0415  only where nobody is there
+
+    from handrail.ops.show import one_line  # noqa: PLC0415  the same
+
+    if len(pattern) > _SUGGESTED_CHARS:
+        return ""
+    words = ["handrail", "approvals", "add", question.tool, pattern, "--scope", "project", "--root", question.root]
+    command = shlex.join([*words, "--sandbox", question.sandbox] if question.sandbox else words)
+    return command if one_line(command, len(command)) == command else ""

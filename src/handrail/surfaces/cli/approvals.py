@@ -20,6 +20,7 @@ from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
 from handrail.router import ToolRouter
+from handrail.settings import SANDBOX
 from handrail.surfaces.cli.options import (
     dialect_of,
     dialect_option,
@@ -105,13 +106,21 @@ def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
 @click.argument("pattern")
 @_scope_option
 @root_option
+@click.option("--sandbox", type=click.Choice(SANDBOX), help="The weakest in which it approves; any, if not given.")
 @click.option("--deny", is_flag=True, help="Forbid what it covers instead of allowing it.")
 @click.option("--expires-at", metavar="TIME", help="ISO 8601; UTC unless it says otherwise.")
 @click.option("--for", "lifetime", metavar="HOURS", type=click.FloatRange(min=0), help="Expire after so many hours.")
 @click.option("--match", "matches", multiple=True, metavar="JSON", help="A call that the rule must cover.")
 @click.option("--reject", "rejects", multiple=True, metavar="JSON", help="A call that it must not cover.")
 def add(
-    tool: str, pattern: str, scope: str, root: str, expires_at: str | None, lifetime: float | None, **options: Any
+    tool: str,
+    pattern: str,
+    scope: str,
+    root: str,
+    sandbox: str | None,
+    expires_at: str | None,
+    lifetime: float | None,
+    **options: Any,
 ) -> None:
     """Allow the calls of TOOL whose parameters, as compact JSON, match PATTERN from end to end.
 
@@ -126,7 +135,7 @@ def add(
             except (OverflowError, ValueError):
                 raise BadRule(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
         plain = from_text("any", pattern, "the rule", Limits())
-        rule = plain._replace(tool=tool, expires_at=expires, **options)
+        rule = plain._replace(tool=tool, sandbox=sandbox or "", expires_at=expires, **options)
         checked(rule, "the rule", Limits())
         if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
             raise BadRule(f"no dialect has a tool {tool}: the rule would never be used")
