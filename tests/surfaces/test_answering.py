@@ -68,6 +68,7 @@ def test_a_command_cannot_hide_anything(root: Path) -> None:
             "Programs: echo, eval, others that cannot be told from its text\n"
             "Directory"
         )
+        terminal.until(PROMPT)
         terminal.send("n\n")
         terminal.finish()
 

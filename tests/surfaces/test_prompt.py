@@ -197,6 +197,7 @@ def test_a_terminal_that_does_not_know_its_size_is_taken_for_an_ordinary_one(roo
     argv = [*ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root)]
     with Terminal(*argv, rows=0, columns=0) as terminal:
         shown = terminal.until("Tool: ").split("\n")
+        terminal.until(PROMPT)
         terminal.send("n\n")
         terminal.finish()
     assert len(shown) == 48 + 2
@@ -241,6 +242,7 @@ def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyP
             "\x1b[31m--- /dev/null\x1b[0m\n\x1b[32m+++ b/hello.py\x1b[0m\n"
             "\x1b[36m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+one\x1b[0m\n\nTool:"
         )
+        terminal.until(PROMPT)
         terminal.send("n\n")
         terminal.finish()
 

@@ -80,7 +80,7 @@ def _by_the_key(reader: TextIO) -> Iterator[None]:
         now = termios.tcgetattr(fd)
         now[3] &= ~(termios.ICANON | termios.ECHO)
         now[0] &= ~termios.ICRNL
-        termios.tcsetattr(fd, termios.TCSADRAIN, now)
+        termios.tcsetattr(fd, termios.TCSAFLUSH, now)  # what was typed before the line was shown is not meant for it
     except termios.error as error:
         raise OSError(*error.args) from error
     try:

@@ -16,6 +16,18 @@ def open_terminal() -> tuple[TextIO, TextIO] | None:
     return open(fd, encoding="utf-8", errors="replace"), open(os.dup(fd), "w", encoding="utf-8", errors="replace")
 
 
+def forget_typed(reader: TextIO) -> None:
+    """What was typed before a question was shown is no answer to it. What is piped in was meant as one, and stays."""
+    if not reader.isatty():
+        return
+    import termios  # noqa: PLC0415  not everywhere
+
+    try:
+        termios.tcflush(reader.fileno(), termios.TCIFLUSH)
+    except termios.error as error:
+        raise OSError(*error.args) from error
+
+
 def wants_colour(stream: TextIO) -> bool:
     return can_erase(stream) and not os.environ.get("NO_COLOR")
 

@@ -6,7 +6,7 @@ from typing import TextIO, get_args
 
 from handrail.kernel.gate import Keep, Question, Scope, Verdict
 from handrail.kernel.lineedit import edit_line
-from handrail.kernel.terminal import size, wants_colour
+from handrail.kernel.terminal import forget_typed, size, wants_colour
 from handrail.limits import Limits
 from handrail.ops.show import one_line
 from handrail.policy.approvals import rule_to_keep
@@ -43,12 +43,15 @@ class Asker:
         width, height = size()
         self._show(question, max(10, height * 2), width)
         while True:
-            self.writer.write("Approve? (y/n/always): ")
-            self.writer.flush()
-            said = self.reader.readline()
-            verdict = self._understand(question, said)
+            verdict = self._understand(question, self._answer("Approve? (y/n/always): "))
             if verdict is not None:
                 return verdict
+
+    def _answer(self, prompt: str) -> str:
+        forget_typed(self.reader)
+        self.writer.write(prompt)
+        self.writer.flush()
+        return self.reader.readline()
 
     def _show(self, question: Question, most: int, width: int) -> None:
         lines = happening(question, colour=wants_colour(self.writer), most=most, width=width)
@@ -120,9 +123,7 @@ class Asker:
 
     def _scope(self) -> Keep | None:
         while True:
-            self.writer.write("For (session/project/user): ")
-            self.writer.flush()
-            said = self.reader.readline()
+            said = self._answer("For (session/project/user): ")
             if not said:
                 return None
             found = _ALWAYS.fullmatch(f"always {said.strip()}".strip())
