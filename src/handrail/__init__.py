@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from handrail.kernel.boundary import FsBoundary
-    from handrail.kernel.gate import Question, Verdict
+    from handrail.kernel.gate import Keep, Question, Verdict
     from handrail.kernel.log import SessionLog
     from handrail.router import ToolRouter
     from handrail.tool import ToolResult
     from handrail.workspace import Workspace
 
 __version__ = "0.1.0"
-__all__ = ["FsBoundary", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
+__all__ = ["FsBoundary", "Keep", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
 
 _HOMES = {
     "FsBoundary": "kernel.boundary",
+    "Keep": "kernel.gate",
     "Question": "kernel.gate",
     "SessionLog": "kernel.log",
     "ToolResult": "tool",

@@ -6,7 +6,7 @@ from typing import Any
 
 from handrail.effects import needs_approval
 from handrail.exports import Exports
-from handrail.faults import Closed, Conflict, Fault, UnknownTool
+from handrail.faults import Closed, Conflict, Denied, Fault, UnknownTool
 from handrail.kernel.call import Asked, Call
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
@@ -57,8 +57,8 @@ class ToolRouter(Exports):
         number = self._log.request(self.dialect.name, tool, given, call_id)
         try:
             result = self._attempt(tool, given, started, Asked(number, call_id, cancel))
-        except Exception:  # noqa: BLE001  a bug in one tool must not end the server; it is logged whole
-            self._log.bug(number, tool)
+        except Exception as bug:  # noqa: BLE001  one in a tool must not end the server; it is logged whole
+            self._log.failure(number, tool, bug)
             result = self._answer(tool, None, started, self.dialect.error_output(_BUG), _BUG)
         self._log.response(number, result)
         return result
@@ -84,6 +84,8 @@ class ToolRouter(Exports):
             call.begin()
             return self._answer(tool, call, started, self._run(found, parsed, call))
         except Fault as fault:
+            if isinstance(fault, Denied) and fault.__cause__:
+                self._log.failure(asked.number, tool, fault.__cause__, "asking failed")
             error = self._word(tool, fault, given)
             return self._answer(tool, call, started, self.dialect.error_output(error), error)
 

@@ -10,7 +10,6 @@ from handrail.faults import Closed, PathFault
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
-from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Kernel, Session, inside
@@ -21,6 +20,7 @@ from handrail.limits import Limits
 from handrail.ops.protection import protection, read_globs
 from handrail.policy.approvals import Policy, Rules
 from handrail.policy.books import RuleBook
+from handrail.policy.callback import approver_of
 from handrail.policy.rules import from_entry
 from handrail.router import ToolRouter
 from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
@@ -36,6 +36,7 @@ class Workspace:
     """Opened with a root that the agent cannot change. Close it, or use it in a `with` statement.
 
     `asker` is called with a `Question` when the policy is to ask and no rule decides; it returns a `Verdict` or a bool.
+    Whatever else it does is a refusal.
     """
 
     def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
@@ -138,7 +139,7 @@ class ClientSession:
     def __init__(self, workspace: Workspace, asker: Any) -> None:
         settings, self._workspace = workspace.settings, workspace
         self.rules = workspace.rules.for_session()
-        approver: Approver = Policy(settings.approve, self.rules, _as_verdict(asker))
+        approver = Policy(settings.approve, self.rules, approver_of(asker))
         self.session = Session(workspace.kernel, approver, self.rules.may_forbid, read_only=settings.read_only)
         self.log = self._open_log(workspace)
         self._routers: dict[str, ToolRouter] = {}
@@ -206,18 +207,3 @@ def _readable(name: str, read: Callable[[], str]) -> str:
         from handrail.words import word  # noqa: PLC0415  the same
 
         raise BadSettings(f"{name} cannot be read: {word((COMMON,), '', fault, {}).message}") from None
-
-
-def _as_verdict(asker: Any) -> Approver | None:
-    if asker is None:
-        return None
-
-    def ask(question: Question) -> Verdict:
-        answer = asker(question)
-        if isinstance(answer, Verdict):
-            return answer
-        if not isinstance(answer, bool):  # a coroutine, say, is true but approves nothing
-            raise TypeError(f"an asker must return a Verdict or a bool, not {type(answer).__name__}")
-        return Verdict(answer, "callback", reason="the approval callback said no", remedy="Ask what to do instead")
-
-    return ask

@@ -254,8 +254,8 @@ def test_the_log_has_requests_responses_and_bugs(tmp_path: Path) -> None:
     log.response(number, Answer())
     try:
         raise KeyError("bug")
-    except KeyError:
-        log.bug(number, "file.read")
+    except KeyError as bug:
+        log.failure(number, "file.read", bug)
     log.close()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["level"], line["event"], line["call"]) for line in lines] == [
@@ -270,7 +270,7 @@ def test_the_log_has_requests_responses_and_bugs(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written_to_ends_and_the_work_goes_on(tmp_path: Path) -> None:
     log = SessionLog("/dev/full", level="info", chars=20, session="s")
     assert [log.request("file", "file.read", {}, None) for _ in range(3)] == [1, 2, 3]
-    log.bug(1, "file.read")
+    log.failure(1, "file.read", KeyError("bug"))
     log.close()
 
 

@@ -55,12 +55,13 @@ class SessionLog:
         if self._fd >= 0 and self._level <= _LEVELS["debug"]:
             self._write("DEBUG", "response", number, {"result": result.to_dict()})
 
-    def bug(self, number: int, tool: str) -> None:
-        import traceback  # noqa: PLC0415  where there is no bug, nobody waits for it
+    def failure(self, number: int, tool: str, error: BaseException, event: str = "bug") -> None:
+        """Where it was raised, which no answer says."""
+        import traceback  # noqa: PLC0415  where nothing fails, nobody waits for it
 
         if self._fd >= 0:
-            said = traceback.format_exc()[-self._chars :]  # its end says what happened
-            self._write("ERROR", "bug", number, {"tool": tool, "traceback": said})
+            said = "".join(traceback.format_exception(error))[-self._chars :]  # its end says what happened
+            self._write("ERROR", event, number, {"tool": tool, "traceback": said})
 
     def close(self) -> None:
         with self._lock:

@@ -1,0 +1,86 @@
+"""A callback that is asked: what it may answer, and what becomes of one that fails."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Keep, Question, Verdict, Workspace
+
+WRITE = {"path": "a.txt", "content": "new\n"}
+DOCUMENTED = (Path(__file__).parent.parent.parent / "docs" / "approvals.md").read_text()
+
+
+def _denied(root: Path, asker: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Why it was not approved, and the log of the call."""
+    log = root.parent / "log.jsonl"
+    with Workspace(str(root), asker=asker, log=str(log)) as workspace:
+        result = workspace.call("file", "file.write", WRITE)
+        assert workspace.call("file", "file.list").success
+    assert result.error is not None
+    assert (result.error.code, result.files_affected, [*root.iterdir()]) == ("approval_denied", [], [])
+    assert result.error.suggestion == "Nothing was done; the session log has the details"
+    return result.error.message, [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "TypeError: the callback must return a Verdict or a bool, not NoneType"),
+        (1, "TypeError: the callback must return a Verdict or a bool, not int"),
+        ("yes", "TypeError: the callback must return a Verdict or a bool, not str"),
+        (Verdict("no", "me"), "TypeError: allowed must be a bool, not str"),  # type: ignore[arg-type]
+        (Verdict(True, "me", keep=None), "TypeError: keep must be a Keep, and its rule text"),  # type: ignore[arg-type]
+        (
+            Verdict(True, "me", always=True, keep=Keep("world")),  # type: ignore[arg-type]
+            "ValueError: the scope must be one of session, project, user, not 'world'",
+        ),
+        (
+            Verdict(True, "me", always=True, keep=Keep(hours="8")),  # type: ignore[arg-type]
+            "TypeError: hours must be a number, not str",
+        ),
+    ],
+)
+def test_what_is_no_verdict_is_a_refusal_that_says_so(root: Path, answer: Any, why: str) -> None:
+    message, _ = _denied(root, lambda _: answer)
+    assert message == f"file.write was not approved: asking failed with {why}"
+
+
+def test_a_coroutine_approves_nothing(root: Path) -> None:
+    made: list[Any] = []
+
+    async def later(_: Question) -> bool:
+        return True
+
+    def ask(question: Question) -> Any:
+        made.append(later(question))
+        return made[-1]
+
+    assert _denied(root, ask)[0].endswith("must return a Verdict or a bool, not coroutine")
+    asyncio.run(made[0])  # nobody else waits for it
+
+
+def test_a_callback_that_raises_is_a_refusal_with_its_traceback_in_the_log(root: Path) -> None:
+    def ask(_: Question) -> bool:
+        raise KeyError("no\nwindow")
+
+    message, lines = _denied(root, ask)
+    assert message == r"file.write was not approved: asking failed with KeyError: 'no\nwindow'"
+    (failed,) = [line for line in lines if line["level"] == "ERROR"]
+    assert (failed["event"], failed["call"], failed["tool"]) == ("asking failed", 1, "file.write")
+    assert "in ask\n" in failed["traceback"]
+    assert failed["traceback"].endswith("KeyError: 'no\\nwindow'\n")
+
+
+def test_the_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (sample,) = re.findall(r"```python\n(.+?)```", DOCUMENTED, re.DOTALL)
+    exec(sample.replace("/path/to/project", str(root)), {})
+    assert sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()) == ["notes/plan.md"]
+    assert capsys.readouterr().out == "True\nfile.delete was not approved: nothing is deleted here\n"
+    with Workspace(str(root)) as workspace:  # with nobody to ask: what was said is remembered
+        (root / "notes" / "plan.md").unlink()
+        assert workspace.call("file", "file.write", {"path": "notes/plan.md", "content": "First.\n"}).success
+        assert not workspace.call("file", "file.write", {"path": "notes/plan.md", "content": "Second.\n"}).success
