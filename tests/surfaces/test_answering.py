@@ -92,6 +92,18 @@ def test_a_fetch_shows_its_host(root: Path) -> None:
         assert terminal.finish()[0] == 3
 
 
+def test_the_address_of_a_fetch_is_never_shortened(root: Path) -> None:
+    host = ".".join(["x" * 60] * 4)
+    url = f"https://{host}/{'a' * 5000}?the=end"
+    with call(root, "fetch_webpage", url=url) as terminal:
+        shown = terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+    assert f"Host: {host}\n" in shown
+    assert f"  url: {url}\n" in shown
+    assert "left out" not in shown
+
+
 def test_what_reaches_into_a_guarded_place_is_pointed_out_and_never_remembered(root: Path) -> None:
     with call(root, "create_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n") as terminal:
         shown = terminal.until(PROMPT)
@@ -305,6 +317,20 @@ def test_all_shows_a_long_change_whole(root: Path) -> None:
         shown = terminal.until(PROMPT)
         assert "".join(f"+{n}\n" for n in range(300)) in shown
         assert "not shown" not in shown
+        terminal.send("n\n")
+        terminal.finish()
+
+
+def test_all_shows_long_values_whole_too(root: Path) -> None:
+    (root / "a").write_text("x" * 1000)
+    with call(root, "replace_string_in_file", path="a", old_string="x" * 1000, new_string="y" * 1000) as terminal:
+        shown = terminal.until(PROMPT)
+        assert f"  new_string: {'y' * 199}…\n" in shown
+        assert shown.endswith(f"Something is left out; all shows it.\n{PROMPT}")
+        terminal.send("all\n")
+        shown = terminal.until(PROMPT)
+        assert f"  new_string: {'y' * 1000}\n" in shown
+        assert "left out" not in shown
         terminal.send("n\n")
         terminal.finish()
 

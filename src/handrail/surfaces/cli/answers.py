@@ -12,7 +12,7 @@ from handrail.ops.show import one_line
 from handrail.policy.approvals import rule_to_keep
 from handrail.policy.matching import Matcher, why_always_asked
 from handrail.policy.rules import BadRule, from_text
-from handrail.surfaces.cli.asking import display, happening
+from handrail.surfaces.cli.asking import View, display, happening, whole
 
 SCOPES = get_args(Scope)
 HELP = """\
@@ -41,7 +41,7 @@ class Asker:
 
     def _ask(self, question: Question) -> Verdict:
         width, height = size()
-        self._show(question, max(10, height * 2), width)
+        self._show(question, View(max(10, height * 2), width))
         while True:
             verdict = self._understand(question, self._answer("Approve? (y/n/always): "))
             if verdict is not None:
@@ -53,9 +53,11 @@ class Asker:
         self.writer.flush()
         return self.reader.readline()
 
-    def _show(self, question: Question, most: int, width: int) -> None:
-        lines = happening(question, colour=wants_colour(self.writer), most=most, width=width)
-        self.writer.write("\n".join([*lines, "", display(question), "", ""]))
+    def _show(self, question: Question, view: View) -> None:
+        lines = happening(question, view, colour=wants_colour(self.writer))
+        self.writer.write("\n".join([*lines, "", display(question, view), "", ""]))
+        if view.cut:
+            self.writer.write("Something is left out; all shows it.\n")
 
     def _understand(self, question: Question, said: str) -> Verdict | None:
         """What an answer means; None: ask again."""
@@ -69,7 +71,7 @@ class Asker:
         if words.lower() == "pattern":
             return self._pattern(question)
         if words.lower() == "all":
-            self._show(question, 10**9, 10**9)
+            self._show(question, whole())
         else:
             self.writer.write(HELP)
         return None

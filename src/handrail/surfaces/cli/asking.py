@@ -1,10 +1,12 @@
 """What a person is shown before an answer: what would really happen, then the display of the contract."""
 
 import json
+from dataclasses import dataclass
 
 from handrail.kernel.gate import Question
 from handrail.ops.show import fold, one_line, visible
 
+_WHOLE = 10**9
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
 _SANDBOX = {
     "strict": "strict, without network",
@@ -13,15 +15,41 @@ _SANDBOX = {
 }
 
 
-def display(question: Question) -> str:
-    """The approval display, as the contract prints it."""
+@dataclass(slots=True)
+class View:
+    """How much is shown: rows of a change or a command, on a screen so wide, and characters of a value."""
+
+    rows: int
+    width: int = 80
+    value: int = 200
+    cut: bool = False
+    """Whether something was left out."""
+
+    def fold(self, lines: list[str]) -> list[str]:
+        shown = fold(lines, self.rows, self.width)
+        self.cut |= shown != lines
+        return shown
+
+    def line(self, text: str) -> str:
+        shown = one_line(text, self.value)
+        self.cut |= shown.endswith("…") and shown != one_line(text, _WHOLE)
+        return shown
+
+
+def whole() -> View:
+    return View(_WHOLE, _WHOLE, _WHOLE)
+
+
+def display(question: Question, view: View) -> str:
+    """The approval display, as the contract prints it. The address of a fetch is never shortened."""
+    seen = whole() if question.host else view
     lines = [f"Tool: {question.tool}", "Parameters:"]
     for name, value in question.params.items():
         body = name in question.bodies and isinstance(value, str)
         shown = (
             f"<{len(value.encode(errors='replace'))} bytes>"
             if body
-            else one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            else seen.line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         )
         lines.append(f"  {name}: {shown}")
     lines.append(f"Files affected: {', '.join(question.targets) or '(none)'}")
@@ -29,51 +57,51 @@ def display(question: Question) -> str:
     return "\n".join(lines)
 
 
-def happening(question: Question, *, colour: bool, most: int, width: int = 80) -> list[str]:
-    """What would happen, in at most so many rows of a change or a command."""
-    lines = diff_lines(question, colour=colour, most=most, width=width)
+def happening(question: Question, view: View, *, colour: bool = False) -> list[str]:
+    """What would happen."""
+    lines = _diff_lines(question, view, colour=colour)
     if question.terminal:
-        lines += _block(f"Typed into terminal {one_line(question.terminal)}", question.command, most, width)
+        lines += _block(f"Typed into terminal {view.line(question.terminal)}", question.command, view)
     elif question.command:
-        lines += [*_block("Command", question.command, most, width), *_about_command(question)]
+        lines += [*_block("Command", question.command, view), *_about_command(question, view)]
     if question.host:
-        lines.append(f"Host: {one_line(question.host)}")
+        lines.append(f"Host: {whole().line(question.host)}")
     if question.guarded:
-        lines.append(f"Careful: {one_line(question.guarded)} is guarded, since your own tools may run what it holds")
+        lines.append(f"Careful: {view.line(question.guarded)} is guarded, since your own tools may run what it holds")
     elif question.doubt:
-        lines.append(f"Careful: {one_line(question.doubt)}")
+        lines.append(f"Careful: {view.line(question.doubt)}")
     return lines
 
 
-def diff_lines(question: Question, *, colour: bool, most: int, width: int = 80) -> list[str]:
+def _diff_lines(question: Question, view: View, *, colour: bool) -> list[str]:
     from handrail.ops.preview import change_diff  # noqa: PLC0415  only where a change is shown
 
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
     if all(line.endswith("\r") for line in body):  # its line ends are as they were: nothing to point at
         lines = [line.removesuffix("\r") for line in lines]
-    shown = fold([visible(line) for line in lines if line], most, width)
+    shown = view.fold([visible(line) for line in lines if line])
     if not colour:
         return shown
     return [f"\x1b[{_COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLOURS else line for line in shown]
 
 
-def _block(title: str, text: str, most: int, width: int) -> list[str]:
+def _block(title: str, text: str, view: View) -> list[str]:
     """One line beside its title, several beneath it."""
-    lines = fold([visible(line).replace("\t", "\\t") for line in text.split("\n")], most, width)
+    lines = view.fold([visible(line).replace("\t", "\\t") for line in text.split("\n")])
     return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in lines)]
 
 
-def _about_command(question: Question) -> list[str]:
+def _about_command(question: Question, view: View) -> list[str]:
     from handrail.ops.commands import parse_command  # noqa: PLC0415  only where a command is shown
 
     line = parse_command(question.command)
-    programs = [one_line(program) for program in line.programs]
+    programs = [view.line(program) for program in line.programs]
     if line.unknown:
         programs.append("others that cannot be told from its text")
     lines = [f"Programs: {', '.join(programs) or '(none)'}"]
     if line.assigns:
-        lines.append(f"Sets: {', '.join(map(one_line, line.assigns))}")
-    lines.append(f"Directory: {one_line(question.directory) or '.'}")
+        lines.append(f"Sets: {', '.join(map(view.line, line.assigns))}")
+    lines.append(f"Directory: {view.line(question.directory) or '.'}")
     lines.append(f"Sandbox: {_SANDBOX.get(question.sandbox, question.sandbox)}")
     return lines

@@ -10,7 +10,7 @@ import click
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.scratch import nowhere, scratch_workspace
 from handrail.ops.show import one_line
-from handrail.surfaces.cli.asking import display, happening
+from handrail.surfaces.cli.asking import View, display, happening
 from handrail.surfaces.cli.show import human
 from handrail.workspace import Workspace
 
@@ -89,9 +89,10 @@ class Stage:
 
     def ask(self, question: Question) -> Verdict:
         answer = self.answers.pop(0)
-        for line in happening(question, colour=False, most=40):
+        view = View(40)
+        for line in happening(question, view):
             self.write(f"  {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim"))
-        self.write("\n".join(f"  {line}" for line in display(question).split("\n")))
+        self.write("\n".join(f"  {line}" for line in display(question, view).split("\n")))
         self.write(f"\n  Approve? (y/n/always): {answer}", "bold")
         if answer == "y":
             return Verdict(True, "person")

@@ -18,19 +18,11 @@ from handrail.policy.approvals import how_to_allow, nobody
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "decision": {
-            "type": "string",
-            "title": "Allow this?",
-            "description": "once: this call; always: exactly this call, from now on; no: not at all",
-            "enum": ["once", "always", "no"],
-        },
-        "reason": {"type": "string", "title": "Reason", "description": "What the agent should know (optional)."},
-    },
-    "required": ["decision"],
-}
+SHOW_ALL = "show all"
+_ROWS = 200
+"""How much of a change a question shows before it is folded."""
+_ANSWERS = {"once": "this call", "always": "exactly this call, from now on", "no": "not at all"}
+_MORE = {SHOW_ALL: "ask again, with nothing left out"}
 
 _WAYS = ("Use a client that supports elicitation", "start the server with --approve host or --approve auto")
 
@@ -60,11 +52,10 @@ class Dialogue:
     def __call__(self, question: Question) -> Verdict:
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  with a server it is loaded already
 
-        self._answer = asyncio.run_coroutine_threadsafe(self._elicit(question), self._loop)
-        if self._stopped:
-            self._answer.cancel()
         try:
-            answer = self._answer.result()
+            answer = self._elicit(question)
+            if wants_all(answer):
+                answer = self._elicit(question, everything=True)
         except CancelledError:
             raise Cancelled from None
         except MCPError as error:
@@ -72,8 +63,13 @@ class Dialogue:
             return Verdict(False, "client", reason=f"the client did not ask: {error}", remedy=remedy)
         return verdict(answer.action, answer.content)
 
-    async def _elicit(self, question: Question) -> Any:
-        return await self._context.session.elicit_form(message(question), SCHEMA, self._context.request_id)
+    def _elicit(self, question: Question, *, everything: bool = False) -> Any:
+        asked = form(question, everything=everything)
+        sent = self._context.session.elicit_form(asked["message"], asked["requestedSchema"], self._context.request_id)
+        self._answer = asyncio.run_coroutine_threadsafe(sent, self._loop)
+        if self._stopped:
+            self._answer.cancel()
+        return self._answer.result()
 
     def stop(self) -> None:
         """Nobody waits for the answer any more."""
@@ -90,10 +86,16 @@ class Rounds:
         self._sealer, self._call = sealer, call
         self._verdicts: dict[str, Verdict] = {}
         self._open: Question | None = None
+        self._whole = ""
+        """The question that is to be shown whole."""
         if state is not None:
             facts = sealer.open(call, state)
             self._verdicts = {each: Verdict(True, "person") for each in facts["allowed"]}
-            self._verdicts[facts["asked"]] = _answered(responses.get(KEY))
+            answer = responses.get(KEY)
+            if wants_all(answer):
+                self._whole = facts["asked"]
+            else:
+                self._verdicts[facts["asked"]] = _answered(answer)
 
     def __call__(self, question: Question) -> Verdict:
         decided = self._verdicts.get(fingerprint(question))
@@ -107,11 +109,10 @@ class Rounds:
         if self._open is None:
             return None
         allowed = [each for each, decided in self._verdicts.items() if decided.allowed]
-        state = self._sealer.seal(self._call, {"asked": fingerprint(self._open), "allowed": allowed})
-        asked = {
-            "method": "elicitation/create",
-            "params": {"mode": "form", "message": message(self._open), "requestedSchema": SCHEMA},
-        }
+        name = fingerprint(self._open)
+        state = self._sealer.seal(self._call, {"asked": name, "allowed": allowed})
+        shown = form(self._open, everything=name == self._whole)
+        asked = {"method": "elicitation/create", "params": {"mode": "form", **shown}}
         return {"resultType": "input_required", "inputRequests": {KEY: asked}, "requestState": state}
 
 
@@ -132,10 +133,30 @@ def verdict(action: str, content: dict[str, Any] | None) -> Verdict:
     return Verdict(False, "person", reason=why, remedy="Ask what to do instead")
 
 
-def message(question: Question, most: int = 200) -> str:
-    from handrail.surfaces.cli.asking import display, happening  # noqa: PLC0415  only where somebody is asked
+def wants_all(answer: Any) -> bool:
+    """Not a decision, but the wish to see what it is about."""
+    said = (getattr(answer, "content", None) or {}) if getattr(answer, "action", "") == "accept" else {}
+    return bool(said.get("decision") == SHOW_ALL)
 
-    return "\n".join([*happening(question, colour=False, most=most), "", display(question)]).strip()
+
+def form(question: Question, *, everything: bool) -> dict[str, Any]:
+    """The question, and the answers that it may have."""
+    from handrail.surfaces.cli.asking import View, display, happening, whole  # noqa: PLC0415  only where it is asked
+
+    view = whole() if everything else View(_ROWS)
+    text = "\n".join([*happening(question, view), "", display(question, view)]).strip()
+    return {"message": text, "requestedSchema": _schema(_ANSWERS | _MORE if view.cut else _ANSWERS)}
+
+
+def _schema(answers: dict[str, str]) -> dict[str, Any]:
+    decision = {
+        "type": "string",
+        "title": "Allow this?",
+        "description": "; ".join(f"{answer}: {means}" for answer, means in answers.items()),
+        "enum": [*answers],
+    }
+    reason = {"type": "string", "title": "Reason", "description": "What the agent should know (optional)."}
+    return {"type": "object", "properties": {"decision": decision, "reason": reason}, "required": ["decision"]}
 
 
 def fingerprint(question: Question) -> str:

@@ -1,0 +1,77 @@
+"""Over MCP too, all that would happen can be seen before the answer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.types import ElicitResult
+from mcp_client import ERAS, call, in_memory
+
+from handrail import Workspace
+
+LINES = [f"{number}\n" for number in range(1000)]
+WRITE = {"path": "a.txt", "content": "".join(LINES)}
+WHOLE = "".join(f"+{line}" for line in LINES)
+
+
+class Person:
+    """Says one thing after the other, and remembers what was shown and which answers were offered."""
+
+    def __init__(self, *says: str) -> None:
+        self.says, self.shown, self.offered = [*says], list[str](), list[list[str]]()
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.shown.append(params.message)
+        self.offered.append(params.requested_schema["properties"]["decision"]["enum"])
+        return ElicitResult(action="accept", content={"decision": self.says.pop(0)})
+
+
+@pytest.fixture
+def asking(root: Path) -> Any:
+    with Workspace(str(root), approve="ask") as workspace:
+        yield workspace
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("decision", "success"), [("once", True), ("no", False)])
+def test_a_long_change_can_be_seen_whole_before_the_answer(
+    asking: Workspace, root: Path, era: str, decision: str, success: bool
+) -> None:
+    person = Person("show all", decision)
+    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person)
+    assert "lines not shown" in person.shown[0]
+    assert WHOLE in person.shown[1]
+    assert person.offered == [["once", "always", "no", "show all"], ["once", "always", "no"]]
+    assert (answer["success"], (root / "a.txt").exists()) == (success, success)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_to_have_seen_it_all_is_no_yes(asking: Workspace, root: Path, era: str) -> None:
+    """One that goes on asking for more is asked for more, or refused; nothing is written."""
+    person = Person("show all", "show all", "no")
+    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person)
+    assert answer["error"]["code"] == "approval_denied"
+    assert not (root / "a.txt").exists()
+
+
+def test_a_change_that_came_meanwhile_is_another_question(asking: Workspace, root: Path) -> None:
+    person = Person("show all", "no")
+
+    async def look(context: Any, params: Any) -> ElicitResult:
+        (root / "a.txt").write_text("precious\n")
+        return await person(context, params)
+
+    call(in_memory(asking), "file.write", WRITE, ERAS[1], elicitation_callback=look)
+    assert "-precious\n" in person.shown[1]
+    assert person.offered[1] == ["once", "always", "no", "show all"]
+    assert (root / "a.txt").read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_address_of_a_fetch_is_never_shortened(root: Path, era: str) -> None:
+    person, url = Person("no"), f"https://example.com/{'a' * 5000}?the=end"
+    with Workspace(str(root), approve="ask") as workspace:
+        server = in_memory(workspace, dialect="copilot")
+        call(server, "fetch_webpage", {"url": url}, era, elicitation_callback=person)
+    assert f"  url: {url}\n" in person.shown[0]
+    assert person.offered == [["once", "always", "no"]]
