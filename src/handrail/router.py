@@ -115,7 +115,8 @@ class ToolRouter(Exports):
     def _answer(
         self, tool: str, call: Call | None, started: float, output: Output, error: ToolError | None = None
     ) -> ToolResult:
-        took = round((time.perf_counter() - started) * 1000, 3)
+        waited = call.waited if call else 0.0
+        took = round((time.perf_counter() - started - waited) * 1000, 3)
         if call is None:
             return ToolResult(tool, error is None, output, [], took, error=error)
         warnings = [self._word(tool, note, call.params).message for note in call.warnings]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,25 @@ def test_a_callback_that_raises_is_a_refusal_with_its_traceback_in_the_log(root:
     assert (failed["event"], failed["call"], failed["tool"]) == ("asking failed", 1, "file.write")
     assert "in ask\n" in failed["traceback"]
     assert failed["traceback"].endswith("KeyError: 'no\\nwindow'\n")
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_the_time_of_a_call_is_without_the_time_that_the_answer_took(root: Path, answer: bool) -> None:
+    thought = list[float]()
+
+    def think(_: Question) -> bool:
+        began = time.perf_counter()
+        time.sleep(0.2)
+        thought.append(time.perf_counter() - began)
+        return answer
+
+    with Workspace(str(root), asker=think) as workspace:
+        router = workspace.tools("file")
+        began = time.perf_counter()
+        result = router.call("file.write", WRITE)
+        took = time.perf_counter() - began
+    assert result.success is answer
+    assert 0 <= result.execution_time_ms <= (took - thought[0]) * 1000 + 0.001
 
 
 def test_the_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import stat
 import threading
+import time
 from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,6 +74,8 @@ class Call:
     warnings: list[Fault] = field(default_factory=list)
     """Facts to be said beside the answer, worded like faults."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    waited: float = 0.0
+    """Seconds at the gate, which are not the tool's own."""
 
     @property
     def cancel(self) -> threading.Event | None:
@@ -153,8 +156,12 @@ class Call:
         unnamed = [place for place in targets if place not in named]
         resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
         question = self._question(effects, resolved=resolved, guarded=guarded, **shown)
-        with self.session.presence.away():
-            verdict = ask(self.session.approver, question)
+        began = time.perf_counter()
+        try:
+            with self.session.presence.away():
+                verdict = ask(self.session.approver, question)
+        finally:
+            self.waited += time.perf_counter() - began
         if verdict.warning:
             self.warnings.append(RuleNotStored(verdict.warning))
         self.check_cancelled()
