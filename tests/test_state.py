@@ -133,3 +133,21 @@ def test_a_directory_of_somebody_else_is_never_used(
         Workspace(str(root))
     with pytest.raises(UsageError, match=r"cannot open the workspace .*: \[Errno 13\] it belongs to somebody else"):
         open_workspace(str(root))
+
+
+def test_nobody_else_can_look_into_what_is_kept(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "new" / "state"
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", str(home))
+    mask = os.umask(0o002)
+    try:
+        with Workspace(str(root), approve="auto", sandbox="off", limits={"journal_days": 0}) as workspace:
+            for content in ("one", "two"):
+                assert workspace.call("file", "file.write", {"path": "a", "content": content}).success
+            assert workspace.call("codex", "shell", {"command": "echo y > b"}).success
+        with Workspace(str(root), log=str(tmp_path / "logs" / "of" / "mine.jsonl")) as workspace:
+            assert workspace.call("file", "file.read", {"path": "a"}).success
+    finally:
+        os.umask(mask)
+    found = [tmp_path / "new", *(tmp_path / "new").rglob("*"), tmp_path / "logs", *(tmp_path / "logs").rglob("*")]
+    assert {path.name for path in found} >= {"state", "journal.jsonl", "sessions", "pending", "blobs", "mine.jsonl"}
+    assert [path for path in found if path.stat().st_mode & 0o077] == []

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 
+from handrail.kernel.state import make_private
+
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0
 _FANNED = 1
@@ -133,14 +135,14 @@ class Blobs:
         try:
             os.rename(temp, place)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+            make_private(os.path.dirname(place))
             os.rename(temp, place)
 
     def _create(self, temp: str) -> int:
         try:
             return os.open(temp, _NEW, 0o600)
         except FileNotFoundError:
-            os.makedirs(self._fresh, mode=0o700, exist_ok=True)
+            make_private(self._fresh)
             return os.open(temp, _NEW, 0o600)
 
     def _pack_later(self) -> None:

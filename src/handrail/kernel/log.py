@@ -9,6 +9,8 @@ import threading
 import time
 from typing import Any, Protocol
 
+from handrail.kernel.state import make_private
+
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
 _SECRET = re.compile(
     r"(?i)\b(sk-[\w-]{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
@@ -40,7 +42,7 @@ class SessionLog:
         self.path = path
         self._fd, self._lock = -1, threading.Lock()
         if path and level != "off":
-            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+            make_private(os.path.dirname(os.path.abspath(path)))
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:

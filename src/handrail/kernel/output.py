@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from handrail.kernel.state import make_private
 from handrail.limits import Limits
 
 _F_SETPIPE_SZ = 1031
@@ -43,7 +44,7 @@ class Spools:
     def __init__(self, directory: str, limits: Limits, owner: tuple[int, int] | None = None) -> None:
         """`owner` is who runs the commands, if not we."""
         self.directory, self._limits, self._owner = directory, limits, owner
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        make_private(directory)
         if owner is not None:
             os.chown(directory, *owner)
 

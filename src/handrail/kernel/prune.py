@@ -1,6 +1,5 @@
 """Forgetting: entries that are too old or too much go from the journal, and then contents that no entry names."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 
 from handrail.kernel.journal import Entry, Journal, decode, lines_backwards
 from handrail.kernel.shadow import index_path, load_index
-from handrail.kernel.state import State, write_text
+from handrail.kernel.state import State, write_text, write_whole
 from handrail.limits import Limits
 
 _DAY = 86_400
@@ -80,10 +79,4 @@ def _cut(path: str, start: int) -> None:
     """Leave out what comes before `start`, whole or not at all."""
     with open(path, "rb") as file:
         file.seek(start)
-        kept = file.read()
-    temp = f"{path}.new"
-    with open(temp, "wb") as file:
-        file.write(kept)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temp, path)
+        write_whole(path, file.read())

@@ -53,8 +53,8 @@ class State:
         return cls(os.path.realpath(root))
 
     def _make(self) -> None:
-        os.makedirs(os.path.join(self.path, "pending"), mode=0o700, exist_ok=True)
-        os.makedirs(os.path.join(self.path, "sessions"), mode=0o700, exist_ok=True)
+        make_private(os.path.join(self.path, "pending"))
+        make_private(os.path.join(self.path, "sessions"))
         if os.stat(self.path).st_uid != os.geteuid() or not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(13, "it belongs to somebody else")
 
@@ -79,6 +79,20 @@ def _own_temporary_directory() -> str:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise PermissionError(13, "it belongs to somebody else, or others can write to it", path)
     return path
+
+
+def make_private(path: str) -> None:
+    """Make a directory of ours, and those above it that are missing, so that nobody else can look into them."""
+    missing, here = [], os.path.abspath(path)
+    while not os.path.isdir(here):
+        missing.append(here)
+        here = os.path.dirname(here)
+    for each in reversed(missing):
+        try:
+            os.mkdir(each, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(each):
+                raise
 
 
 def existing_directory(path: str) -> str:
@@ -114,7 +128,7 @@ def stamp(path: str) -> Stamp | None:
 @contextmanager
 def locked_beside(path: str) -> Iterator[None]:
     """One process at a time that changes the files of this directory of ours."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     with _locked(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
         yield
 
@@ -132,12 +146,16 @@ def _locked(fd: int) -> Iterator[None]:
 
 
 def write_text(path: str, text: str) -> None:
+    write_whole(path, text.encode())
+
+
+def write_whole(path: str, data: bytes) -> None:
     """Replace a file of ours whole or not at all."""
     temp = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(6).hex()}")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with open(fd, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(fd, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(fd)
         os.rename(temp, path)
