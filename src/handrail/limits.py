@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
+DAY = 86_400
+"""In seconds."""
 
 
 class Limits(NamedTuple):
@@ -56,7 +58,7 @@ class Limits(NamedTuple):
     scan_directories: int = 20_000
     """Directories that the system is asked to report changes of."""
     journal_days: int = 90
-    """How long the journal remembers, if it is pruned."""
+    """How long the journal remembers, if it is pruned; session logs and records that wait are kept as long."""
     journal_bytes: int = 2 * GIB
     """The most that its contents may take on the disk then."""
     patch_search: int = 200_000_000
@@ -71,7 +73,7 @@ class Limits(NamedTuple):
     """The most of one output stream that an answer keeps, half from its start and half from its end."""
     spools: int = 16
     """How many whole outputs are kept in files."""
-    spool_seconds: float = 86_400.0
+    spool_seconds: float = DAY
     """How long a whole output is kept in a file at most."""
     spool_bytes: int = 256 * MIB
     """The most of one output stream that is kept in a file."""

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.state import State, existing_directory
+from handrail.limits import DAY
 from handrail.paths import quote
 from handrail.structs import struct
 
 _CHUNK = 1 << 16
-_DAY = 86_400
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _SUM = len(',"sum":"00000000"}')
 
@@ -159,14 +159,12 @@ class Journal:
 
     @property
     def pruned(self) -> str:
-        """A file whose date says when the journal was last pruned."""
+        """A file whose date says when it was last pruned, and what lies beside it."""
         return os.path.join(os.path.dirname(self.path), "pruned")
 
     def wants_pruning(self) -> bool:
-        if not self.on or not os.path.exists(self.path):
-            return False
         try:
-            return os.stat(self.pruned).st_mtime < time.time() - _DAY
+            return os.stat(self.pruned).st_mtime < time.time() - DAY
         except FileNotFoundError:
             return True
 

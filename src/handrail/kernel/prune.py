@@ -1,16 +1,18 @@
-"""Forgetting: entries that are too old or too much go from the journal, and then contents that no entry names."""
+"""Forgetting: entries that are too old or too much go from the journal, and then contents that no entry names. Session
+logs go when they are as old, and records of intent whose directory never came back.
+"""
 
+import fcntl
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from handrail.kernel.journal import Entry, Journal, decode, lines_backwards
-from handrail.kernel.shadow import index_path, load_index
-from handrail.kernel.state import State, write_text, write_whole
-from handrail.limits import Limits
+from handrail.kernel.state import State, write_whole
+from handrail.limits import DAY, Limits
 
-_DAY = 86_400
 _YOUNG_SECONDS = 3600
 """What was written so lately may belong to an entry that is not written yet."""
 
@@ -52,12 +54,29 @@ def prune(state: State, journal: Journal, *, days: float, most_bytes: int) -> Pr
 def prune_daily(state: State, journal: Journal, limits: Limits) -> None:
     """Once a day, by whoever closes a workspace."""
     with suppress(OSError):  # housekeeping: a disk that says no has said so to the calls that matter
-        write_text(journal.pruned, "")
-        prune(state, journal, days=limits.journal_days, most_bytes=limits.journal_bytes)
+        os.close(os.open(journal.pruned, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.utime(journal.pruned)
+        with state.lock():
+            for directory in (state.pending, state.sessions):
+                for name in os.listdir(directory):
+                    with suppress(OSError):  # the others can go all the same
+                        _drop_if_old(os.path.join(directory, name), limits.journal_days * DAY)
+        if journal.on and os.path.exists(journal.path):
+            prune(state, journal, days=limits.journal_days, most_bytes=limits.journal_bytes)
+
+
+def _drop_if_old(path: str, seconds: float) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a record of intent is locked while its process lives
+        if _is_old(os.fstat(fd).st_mtime, seconds):
+            os.unlink(path)
+    finally:
+        os.close(fd)
 
 
 def _too_much(entry: Entry, days: float, size: int, most_bytes: int) -> bool:
-    return size > most_bytes or _is_old(entry.time, days * _DAY)
+    return size > most_bytes or _is_old(entry.time, days * DAY)
 
 
 def _is_old(moment: float, seconds: float) -> bool:
@@ -65,6 +84,8 @@ def _is_old(moment: float, seconds: float) -> bool:
 
 
 def _named_by_index(state: State) -> set[str]:
+    from handrail.kernel.shadow import index_path, load_index  # noqa: PLC0415  it loads what few prunings need
+
     return {node[1] for _, node in load_index(index_path(state)).values() if node[0] == "file"}
 
 

@@ -45,6 +45,7 @@ class State:
             self.path = os.path.join(_own_temporary_directory(), f"{label}-{key}")
             self._make()
         self.pending = os.path.join(self.path, "pending")
+        self.sessions = os.path.join(self.path, "sessions")
         self._lock = os.path.join(self.path, "lock")
 
     @classmethod
@@ -59,7 +60,7 @@ class State:
             raise PermissionError(13, "it belongs to somebody else")
 
     def session_log(self, session_id: str) -> str:
-        return os.path.join(self.path, "sessions", f"{session_id}.jsonl")
+        return os.path.join(self.sessions, f"{session_id}.jsonl")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
