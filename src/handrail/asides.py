@@ -11,6 +11,7 @@ from handrail.notes import (
     NotAllTyped,
     NotJournaled,
     NotKept,
+    NotPutRight,
     ProtectedInToolsOnly,
     RootReplaced,
     RuleNotStored,
@@ -62,6 +63,11 @@ NOTES: Words = {
     SandboxRefused: Say("note", _refused),
     ProtectedInToolsOnly: Say("note", "commands can read protected files: the sandbox is {level}"),
     NotJournaled: Say("note", "this change was not recorded and cannot be undone: {why}"),
+    NotPutRight: Say(
+        "note",
+        "what this change began could not be cleared away yet: {why}; the next change does it, and until then files "
+        "whose names begin with .handrail- may hold what stood there",
+    ),
     JournaledElsewhere: Say("note", "what undo needs is kept in {path}, which may be cleared, because {why}"),
     NotKept: Say("note", _not_kept),
     ScanIncomplete: Say("note", "more than {limit} files: what the command changed beyond them was not recorded"),

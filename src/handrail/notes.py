@@ -7,6 +7,7 @@ Note:
 ├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
+├── NotPutRight            what a change began is still to be taken back or cleared away
 ├── JournaledElsewhere     it is recorded where temporary files are, as the state directory cannot be used
 └── NotKept                a command changed files whose former contents were not kept
 
@@ -85,6 +86,10 @@ class NotAllTyped(Note):
 
 
 class NotJournaled(Note):
+    why: str
+
+
+class NotPutRight(Note):
     why: str
 
 

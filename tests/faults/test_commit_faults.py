@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.scenes import SCENES, Stage, left_over, open_workspace
+from faults.scenes import SCENES, Stage, build, left_over, open_workspace
 from faulty import Act, ShortThenFull, failing, faults, short
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
@@ -58,7 +58,8 @@ def test_an_error_answer_means_the_old_tree_and_success_the_new_one(stage: Stage
 
 def test_where_names_cannot_change_places_a_tree_is_whole_too(stage: Stage) -> None:
     stage.missing = ("exchange_names",)
-    for at, answer, _ in every_point(stage, lambda: failing(errno.EIO)):
+    for at, answer, tree in every_point(stage, lambda: failing(errno.EIO)):
+        assert answer or tree == "old", at
         assert after_reopening(stage) == ("new" if answer else "old"), at
 
 
@@ -88,6 +89,29 @@ def test_a_scene_that_failed_can_be_played_again_at_once(stage: Stage) -> None:
 def test_a_disk_that_fails_for_good_leaves_a_whole_tree_once_it_is_back(stage: Stage) -> None:
     for at, answer, _ in every_point(stage, lambda: failing(errno.EIO), lasting=True):
         assert after_reopening(stage) in (["new"] if answer else ["old", "new"]), at
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for good"])
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+def test_what_cannot_be_cleared_away_is_said(tmp_path: Path, error: str, *, lasting: bool) -> None:
+    """One error leaves no file on its way in or out; where the disk fails for good, the answer tells of them."""
+    root = tmp_path / "workspace"
+    said = 0
+    for at in range(1, 1000):
+        build(str(root))
+        with open_workspace(str(root)) as workspace:
+            with faults(at, ERRORS[error], lasting=lasting) as faulty:
+                result = workspace.call("file", "file.write", {"path": "replace.txt", "content": f"new {at}"})
+            spares = [name for name in os.listdir(root) if name.startswith(".handrail-")]
+            kept = list(Path(workspace.kernel.state.path).glob("blobs/new/*"))
+        told = any("names begin with .handrail-" in warning for warning in result.warnings)
+        assert told or not spares, at
+        assert lasting or result.success or not spares, at
+        assert lasting or not kept, at
+        said += told
+        if not faulty.reached:
+            break
+    assert said or not lasting
 
 
 def test_short_writes_are_carried_on(stage: Stage) -> None:

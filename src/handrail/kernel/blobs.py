@@ -122,21 +122,19 @@ class Blobs:
             temp = f"{self._fresh}/{os.getpid()}-{self._count}"
         fd = self._create(temp)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            if sync:
-                os.fsync(fd)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
+                if sync:
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+            _move(temp, place)
         except BaseException:
-            os.close(fd)
-            os.unlink(temp)
+            with suppress(FileNotFoundError):
+                os.unlink(temp)
             raise
-        os.close(fd)
-        try:
-            os.rename(temp, place)
-        except FileNotFoundError:
-            make_private(os.path.dirname(place))
-            os.rename(temp, place)
 
     def _create(self, temp: str) -> int:
         try:
@@ -159,6 +157,14 @@ class Blobs:
                 return
         while self._unpacked and not self._closing.is_set():
             self.pack(self._unpacked.popleft())
+
+
+def _move(temp: str, place: str) -> None:
+    try:
+        os.rename(temp, place)
+    except FileNotFoundError:
+        make_private(os.path.dirname(place))
+        os.rename(temp, place)
 
 
 def _read(path: str) -> bytes:

@@ -36,7 +36,7 @@ from handrail.kernel.values import (
     Version,
 )
 from handrail.limits import Limits
-from handrail.notes import JournaledElsewhere, NotJournaled, RuleNotStored
+from handrail.notes import JournaledElsewhere, NotJournaled, NotPutRight, RuleNotStored
 from handrail.paths import quote
 from handrail.structs import struct
 
@@ -297,7 +297,11 @@ class Files:
         known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else None
         verdict = self._call.ask(_effects(made), known=known, targets=shown, changes=tuple(made))
         origin = self._call.origin(verdict, kind, undoes)
-        self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))
+        try:
+            self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))
+        finally:
+            if why := self._kernel.writer.take_trouble():
+                self._call.warnings.append(NotPutRight(why))
         self._call.files_affected.extend(shown)
         if trouble := self._kernel.journal.take_trouble():
             self._call.warnings.append(NotJournaled(trouble))

@@ -66,6 +66,7 @@ class Writer:
         self._boundary, self._state, self._journal = boundary, state, journal
         self._ledger = Ledger(state.pending)
         self._sync_files, self._sync_directories = durability != "none", durability == "full"
+        self._trouble = ""
         self._right = PutRight(boundary, journal, sync=self._sync_directories)
 
     def targets(self, changes: list[Change]) -> list[str]:
@@ -128,8 +129,14 @@ class Writer:
         record.made = [rel for rel in record.made if rel in record.created]
         try:
             self._right.roll_back(record, held)
-        except (OSError, PathFault):
+        except (OSError, PathFault) as error:
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
+            self._trouble = str(error.strerror if isinstance(error, OSError) else f"{error.path} cannot be reached")
+
+    def take_trouble(self) -> str:
+        """Why something of the last commit is still to be put right; said once."""
+        trouble, self._trouble = self._trouble, ""
+        return trouble
 
     # ── looking ──
 
