@@ -1,6 +1,6 @@
 """Where rules are kept: a file of the person's for all projects, one for each project, and a session's memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -33,20 +33,24 @@ class RuleBook:
             return
         try:
             text = read_text(self.path)
-            if text == self._text:
-                return
-            import tomllib  # noqa: PLC0415  only where there is a file
-
-            found = tomllib.loads(text)
         except (OSError, ValueError) as error:
+            raise BadRule(f"{self.path} cannot be read: {error}") from None
+        if text != self._text:
+            self.rules, self._text = self._rules_of(text), text
+
+    def _rules_of(self, text: str) -> list[Rule]:
+        import tomllib  # noqa: PLC0415  only where there is a file
+
+        try:
+            found = tomllib.loads(text)
+        except ValueError as error:
             raise BadRule(f"{self.path} cannot be read: {error}") from None
         if unknown := found.keys() - {"rule"}:
             raise BadRule(f"{self.path}: unknown key {min(unknown)!r}; rules are [[rule]] tables")
         entries = found.get("rule", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise BadRule(f"{self.path}: rules are [[rule]] tables")
-        self.rules = [from_entry(entry, f"rule {n} in {self.path}", self.limits) for n, entry in enumerate(entries, 1)]
-        self._text = text
+        return [from_entry(entry, f"rule {n} in {self.path}", self.limits) for n, entry in enumerate(entries, 1)]
 
     def now(self) -> list[tuple[int, Rule]]:
         """The rules, numbered. Where the file makes no sense nothing is approved, and what was forbidden stays so."""
@@ -67,20 +71,32 @@ class RuleBook:
 
     def add(self, rule: Rule) -> int:
         """Store a rule and return its number."""
+        from handrail.policy.ruletext import added  # noqa: PLC0415  most sessions change no rule
+
         with self._changing():
             if rule not in self.rules:
-                self.rules.append(checked(rule, "the rule", self.limits))
+                wanted = [*self.rules, checked(rule, "the rule", self.limits)]
+                self._become(wanted, lambda text: added(text, to_toml(rule)))
             return self.rules.index(rule) + 1
 
     def remove(self, number: int) -> Rule:
+        from handrail.policy.ruletext import removed  # noqa: PLC0415  the same
+
         with self._changing():
-            self.get(number)
-            return self.rules.pop(number - 1)
+            rule = self.get(number)
+            wanted = [*self.rules[: number - 1], *self.rules[number:]]
+            self._become(wanted, lambda text: removed(text, number))
+            return rule
 
     def enable(self, number: int, *, enabled: bool) -> Rule:
+        from handrail.policy.ruletext import switched  # noqa: PLC0415  the same
+
         with self._changing():
-            self.rules[number - 1] = self.get(number)._replace(enabled=enabled)
-            return self.rules[number - 1]
+            rule = self.get(number)._replace(enabled=enabled)
+            if rule != self.get(number):
+                wanted = [*self.rules[: number - 1], rule, *self.rules[number:]]
+                self._become(wanted, lambda text: switched(text, number, enabled=enabled))
+            return rule
 
     def get(self, number: int) -> Rule:
         if not 1 <= number <= len(self.rules):
@@ -95,5 +111,19 @@ class RuleBook:
         with locked_beside(self.path):
             self.read()
             yield
-            self._text = "\n".join(map(to_toml, self.rules))
-            write_text(self.path, self._text)
+
+    def _become(self, wanted: list[Rule], edit: Callable[[str], str]) -> None:
+        """Take these rules over, and store the text if an edit of it says just that."""
+        if self.path:
+            text = edit(self._text)
+            if not self._says(text, wanted):
+                raise BadRule(f"{self.path} is written in a way that only its writer can change: use [[rule]] tables")
+            write_text(self.path, text)
+            self._text = text
+        self.rules = wanted
+
+    def _says(self, text: str, wanted: list[Rule]) -> bool:
+        try:
+            return self._rules_of(text) == wanted
+        except BadRule:
+            return False
