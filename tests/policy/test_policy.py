@@ -11,7 +11,7 @@ from handrail.kernel.gate import Keep
 from handrail.kernel.tally import Tally
 from handrail.policy.rules import BadRule, Rule
 from handrail.policy.suggest import suggestion
-from handrail.surfaces.cli.approvals import stopped_at_the_gate
+from handrail.surfaces.cli.trying import try_call
 
 YES = Verdict(True, "person")
 
@@ -165,7 +165,7 @@ def test_a_suggestion_is_a_little_wider_than_the_call(
     root: Path, tool: str, params: dict[str, Any], expected: str
 ) -> None:
     with Workspace(str(root)) as workspace:
-        question, result = stopped_at_the_gate(workspace, "copilot", tool, params)
+        question, result = try_call(workspace, "copilot", tool, params)
         assert question is not None, result
         assert suggestion(question, workspace.settings.limits) == expected
 
@@ -182,7 +182,7 @@ def test_a_suggestion_is_a_little_wider_than_the_call(
 def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: dict[str, str]) -> None:
     (root / "a/b.c").mkdir(parents=True)
     with Workspace(str(root)) as workspace:
-        question, _ = stopped_at_the_gate(workspace, "copilot", "create_file", params)
+        question, _ = try_call(workspace, "copilot", "create_file", params)
         assert question is not None
         workspace.rules.session.rules = [Rule("create_file", suggestion(question, workspace.settings.limits))]
         assert workspace.rules.decide(question).allowed
@@ -192,7 +192,7 @@ def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path)
     def decided(*names: str) -> tuple[str, bool | None]:
         body = "".join(f"*** Add File: {name}\n+x\n" for name in names)
         patch = {"patch": f"*** Begin Patch\n{body}*** End Patch\n"}
-        question, _ = stopped_at_the_gate(workspace, "codex", "apply_patch_json", patch)
+        question, _ = try_call(workspace, "codex", "apply_patch_json", patch)
         assert question is not None
         return suggestion(question, workspace.settings.limits), workspace.rules.decide(question).allowed
 

@@ -9,7 +9,7 @@ import pytest
 from handrail import Workspace
 from handrail.kernel.gate import Question
 from handrail.policy.rules import exact_pattern, from_text
-from handrail.surfaces.cli.approvals import stopped_at_the_gate
+from handrail.surfaces.cli.trying import try_call
 
 STATUS = '["git", "status", "..."]'
 STATUS_PATTERN = r'\{"command":"git status.*"\}'
@@ -154,7 +154,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def asked(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]) -> Question:
-    question, result = stopped_at_the_gate(workspace, dialect, tool, params)
+    question, result = try_call(workspace, dialect, tool, params)
     assert question is not None, result
     return question
 
@@ -244,10 +244,9 @@ def test_an_absolute_path_is_matched_as_its_place_too(workspace: Workspace) -> N
 
 @pytest.mark.parametrize("path", ["../../x.txt", "/etc/x.txt", "src/../../x.txt"])
 def test_a_path_that_leaves_is_never_even_asked_about(workspace: Workspace, path: str) -> None:
-    question, result = stopped_at_the_gate(workspace, "copilot", "create_file", {"path": path, "content": "x"})
+    question, failed = try_call(workspace, "copilot", "create_file", {"path": path, "content": "x"})
     assert question is None
-    assert result.error
-    assert result.error.code in ("path_outside_working_dir", "file_not_found")
+    assert failed.endswith("is outside working directory")
 
 
 def test_not_even_an_exact_rule_reaches_into_a_guarded_place(workspace: Workspace) -> None:
@@ -264,7 +263,7 @@ def test_a_patch_that_reaches_into_a_guarded_place_is_never_covered(workspace: W
 
     assert covers(workspace, "codex", "apply_patch_freeform", patch("src/new"), ANYTHING)
     for name in (".git/hooks/x", "hooks/x", "SRC/../.git/x", ".claude/settings.json"):
-        question, _ = stopped_at_the_gate(workspace, "codex", "apply_patch_freeform", patch(name))
+        question, _ = try_call(workspace, "codex", "apply_patch_freeform", patch(name))
         workspace.rules.session.rules = [from_text("apply_patch_freeform", ANYTHING, "it", workspace.settings.limits)]
         assert question is None or workspace.rules.decide(question).allowed is None
 
@@ -361,7 +360,7 @@ FETCHED = [
 @pytest.mark.parametrize(("rule", "url", "expected"), FETCHED)
 def test_pages(workspace: Workspace, rule: str, url: str, expected: bool) -> None:
     workspace.rules.session.rules = [from_text("fetch_webpage", rule, "it", workspace.settings.limits)]
-    question, _ = stopped_at_the_gate(workspace, "copilot", "fetch_webpage", {"url": url})
+    question, _ = try_call(workspace, "copilot", "fetch_webpage", {"url": url})
     assert (question is not None and workspace.rules.decide(question).allowed is True) is expected
 
 

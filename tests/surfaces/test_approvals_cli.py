@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import handrail, usage_error
 
-PATTERN = r'^\{"path":"[a-z]+\.txt"'
+PATTERN_A = r'^\{"path":"a\.txt".*'
 
 
 @pytest.fixture
@@ -20,19 +20,20 @@ def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> 
     none = handrail("approvals", "list", "--root", str(root)).stdout
     assert none.startswith(f"No rules. They live in {file} and, for this project, in ")
     added = handrail("approvals", "add", "file.write", r'^\{"path":"a\.txt".*')
-    assert (added.stdout, added.returncode) == ('Added rule 1: file.write ^\\{"path":"a\\.txt".*\n', 0)
+    assert (added.stdout, added.returncode) == (f"Added user rule 1: file.write {PATTERN_A}\n  in {file}\n", 0)
     second = handrail("approvals", "add", "file.delete", ".*", "--expires-at", "2099-01-01T00:00:00+02:00")
-    assert second.stdout == "Added rule 2: file.delete .*\n"
+    assert second.stdout == f"Added user rule 2: file.delete .*\n  in {file}\n"
     words = handrail("approvals", "add", "shell", '["rm", "..."]', "--deny")
-    assert words.stdout == 'Added rule 3: shell ["rm", "..."]\n'
-    assert handrail("approvals", "disable", "1").stdout == 'Disabled rule 1: file.write ^\\{"path":"a\\.txt".*\n'
+    assert words.stdout == f'Added user rule 3: shell ["rm", "..."]\n  in {file}\n'
+    disabled = handrail("approvals", "disable", "1")
+    assert disabled.stdout == f"Disabled user rule 1: file.write {PATTERN_A}\n  in {file}\n"
     assert handrail("approvals", "list").stdout == (
-        f"{file}:\n"
+        f"user rules, in {file}:\n"
         '  1. file.write  ^\\{"path":"a\\.txt".*  (off, never used)\n'
         "  2. file.delete  .*  (on, until 2098-12-31T22:00:00+00:00, never used)\n"
         '  3. shell  ["rm", "..."]  (deny, on, never used)\n'
     )
-    assert handrail("approvals", "enable", "1").stdout.startswith("Enabled rule 1: ")
+    assert handrail("approvals", "enable", "1").stdout.startswith("Enabled user rule 1: ")
     common = {"scope": "user", "matches": [], "rejects": [], "enabled": True, "used": 0, "last_used": None}
     assert json.loads(handrail("approvals", "list", "--json").stdout) == [
         {**common, "number": 1, "tool": "file.write", "pattern": '^\\{"path":"a\\.txt".*', "deny": False,
@@ -41,28 +42,32 @@ def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> 
          "expires_at": "2098-12-31T22:00:00+00:00"},
         {**common, "number": 3, "tool": "shell", "argv": ["rm", "..."], "deny": True, "expires_at": None},
     ]  # fmt: skip
-    assert handrail("approvals", "remove", "1").stdout == 'Removed rule 1: file.write ^\\{"path":"a\\.txt".*\n'
-    assert handrail("approvals", "list").stdout.startswith(f"{file}:\n  1. file.delete  .*")
+    removed = handrail("approvals", "remove", "1")
+    assert removed.stdout == f"Removed user rule 1: file.write {PATTERN_A}\n  in {file}\n"
+    assert handrail("approvals", "list").stdout.startswith(f"user rules, in {file}:\n  1. file.delete  .*")
 
 
 def test_the_same_rule_is_kept_once(file: Path) -> None:
-    assert handrail("approvals", "add", "file.delete", "x").stdout == "Added rule 1: file.delete x\n"
-    assert handrail("approvals", "add", "file.delete", "x").stdout == "Added rule 1: file.delete x\n"
-    assert handrail("approvals", "list").stdout == f"{file}:\n  1. file.delete  x  (on, never used)\n"
+    assert handrail("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
+    assert handrail("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
+    assert handrail("approvals", "list").stdout == f"user rules, in {file}:\n  1. file.delete  x  (on, never used)\n"
 
 
 def test_a_rule_of_a_project_holds_in_that_project_only(root: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     here, there = ("--root", str(root)), ("--root", str(tmp_path / "other"))
     assert handrail("approvals", "add", "file.write", ".*", "--scope", "project", *here).returncode == 0
-    assert "  1. file.write  .*  (on, never used)\n" in handrail("approvals", "list", *here).stdout
+    listed = handrail("approvals", "list", *here).stdout
+    assert re.fullmatch(r"project rules, in /.*/approvals\.toml:\n  1\. file\.write .* \(on, never used\)\n", listed)
     assert handrail("approvals", "list", *there).stdout.startswith("No rules.")
     assert handrail("call", "file.write", "path=a", "content=x", *here).returncode == 0
     assert handrail("call", "file.write", "path=a", "content=x", *there).returncode == 3
     assert not list((tmp_path / "other").iterdir())
     assert [path.name for path in root.iterdir()] == ["a"]  # its rules are not in the project
     removed = handrail("approvals", "remove", "1", "--scope", "project", *here)
-    assert removed.stdout == "Removed rule 1: file.write .*\n"
+    assert re.fullmatch(
+        r"Removed project rule 1: file\.write \.\*\n  in /.*/state/.*/approvals\.toml\n", removed.stdout
+    )
 
 
 def test_the_list_says_how_often_and_when_a_rule_was_used(root: Path) -> None:
@@ -242,5 +247,5 @@ def test_a_malformed_file_is_named_with_the_reason(file: Path, root: Path) -> No
 def test_a_pattern_cannot_play_with_the_terminal(file: Path) -> None:
     handrail("approvals", "add", "file.write", "a\x1b.2Jb\u202ec")
     listed = handrail("approvals", "list").stdout
-    assert listed == f"{file}:\n  1. file.write  a\\x1b.2Jb\\u202ec  (on, never used)\n"
+    assert listed == f"user rules, in {file}:\n  1. file.write  a\\x1b.2Jb\\u202ec  (on, never used)\n"
     assert json.loads(handrail("approvals", "list", "--json").stdout)[0]["pattern"] == "a\x1b.2Jb\u202ec"

@@ -1,16 +1,12 @@
 """`handrail approvals`: the rules that answer instead of a person."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
-from handrail.dialects import find_dialect, load
-from handrail.kernel.gate import Question, Verdict
-from handrail.kernel.log import SessionLog
-from handrail.kernel.session import Session
+from handrail.dialects import find_dialect
 from handrail.kernel.state import State, config_home
 from handrail.kernel.tally import Count
 from handrail.limits import Limits
@@ -19,8 +15,8 @@ from handrail.policy.approvals import FILE
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
-from handrail.router import ToolRouter
 from handrail.settings import SANDBOX
+from handrail.surfaces.cli.call import given_params
 from handrail.surfaces.cli.options import (
     dialect_of,
     dialect_option,
@@ -30,9 +26,8 @@ from handrail.surfaces.cli.options import (
     usage_errors,
 )
 from handrail.surfaces.cli.show import echo_json
-from handrail.tool import ToolResult
+from handrail.surfaces.cli.trying import Tried, try_call, try_undo
 from handrail.undo import KINDS
-from handrail.workspace import Workspace
 
 _SCOPES = click.Choice(["user", "project"])
 _scope_option = click.option("--scope", type=_SCOPES, default="user", show_default=True, help="Whose rules.")
@@ -65,7 +60,7 @@ def list_rules(root: str, as_json: bool) -> None:
     for scope, home in {} if as_json else homes.items():
         lines = [_line(standing, count) for standing, count in listed if standing.scope == scope]
         if lines:
-            click.echo(visible("\n".join([f"{home}:", *lines])))
+            click.echo(visible("\n".join([f"{scope} rules, in {home}:", *lines])))
 
 
 def _line(standing: Standing, count: Count | None) -> str:
@@ -139,8 +134,9 @@ def add(
         checked(rule, "the rule", Limits())
         if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
             raise BadRule(f"no dialect has a tool {tool}: the rule would never be used")
-        number = _book(scope, root).add(rule)
-    click.echo(visible(f"Added rule {number}: {tool} {rule.covers}"))
+        book = _book(scope, root)
+        number = book.add(rule)
+    _say("Added", scope, number, rule, book)
 
 
 @command.command("remove")
@@ -149,7 +145,7 @@ def add(
 @root_option
 def remove(number: int, scope: str, root: str) -> None:
     """Remove a rule."""
-    _change(number, "Removed", _book(scope, root), lambda book: book.remove(number))
+    _change("Removed", scope, number, root, lambda book: book.remove(number))
 
 
 @command.command("enable")
@@ -158,7 +154,7 @@ def remove(number: int, scope: str, root: str) -> None:
 @root_option
 def enable(number: int, scope: str, root: str) -> None:
     """Switch a rule on."""
-    _change(number, "Enabled", _book(scope, root), lambda book: book.enable(number, enabled=True))
+    _change("Enabled", scope, number, root, lambda book: book.enable(number, enabled=True))
 
 
 @command.command("disable")
@@ -167,36 +163,40 @@ def enable(number: int, scope: str, root: str) -> None:
 @root_option
 def disable(number: int, scope: str, root: str) -> None:
     """Switch a rule off without forgetting it."""
-    _change(number, "Disabled", _book(scope, root), lambda book: book.enable(number, enabled=False))
+    _change("Disabled", scope, number, root, lambda book: book.enable(number, enabled=False))
 
 
-def _change(number: int, done: str, book: RuleBook, act: Callable[[RuleBook], Rule]) -> None:
-    try:
+def _change(done: str, scope: str, number: int, root: str, act: Callable[[RuleBook], Rule]) -> None:
+    book = _book(scope, root)
+    with usage_errors(root):
         rule = act(book)
-    except BadRule as error:
-        raise click.UsageError(str(error)) from None
-    click.echo(visible(f"{done} rule {number}: {rule.tool} {rule.covers}"))
+    _say(done, scope, number, rule, book)
+
+
+def _say(done: str, scope: str, number: int, rule: Rule, book: RuleBook) -> None:
+    click.echo(visible(f"{done} {scope} rule {number}: {rule.tool} {rule.covers}\n  in {book.path}"))
 
 
 @command.command("test")
 @click.argument("tool")
-@click.argument("params", metavar="JSON")
+@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
 @dialect_option
 @root_option
 @json_option
-def test(tool: str, params: str, dialect: str | None, root: str, as_json: bool) -> None:
-    """Say which rule would decide about a call, and why others would not. Nothing is done."""
-    try:
-        given = json.loads(params)
-    except ValueError as error:
-        raise click.UsageError(f"the parameters are not valid JSON: {error}") from None
+def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, as_json: bool) -> None:
+    """Say which rule would decide about a call, and why others would not. Nothing is done.
+
+    Parameters are given as to `handrail call`. An undo is tried as `undo entries=[N]`, `undo since=N` or `undo`, and
+    there are `redo` and `restore path=PATH at=N`.
+    """
+    spoken = dialect_of(tool, dialect)
+    given = given_params(spoken, tool, arguments)
     if not isinstance(given, dict):
         raise click.UsageError("the parameters must be a JSON object")
     with open_workspace(root) as workspace:
-        question, result = stopped_at_the_gate(workspace, dialect_of(tool, dialect), tool, given)
-        decision = workspace.rules.decide(question) if question else None
-    unasked = question is None or (question.unasked and decision and decision.allowed is not False)
-    said = _unasked(result) if unasked or decision is None else _said(decision)
+        tried = try_undo(workspace, tool, given) if tool in KINDS else try_call(workspace, spoken, tool, given)
+        decision = workspace.rules.decide(tried.question) if tried.question else None
+    said = _said(decision, tried)
     if as_json:
         others = decision.others if decision else ()
         why_not = [{"rule": standing.name, "why_not": why} for standing, why in others]
@@ -207,31 +207,11 @@ def test(tool: str, params: str, dialect: str | None, root: str, as_json: bool) 
     raise SystemExit(0 if decision and decision.allowed else 3)
 
 
-def stopped_at_the_gate(
-    workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]
-) -> tuple[Question | None, ToolResult]:
-    """Make the call as far as the question, which is always answered with no; what only reads is made."""
-    asked: list[Question] = []
-
-    def stop(question: Question) -> Verdict:
-        asked.append(question)
-        if question.unasked and workspace.rules.decide(question).allowed is not False:
-            return Verdict(True, question.unasked)
-        return Verdict(False, "test", reason="this is only a test")
-
-    log = SessionLog(None, level="off", chars=0, session="test")
-    result = ToolRouter(load(dialect), Session(workspace.kernel, stop, workspace.rules.may_forbid), log).call(
-        tool, params
-    )
-    return (asked[-1] if asked else None), result
-
-
-def _unasked(result: ToolResult) -> str:
-    failed = result.error.message if result.error else ""
-    return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
-
-
-def _said(decision: Decision) -> str:
+def _said(decision: Decision | None, tried: Tried) -> str:
+    unasked = tried.question is None or tried.question.unasked
+    if decision is None or (unasked and decision.allowed is not False):
+        failed = tried.failed
+        return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
     if decision.doubt:
         return f"It would be asked, whatever the policy: {decision.doubt}"
     if decision.allowed is None:

@@ -35,7 +35,7 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     A single - reads the JSON object from standard input.
     """
     spoken = dialect_of(tool, dialect)
-    params = _params(spoken, tool, arguments)
+    params = given_params(spoken, tool, arguments)
     progress = Progress()
     asker = progress.asking(terminal_asker())
     with open_workspace(options.pop("root"), asker=asker, **options) as workspace:
@@ -55,7 +55,8 @@ def exit_code(result: ToolResult) -> int:
     return EXIT["timeout"] if timed_out else 0
 
 
-def _params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
+def given_params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
+    """The parameters of a call, from the words of the command line."""
     if arguments == ("-",):
         return _json(sys.stdin.buffer.read())
     if len(arguments) == 1 and arguments[0].lstrip().startswith(("{", "[")):

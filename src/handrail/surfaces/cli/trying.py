@@ -1,0 +1,75 @@
+"""Calls, and undos, that are made only as far as the question whether they may be made."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from handrail.dialects import load
+from handrail.faults import Denied, Fault
+from handrail.kernel.gate import Question, Verdict
+from handrail.kernel.log import SessionLog
+from handrail.kernel.session import Session
+from handrail.router import ToolRouter
+from handrail.sentences import COMMON
+from handrail.surfaces.cli.plain import journal_errors
+from handrail.undo import CannotUndo, History, Plan
+from handrail.words import word
+from handrail.workspace import Workspace
+
+
+class Tried(NamedTuple):
+    question: Question | None
+    """None: nobody would be asked, and no rule looked at."""
+    failed: str = ""
+
+
+class _Gate:
+    """Says no to every question; what only reads, and is not forbidden, may go on."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._rules = workspace.rules
+        self.session = Session(workspace.kernel, self._stop, workspace.rules.may_forbid)
+        self.question: Question | None = None
+
+    def _stop(self, question: Question) -> Verdict:
+        self.question = question
+        if question.unasked and self._rules.decide(question).allowed is not False:
+            return Verdict(True, question.unasked)
+        return Verdict(False, "test", reason="this is only a test")
+
+
+def try_call(workspace: Workspace, dialect: str, tool: str, params: Any) -> Tried:
+    gate, log = _Gate(workspace), SessionLog(None, level="off", chars=0, session="test")
+    result = ToolRouter(load(dialect), gate.session, log).call(tool, params)
+    return Tried(gate.question, result.error.message if result.error else "")
+
+
+def try_undo(workspace: Workspace, kind: str, params: dict[str, Any]) -> Tried:
+    act, gate = _undo(kind, params), _Gate(workspace)
+    try:
+        with journal_errors():
+            plan = act(History(gate.session))
+    except Denied:
+        return Tried(gate.question)
+    except CannotUndo as error:
+        return Tried(None, str(error))
+    except Fault as fault:
+        return Tried(None, word((COMMON,), kind, fault, params).message)
+    return Tried(gate.question, "some files cannot be put back" if plan.clashes else "")
+
+
+def _undo(kind: str, params: dict[str, Any]) -> Callable[[History], Plan]:
+    """What is tried, named as rules name it: the entries of an undo, and what a restore goes back to."""
+    match kind, params:
+        case "undo", {"entries": [int(n)], **others} if not others:
+            return lambda history: history.undo(n)
+        case "undo", {"since": int(n), **others} if not others:
+            return lambda history: history.undo(since=n)
+        case "restore", {"path": str(path), "at": int(at), **others} if not others:
+            return lambda history: history.restore(path, at)
+        case "undo", {**others} if not others:
+            return lambda history: history.undo()
+        case "redo", {**others} if not others:
+            return lambda history: history.redo()
+    raise click.UsageError("undo takes entries=[N] or since=N or nothing, redo nothing, restore path=PATH at=N")

@@ -1,0 +1,59 @@
+"""`handrail approvals test`: calls as `handrail call` takes them, and undos."""
+
+from pathlib import Path
+
+import pytest
+from command import handrail, usage_error
+
+ASKED = "No rule decides about this call: it would be asked\n"
+
+
+@pytest.fixture
+def here(root: Path) -> tuple[str, str]:
+    """A workspace with two entries in its journal."""
+    for content in ("one", "two"):
+        done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--approve", "auto")
+        assert done.returncode == 0
+    return "--root", str(root)
+
+
+def test_parameters_are_given_as_to_a_call(root: Path) -> None:
+    here = ("--root", str(root))
+    handrail("approvals", "add", "edit_lines", r'.*"start_line":1,.*')
+    (root / "a").write_text("x\n")
+    edit = ("edit_lines", "path=a", "operation=delete", "end_line=1")
+    yes = handrail("approvals", "test", *edit, "start_line=1", *here)
+    assert (yes.stdout, yes.returncode) == ('Approved by user rule 1: .*"start_line":1,.*\n', 0)
+    number = handrail("approvals", "test", "file.write", "path=a", "content=5", *here)
+    assert number.stdout.startswith(ASKED)
+    assert usage_error(handrail("approvals", "test", "file.write", "a", *here)) == "not KEY=VALUE: 'a'"
+    assert (root / "a").read_text() == "x\n"
+
+
+def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
+    rule = r'\{"entries":\[2\],"targets":\["a"\]\}'
+    handrail("approvals", "add", "undo", rule)
+    for arguments in ((), ("entries=[2]",), ("since=2",), ('{"entries": [2]}',)):
+        tried = handrail("approvals", "test", "undo", *arguments, *here)
+        assert (tried.stdout, tried.returncode) == (f"Approved by user rule 1: {rule}\n", 0)
+    both = handrail("approvals", "test", "undo", "since=1", *here)
+    assert (both.stdout, both.returncode) == (f"{ASKED}  not user rule 1: its pattern does not match\n", 3)
+    assert (root / "a").read_text() == "two"
+    assert handrail("undo", *here).returncode == 0
+    redo = handrail("approvals", "test", "redo", *here)
+    assert redo.stdout == f"{ASKED}  not user rule 1: it is for another tool\n"
+    handrail("approvals", "add", "restore", ".*", "--deny")
+    restore = handrail("approvals", "test", "restore", "path=a", "at=2", *here)
+    assert restore.stdout == "Forbidden by user rule 2: .*\n"
+    assert (root / "a").read_text() == "one"
+
+
+def test_an_undo_that_cannot_be_is_said(here: tuple[str, str], root: Path) -> None:
+    begin = "It would fail before anybody is asked: "
+    gone = handrail("approvals", "test", "undo", "entries=[9]", *here)
+    assert (gone.stdout, gone.returncode) == (f"{begin}there is no entry 9\n", 3)
+    (root / "a").write_text("three")
+    assert handrail("approvals", "test", "undo", *here).stdout == f"{begin}some files cannot be put back\n"
+    said = "undo takes entries=[N] or since=N or nothing, redo nothing, restore path=PATH at=N"
+    for arguments in (("undo", "n=1"), ("undo", "entries=[1,2]"), ("redo", "entries=[1]"), ("restore", "path=a")):
+        assert usage_error(handrail("approvals", "test", *arguments, *here)) == said
