@@ -109,21 +109,29 @@ class History:
             if plan.clashes or dry_run:
                 return plan
             try:
-                self._commit(plan)
+                self._commit(plan, make)
             except Conflict:
                 continue  # something changed after the plan was made
             return plan
         raise CannotUndo("the files keep changing; nothing was done")
 
-    def _commit(self, plan: Plan) -> None:
+    def _commit(self, plan: Plan, make: Callable[[], Plan]) -> None:
         params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": sum(plan.numbers)}
         call = Call(self._session, "handrail", plan.kind, params, Effect.READ | Effect.WRITE)
         undoes = plan.numbers if plan.whole else ()
+
+        def look_again() -> None:
+            """What was approved is this plan: where it would be another one by now, that is asked about."""
+            now = make()
+            if (now.numbers, now.changes, now.clashes) != (plan.numbers, plan.changes, []):
+                raise Conflict(self._kernel.boundary.root)
+
         if plan.changes:
-            call.files.commit(*plan.changes, kind=plan.kind, undoes=undoes)
+            call.files.commit(*plan.changes, kind=plan.kind, undoes=undoes, approved=look_again)
         elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
             verdict = call.ask(Effect.READ)
             with self._kernel.state.lock():
+                look_again()
                 self._kernel.journal.append(self._kernel.journal.compose(call.origin(verdict, plan.kind, undoes), ()))
         plan.done = True
 

@@ -3,6 +3,7 @@
 import stat
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -285,8 +286,17 @@ class Files:
             raise Conflict(path) from None
         return old is not None
 
-    def commit(self, *changes: Change, kind: str = "commit", undoes: tuple[int, ...] = ()) -> None:
-        """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked."""
+    def commit(
+        self,
+        *changes: Change,
+        kind: str = "commit",
+        undoes: tuple[int, ...] = (),
+        approved: Callable[[], None] | None = None,
+    ) -> None:
+        """Make the changes, all or none, after the gate was asked. What changes nothing is dropped, unasked.
+
+        `approved` is called after a yes, and may raise Conflict where more has changed than the writer looks at.
+        """
         targets = self._kernel.writer.targets([*changes])
         real = [(change, to) for change, to in zip(changes, targets, strict=True) if not _changes_nothing(change)]
         if not real:
@@ -296,6 +306,8 @@ class Files:
         shown = tuple(quote(place) for change, to in real for place in _all_places(change, to))
         known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else None
         verdict = self._call.ask(_effects(made), known=known, targets=shown, changes=tuple(made))
+        if approved is not None:
+            approved()
         origin = self._call.origin(verdict, kind, undoes)
         try:
             self._kernel.writer.commit(made, places, origin, lambda versions: self._wrote(real, versions))

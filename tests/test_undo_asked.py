@@ -1,0 +1,108 @@
+"""An undo is asked about as what it would do now: an answer counts for that, and for nothing that came after it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail import Question, Workspace
+from handrail.faults import Denied
+from handrail.kernel.journal import Entry
+from handrail.undo import CannotUndo
+
+PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"
+
+
+class Person:
+    """Says yes; of undos only once, and something happens while they think."""
+
+    def __init__(self) -> None:
+        self.undos = list[tuple[str, ...]]()
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def __call__(self, question: Question) -> bool:
+        if question.tool != "undo":
+            return True
+        self.undos.append(question.targets)
+        if len(self.undos) == 1:
+            self.meanwhile()
+        return len(self.undos) == 1
+
+
+@pytest.fixture
+def person() -> Person:
+    return Person()
+
+
+@pytest.fixture
+def workspace(root: Path, person: Person) -> Iterator[Workspace]:
+    """With one entry that made the files a and b."""
+    with Workspace(str(root), asker=person) as opened:
+        assert opened.call("codex", "apply_patch_freeform", {"patch": PATCH}).success
+        yield opened
+
+
+def undone(workspace: Workspace) -> list[tuple[int, ...]]:
+    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)]
+    return [each.origin.undoes for each in entries if each.origin.kind == "undo"]
+
+
+def test_what_it_would_have_left_alone_and_changed_meanwhile_is_asked_about(
+    workspace: Workspace, person: Person, root: Path
+) -> None:
+    (root / "b").unlink()
+    person.meanwhile = lambda: (root / "b").write_text("b\n")
+    with pytest.raises(Denied):
+        workspace.history().undo()
+    assert person.undos == [("a",), ("a", "b")]
+    assert ((root / "a").exists(), (root / "b").exists(), undone(workspace)) == (True, True, [])
+
+
+def test_what_was_as_it_was_and_is_no_more_is_asked_about(workspace: Workspace, person: Person, root: Path) -> None:
+    (root / "a").unlink()
+    (root / "b").unlink()
+    person.meanwhile = lambda: (root / "a").write_text("a\n")
+    with pytest.raises(Denied):
+        workspace.history().undo()
+    assert person.undos == [(), ("a",)]
+    assert ((root / "a").exists(), undone(workspace)) == (True, [])
+
+
+def test_what_became_as_it_was_while_the_person_thought_is_asked_about(
+    workspace: Workspace, person: Person, root: Path
+) -> None:
+    def vanish() -> None:
+        (root / "a").unlink()
+        (root / "b").unlink()
+
+    person.meanwhile = vanish
+    with pytest.raises(Denied):
+        workspace.history().undo()
+    assert (person.undos, undone(workspace)) == ([("a", "b"), ()], [])
+
+
+def test_what_somebody_else_undid_meanwhile_is_not_undone_twice(
+    workspace: Workspace, person: Person, root: Path
+) -> None:
+    (root / "a").unlink()
+    (root / "b").unlink()
+    with Workspace(str(root), approve="auto") as other:
+        person.meanwhile = lambda: other.history().undo(1)
+        with pytest.raises(CannotUndo, match="entry 1 is undone already"):
+            workspace.history().undo(1)
+    assert (person.undos, undone(workspace)) == ([()], [(1,)])
+
+
+def test_what_stayed_as_it_was_shown_is_asked_about_once(workspace: Workspace, person: Person, root: Path) -> None:
+    (root / "b").unlink()
+    person.meanwhile = lambda: (root / "other").write_text("x")
+    assert workspace.history().undo().done
+    assert (person.undos, undone(workspace), (root / "a").exists()) == ([("a",)], [(1,)], False)
+
+
+def test_nobody_to_ask_is_a_no_also_where_nothing_would_change(root: Path, workspace: Workspace) -> None:
+    (root / "a").unlink()
+    (root / "b").unlink()
+    with Workspace(str(root)) as alone, pytest.raises(Denied):
+        alone.history().undo()
+    assert undone(workspace) == []
