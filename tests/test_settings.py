@@ -176,6 +176,10 @@ def test_a_project_may_lower_limits_and_not_raise_them() -> None:
     ("text", "complaint"),
     [
         ("approve = ", "not valid TOML: Invalid value (at end of document)"),
+        (f"approve = {'[' * 5000}{']' * 5000}", "not valid TOML: it is nested too deeply"),
+        (f"approve{'.a' * 5000} = 1", "not valid TOML: it is nested too deeply"),
+        (f"approve = {'[' * 99}{']' * 99}", f"approve must be one of auto, host, ask, never, not {'[' * 99}{']' * 99}"),
+        (f"approve = 0x{'f' * 5000}", "not valid TOML: a number in it has more than 64 bits"),
         ("colour = 1", "there is no setting 'colour'"),
         ('approve = "always"', "approve must be one of auto, host, ask, never, not 'always'"),
         ("approve = 1", "approve must be one of auto, host, ask, never, not 1"),
@@ -256,3 +260,9 @@ def test_a_file_that_cannot_be_read_is_not_passed_over(
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "home"))
     with pytest.raises(BadSettings, match=r"config\.toml cannot be read: \[Errno 21\] Is a directory"):
         Workspace(str(root))
+
+
+def test_what_is_nested_too_deeply_is_a_complaint_and_no_traceback(root: Path) -> None:
+    (root / ".handrail.toml").write_text(f"rule = {'[' * 5000}{']' * 5000}")
+    said = ".handrail.toml: not valid TOML: it is nested too deeply"
+    assert usage_error(handrail("call", "file.list", "--root", str(root))) == said

@@ -116,11 +116,11 @@ def load(
 def _parse(text: str, where: str) -> dict[str, Any]:
     if not text:
         return {}
-    import tomllib  # noqa: PLC0415  only where there is a file
+    from handrail.tables import parse_toml  # noqa: PLC0415  only where there is a file
 
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise BadSettings(f"{where}: not valid TOML: {error}") from None
 
 

@@ -123,6 +123,8 @@ def test_a_persons_file_is_understood(home: Path) -> None:
     [
         ("[[rule]\n", "{file} cannot be read: Expected ']]' at the end of an array declaration"),
         (b"# \xff", "{file} cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        (f"rule = {'[' * 5000}{']' * 5000}", "{file} cannot be read: it is nested too deeply"),
+        (f"[[rule]]\ntool{'.a' * 5000} = 1", "{file} cannot be read: it is nested too deeply"),
         ("[[rules]]\n", "{file}: unknown key 'rules'; rules are [[rule]] tables"),
         ("rule = 5", "{file}: rules are [[rule]] tables"),
         ("rule = [5]", "{file}: rules are [[rule]] tables"),

@@ -220,6 +220,7 @@ def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
         (("add", "t", "x", "--for", "-1"), "Invalid value for '--for': "),
         (("add", "*", "x"), "the rule: only a rule that denies can be for every tool"),
         (("add", "t", "[1]"), "the rule: argv cannot be [1]"),
+        (("add", "t", "[" * 5000), "the rule: not a JSON list: "),
         (("add", "t", "[x"), "the rule: not a JSON list: "),
         (("add", "t", '["*"]'), "the rule: argv must begin with a program"),
         (("add", "t", ""), "the rule: needs either pattern or argv"),

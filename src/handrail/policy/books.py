@@ -39,10 +39,10 @@ class RuleBook:
             self.rules, self._text = self._rules_of(text), text
 
     def _rules_of(self, text: str) -> list[Rule]:
-        import tomllib  # noqa: PLC0415  only where there is a file
+        from handrail.tables import parse_toml  # noqa: PLC0415  only where there is a file
 
         try:
-            found = tomllib.loads(text)
+            found = parse_toml(text)
         except ValueError as error:
             raise BadRule(f"{self.path} cannot be read: {error}") from None
         if unknown := found.keys() - {"rule"}:

@@ -168,7 +168,7 @@ def from_text(tool: str, text: str, name: str, limits: Limits) -> Rule:
         return checked(Rule(tool, text), name, limits)
     try:
         words = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRule(f"{name}: not a JSON list: {error}") from None
     return from_entry({"tool": tool, "argv": words}, name, limits)
 

@@ -1,0 +1,28 @@
+"""TOML that a person, or a stranger's project, wrote."""
+
+from typing import Any
+
+_DEEPEST = 100
+"""How deep it may be nested: far beyond any sense, and short of what Python can show."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What it says, or a ValueError."""
+    import tomllib  # noqa: PLC0415  only where there is a file
+
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    level: list[Any] = [found]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _within(each)]
+        if any(isinstance(each, int) and not -(2**63) <= each < 2**63 for each in level):
+            raise ValueError("a number in it has more than 64 bits")
+        if not level:
+            return found
+    raise ValueError("it is nested too deeply")
+
+
+def _within(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
