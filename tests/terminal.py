@@ -21,7 +21,13 @@ PATIENCE = 60
 
 class Terminal:
     def __init__(
-        self, *argv: str, stdin: bytes | None = None, rows: int = 24, columns: int = 120, controlling: bool = True
+        self,
+        *argv: str,
+        stdin: bytes | None = None,
+        rows: int = 24,
+        columns: int = 120,
+        controlling: bool = True,
+        encoding: str = "utf-8",
     ) -> None:
         """Without `stdin` the command reads the terminal itself."""
         self._master, slave = pty.openpty()
@@ -35,6 +41,7 @@ class Terminal:
         )
         os.close(slave)
         self._seen = b""
+        self._encoding = encoding
         if stdin is not None:
             assert self._process.stdin is not None
             self._process.stdin.write(stdin)
@@ -42,17 +49,18 @@ class Terminal:
 
     def until(self, text: str) -> str:
         """What was shown up to and with `text`, lines ended by LF."""
-        while (at := self._seen.find(text.encode())) < 0:
-            assert self._read(), f"{text!r} was never shown, but {self._seen.decode()!r}"
-        at += len(text.encode())
+        sought = text.encode(self._encoding)
+        while (at := self._seen.find(sought)) < 0:
+            assert self._read(), f"{text!r} was never shown, but {self._seen.decode(self._encoding)!r}"
+        at += len(sought)
         shown, self._seen = self._seen[:at], self._seen[at:]
-        return shown.decode().replace("\r\n", "\n")
+        return shown.decode(self._encoding).replace("\r\n", "\n")
 
     def resize(self, rows: int, columns: int) -> None:
         ioctl(self._master, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def send(self, text: str) -> None:
-        os.write(self._master, text.encode())
+        os.write(self._master, text.encode(self._encoding))
 
     def hang_up(self) -> None:
         """Take the terminal away, as a lost connection does."""
@@ -66,11 +74,11 @@ class Terminal:
             pass
         out = self._process.stdout.read().decode()
         status = self._process.wait(PATIENCE)
-        return status, out, self._seen.decode().replace("\r\n", "\n")
+        return status, out, self._seen.decode(self._encoding).replace("\r\n", "\n")
 
     def _read(self) -> bool:
         ready, _, _ = select.select([self._master], [], [], PATIENCE)
-        assert ready, f"nothing more was shown after {self._seen.decode()!r}"
+        assert ready, f"nothing more was shown after {self._seen.decode(self._encoding)!r}"
         with suppress(OSError):  # EIO: nobody has the terminal open any more
             more = os.read(self._master, 65536)
             self._seen += more

@@ -24,7 +24,7 @@ def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | N
     line = _Line(text)
     with _by_the_key(reader):
         line.draw(writer, prompt)
-        for key in _keys(reader.fileno()):
+        for key in _keys(reader):
             if key in _DONE or (key == _END_OF_FILE and not line.text):
                 writer.write("\n")
                 writer.flush()
@@ -90,11 +90,11 @@ def _by_the_key(reader: TextIO) -> Iterator[None]:
             termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
-def _keys(fd: int) -> Iterator[str]:
+def _keys(reader: TextIO) -> Iterator[str]:
     """Characters, and the sequences that keys without a character send."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    decoder = codecs.getincrementaldecoder(reader.encoding)(errors="replace")
     rest = ""
-    while data := os.read(fd, 4096):
+    while data := os.read(reader.fileno(), 4096):
         rest += decoder.decode(data)
         while rest:
             sequence = _SEQUENCE.match(rest)

@@ -13,7 +13,10 @@ def open_terminal() -> tuple[TextIO, TextIO] | None:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
-    return open(fd, encoding="utf-8", errors="replace"), open(os.dup(fd), "w", encoding="utf-8", errors="replace")
+    speaks = sys.stderr.encoding
+    return open(fd, encoding=speaks, errors="replace"), open(
+        os.dup(fd), "w", encoding=speaks, errors="backslashreplace"
+    )
 
 
 def forget_typed(reader: TextIO) -> None:

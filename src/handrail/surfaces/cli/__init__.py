@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 import handrail
+from handrail.kernel.streams import steady_streams
 
 _COMMANDS = {
     "call": "Call one tool.",
@@ -45,6 +46,7 @@ class _Lazy(click.Group):
         return command
 
     def main(self, *arguments: Any, **options: Any) -> Any:
+        steady_streams()
         try:
             return super().main(*arguments, **options)
         except OSError as error:
