@@ -89,7 +89,7 @@ def test_write_keeps_what_is_there_and_a_backup(tmp_path: Path, root: Path, clie
     assert [*new] == ["theme", key, "last"]
     (backup,) = tmp_path.glob("settings.json.*.bak")
     assert json.loads(backup.read_text()) == old
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert {each.stat().st_mode & 0o777 for each in (file, backup)} == {0o600}
 
 
 def test_toml_keeps_comments_order_and_other_servers(tmp_path: Path, root: Path) -> None:
@@ -146,3 +146,38 @@ def test_a_configuration_behind_a_link_stays_behind_it(tmp_path: Path, root: Pat
     _config("cursor", "--root", root, "--write", "--file", tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     assert _entry("cursor", (tmp_path / "real.json").read_text())
+
+
+def test_no_backup_is_ever_written_over(tmp_path: Path, root: Path) -> None:
+    file = tmp_path / "settings.json"
+    written = list[bytes]()
+    for number in range(5):  # more than one of them in the same second
+        written.append(b'{\r\n  "number": %d}\r\n' % number)
+        file.write_bytes(written[-1])
+        assert _config("cursor", "--root", root, "--write", "--file", file).exit_code == 0
+    assert sorted(backup.read_bytes() for backup in tmp_path.glob("settings.json.*.bak")) == written
+
+
+@pytest.mark.parametrize(("client", "file"), [("cursor", "mcp.json"), ("codex", "config.toml")])
+def test_what_was_replaced_is_said(tmp_path: Path, root: Path, client: str, file: str) -> None:
+    place = tmp_path / file
+    added = _config(client, "--root", root, "--write", "--file", place)
+    assert added.stdout.startswith(f"Added to {place}\nRestart ")
+    before = _entry(client, place.read_text())
+    replaced = _config(client, "--root", root, "--read-only", "--write", "--file", place)
+    (backup,) = tmp_path.glob(f"{file}.*.bak")
+    assert replaced.stdout.split("\n")[:4] == [
+        f"Replaced in {place}",
+        f"  before: {json.dumps(before)}",
+        f"  now: {json.dumps(_entry(client, place.read_text()))}",
+        f"The file as it was is in {backup}",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{}", None], ids=["not text", "a directory"])
+def test_what_cannot_be_read_is_said_and_left_alone(tmp_path: Path, root: Path, content: bytes | None) -> None:
+    file = tmp_path / "settings.json"
+    file.mkdir() if content is None else file.write_bytes(content)
+    out = _config("cursor", "--root", root, "--write", "--file", file)
+    assert (out.exit_code, out.stderr.startswith(f"Error: {file} ")) == (1, True)
+    assert content is None or file.read_bytes() == content

@@ -4,8 +4,9 @@ import os
 import shutil
 import sys
 import time
+from itertools import chain, count
 
-from handrail.kernel.state import read_text, write_text
+from handrail.kernel.state import write_text
 
 
 def own_command() -> list[str]:
@@ -33,15 +34,30 @@ def application_data() -> str:
 
 
 def replace_with_backup(path: str, text: str) -> str | None:
-    """Write a file of another program. What was there is kept beside it; returns where."""
+    """Write a file of another program. What was there is kept beside it, byte for byte; returns where."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    old, backup = read_text(path), None
-    if old:
-        backup = f"{path}.{time.strftime('%Y%m%d-%H%M%S')}.bak"
-        write_text(backup, old)
     target = os.path.realpath(path)  # a link to a file kept elsewhere stays one
     mode = os.stat(target).st_mode if os.path.exists(target) else None
+    backup = _backup(path) if mode is not None and os.path.getsize(target) else None
     write_text(target, text)
     if mode is not None:
         os.chmod(target, mode)
     return backup
+
+
+def _backup(path: str) -> str:
+    """A copy under a name that nothing has."""
+    stem = f"{path}.{time.strftime('%Y%m%d-%H%M%S')}"
+    names = chain([f"{stem}.bak"], (f"{stem}-{number}.bak" for number in count(2)))
+    name, fd = next(made for made in map(_created, names) if made)
+    with open(fd, "wb") as copy, open(path, "rb") as file:
+        shutil.copyfileobj(file, copy)
+        os.fchmod(fd, os.fstat(file.fileno()).st_mode & 0o777)
+    return name
+
+
+def _created(name: str) -> tuple[str, int] | None:
+    try:
+        return name, os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return None

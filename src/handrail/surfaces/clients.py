@@ -61,6 +61,12 @@ def merged(client: ClientKind, old: str, made: dict[str, Any]) -> str:
     return _merged_toml(client.key, old, made) if client.toml else _merged_json(client.key, old, made)
 
 
+def entry_in(client: ClientKind, text: str) -> Any:
+    """Our server as a configuration that can be merged has it already; None if it has not."""
+    settings = (tomllib.loads(text) if client.toml else json.loads(text)) if text.strip() else {}
+    return settings.get(client.key, {}).get(NAME)
+
+
 def _merged_json(key: str, old: str, made: dict[str, Any]) -> str:
     try:
         settings = json.loads(old) if old.strip() else {}

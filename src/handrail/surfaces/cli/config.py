@@ -1,12 +1,15 @@
 """`handrail config CLIENT`: one command between an agent and its hands."""
 
+import json
+
 import click
 
 from handrail.kernel.programs import absolute, replace_with_backup
 from handrail.kernel.state import read_text
+from handrail.ops.show import one_line
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
-from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, merged, snippet
+from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 
 
 @click.command("config")
@@ -36,7 +39,7 @@ def command(
         click.echo(f"# {kind.title}: {target}", err=True)
         click.echo(snippet(kind, made), nl=False)
         return
-    old = read_text(target)
+    old = _text(target)
     try:
         new = merged(kind, old, made)
     except Unmergeable as error:
@@ -44,6 +47,28 @@ def command(
     if new == old:
         click.echo(f"{target} has it already")
         return
-    backup = replace_with_backup(target, new)
-    click.echo(f"Added to {target}" + (f"; what was there is in {backup}" if backup else ""))
+    before = entry_in(kind, old)
+    backup = _written(target, new)
+    click.echo(f"{'Added to' if before is None else 'Replaced in'} {target}")
+    if before is not None:
+        click.echo(f"  before: {one_line(json.dumps(before, ensure_ascii=False), 2000)}")
+        click.echo(f"  now: {one_line(json.dumps(made, ensure_ascii=False), 2000)}")
+    if backup:
+        click.echo(f"The file as it was is in {backup}")
     click.echo(f"Restart {kind.title} to see the tools")
+
+
+def _text(path: str) -> str:
+    try:
+        return read_text(path)
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} was left as it is: it is not text") from None
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _written(path: str, text: str) -> str | None:
+    try:
+        return replace_with_backup(path, text)
+    except OSError as error:
+        raise click.ClickException(f"{path} was left as it is: {error}") from None
