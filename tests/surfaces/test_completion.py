@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from command import handrail, usage_error
@@ -17,11 +18,16 @@ def test_there_is_a_script_for_each_shell(shell: str) -> None:
         assert subprocess.run([program, "-n"], input=done.stdout, text=True, check=False).returncode == 0
 
 
-def completions(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def offered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What bash is told, each with its kind; "file" and "dir" it completes by itself."""
     monkeypatch.setenv("_HANDRAIL_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
-    return [each.partition(",")[2] for each in handrail().stdout.splitlines()]
+    return [each for each in handrail().stdout.splitlines() if each]
+
+
+def completions(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return [each.partition(",")[2] for each in offered(line, monkeypatch)]
 
 
 def test_commands_tools_and_options_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +36,51 @@ def test_commands_tools_and_options_are_completed(monkeypatch: pytest.MonkeyPatc
     assert completions("handrail call --dialect file file.d", monkeypatch) == ["file.delete"]
     assert completions("handrail call --approve n", monkeypatch) == ["never"]
     assert completions("handrail approvals re", monkeypatch) == ["remove"]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("handrail call --root sr", "dir,sr"),
+        ("handrail history --root sr", "dir,sr"),
+        ("handrail mcp --root sr", "dir,sr"),
+        ("handrail call --log sr", "file,sr"),
+        ("handrail mcp --token-file sr", "file,sr"),
+        ("handrail config cursor --file sr", "file,sr"),
+        ("handrail demo --svg sr", "file,sr"),
+        ("handrail replay sr", "file,sr"),
+        ("handrail restore sr", "file,sr"),
+        ("handrail undo 1 sr", "file,sr"),
+        ("handrail call file.read path = sr", "file,sr"),  # as bash splits path=sr
+        ("handrail call file.read limit=1 path =", "file,"),
+        ("handrail call --dialect gemini read_file absolute_path = /sr", "file,/sr"),
+    ],
+)
+def test_paths_are_completed(line: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered(line, monkeypatch) == [kind]
+
+
+def test_what_is_no_path_is_not_completed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered("handrail call file.read limit = 1", monkeypatch) == []
+    assert offered("handrail call no_such_tool path = 1", monkeypatch) == []
+
+
+def test_shells_that_take_a_parameter_for_one_word_are_told_its_paths(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "src" / "deep").mkdir(parents=True)
+    for name in ("setup.py", ".secret", "src/a b.py"):
+        (root / name).write_text("")
+
+    def told(word: str) -> list[str]:
+        return completions(f"handrail call --root {root} file.read {word}", monkeypatch)
+
+    assert told("path=s") == ["path=setup.py", "path=src/"]
+    assert told("path=") == ["path=setup.py", "path=src/"]
+    assert told("path=.s") == ["path=.secret"]
+    assert told("path=src/") == ["path=src/a b.py", "path=src/deep/"]
+    assert told("path=nowhere/x") == []
+    assert told("limit=s") == []
 
 
 def test_another_shell_is_a_usage_error() -> None:

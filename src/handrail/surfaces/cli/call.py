@@ -9,6 +9,7 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.kernel.terminal import wants_colour
+from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.person import terminal_asker
 from handrail.surfaces.cli.progress import Progress
@@ -25,7 +26,7 @@ def _complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 @click.command("call")
 @click.argument("tool", shell_complete=_complete_tool)
-@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
+@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]", shell_complete=complete.arguments)
 @workspace_options
 @json_option
 def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json: bool, **options: Any) -> None:

@@ -8,6 +8,7 @@ from handrail.kernel.programs import absolute, replace_with_backup
 from handrail.kernel.state import read_text
 from handrail.ops.show import one_line
 from handrail.settings import APPROVE
+from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
 from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 
@@ -18,7 +19,13 @@ from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, mer
 @dialect_option
 @read_only_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches.")
-@click.option("--file", "path", metavar="FILE", help="The configuration, if not where the client looks by itself.")
+@click.option(
+    "--file",
+    "path",
+    metavar="FILE",
+    shell_complete=complete.files,
+    help="The configuration, if not where the client looks by itself.",
+)
 @click.option("--write", is_flag=True, help="Add it to the client's configuration, after a backup.")
 def command(
     client: str,

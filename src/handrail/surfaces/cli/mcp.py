@@ -11,7 +11,8 @@ from handrail.exports import api_name
 from handrail.kernel.state import read_text
 from handrail.limits import Limits
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.options import dialect_option, open_workspace, read_only_option, sandbox_option
+from handrail.surfaces.cli import complete
+from handrail.surfaces.cli.options import dialect_option, log_option, open_workspace, read_only_option, sandbox_option
 
 DEFAULT = "copilot"
 """The dialect if none is named: files, search, commands and pages."""
@@ -20,16 +21,28 @@ ALONE = "handrail: waiting for an MCP client, which should start this by itself:
 
 
 @click.command("mcp")
-@click.option("--root", "roots", multiple=True, metavar="DIR", help="A workspace; several are told apart by name.")
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    shell_complete=complete.directories,
+    help="A workspace; several are told apart by name.",
+)
 @dialect_option
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches.")
 @sandbox_option
-@click.option("--log", metavar="FILE", help="Where the session log goes.")
+@log_option
 @click.option("--safe-names", is_flag=True, help="List file.read as file_read, for clients that forbid dots.")
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve Streamable HTTP instead of standard input.")
-@click.option("--token-file", metavar="FILE", help="Bearer tokens, one a line; needed off the loopback interface.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    shell_complete=complete.files,
+    help="Bearer tokens, one a line; needed off the loopback interface.",
+)
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A Host or Origin that may be served.")
 def command(
     roots: tuple[str, ...],

@@ -9,7 +9,7 @@ import click
 from handrail.dialects import DEFAULT, NAMES, find_dialect
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, SANDBOX, BadSettings
-from handrail.surfaces.cli import plain
+from handrail.surfaces.cli import complete, plain
 from handrail.workspace import Workspace
 
 _Function = Callable[..., Any]
@@ -17,12 +17,13 @@ _Function = Callable[..., Any]
 dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect to speak.")
 root_option, json_option = plain.root_option, plain.json_option
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
+log_option = click.option("--log", metavar="FILE", shell_complete=complete.files, help="Where the session log goes.")
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
 
 
 def workspace_options(function: _Function) -> _Function:
     for option in (
-        click.option("--log", metavar="FILE", help="Where the session log goes."),
+        log_option,
         sandbox_option,
         read_only_option,
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches."),

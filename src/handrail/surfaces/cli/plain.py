@@ -8,6 +8,7 @@ import click
 
 from handrail.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.kernel.journal import JournalUnreadable
+from handrail.surfaces.cli import complete
 
 _WHY = {
     NotFound: "there is no such directory",
@@ -16,7 +17,11 @@ _WHY = {
 }
 
 root_option = click.option(
-    "--root", default=".", metavar="DIR", help="The workspace; the current directory if not given."
+    "--root",
+    default=".",
+    metavar="DIR",
+    shell_complete=complete.directories,
+    help="The workspace; the current directory if not given.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
 

@@ -1,0 +1,49 @@
+"""What a shell completes by itself: files and directories."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    return [_left_to_the_shell(incomplete, "file")]
+
+
+def directories(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    return [_left_to_the_shell(incomplete, "dir")]
+
+
+def arguments(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """The paths among the parameters of a call. Bash takes `path=src` for three words, the others for one."""
+    key, equals, value = incomplete.partition("=")
+    if equals:
+        return _beneath_the_root(ctx, key, value)
+    before = [word for word in ctx.params.get("arguments") or () if word != "="]
+    return [_left_to_the_shell(incomplete, "file")] if before and before[-1] in _paths(ctx) else []
+
+
+def _beneath_the_root(ctx: click.Context, key: str, value: str) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  only where a shell asks
+
+    from handrail.kernel.completing import paths_beginning  # noqa: PLC0415  the same
+
+    found = paths_beginning(ctx.params.get("root") or ".", value) if key in _paths(ctx) else []
+    return [CompletionItem(f"{key}={path}") for path in found]
+
+
+def _paths(ctx: click.Context) -> frozenset[str]:
+    """The parameters of the tool that are paths."""
+    from handrail.dialects import find_dialect, load  # noqa: PLC0415  only where a shell asks
+
+    tool, dialect = ctx.params.get("tool") or "", ctx.params.get("dialect")
+    known = [load(name).tools.get(tool) for name in ([dialect] if dialect else find_dialect(tool))]
+    return frozenset().union(*(each.params.paths for each in known if each))
+
+
+def _left_to_the_shell(incomplete: str, kind: str) -> "CompletionItem":
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  only where a shell asks
+
+    return CompletionItem(incomplete, type=kind)
