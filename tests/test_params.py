@@ -97,7 +97,8 @@ def test_what_is_left_out_takes_its_default() -> None:
 def test_good_values_are_taken_as_they_are() -> None:
     parsed = parse(
         {
-            "path": "ü\x00\n",
+            "path": "ü\n",
+            "text": "ü\x00\n",
             "count": 10,
             "limit": 0,
             "deep": True,
@@ -107,7 +108,8 @@ def test_good_values_are_taken_as_they_are() -> None:
             "inner": {"name": "m"},
         }
     )
-    assert (parsed["path"], parsed["count"], parsed["limit"], parsed["deep"]) == ("ü\x00\n", 10, 0, True)
+    assert (parsed["path"], parsed["count"], parsed["limit"], parsed["deep"]) == ("ü\n", 10, 0, True)
+    assert parsed["text"] == "ü\x00\n"
     assert parsed["tags"] == ["a", ""]
     assert vars(parsed["parts"][0]) == {"name": "n", "weight": 2.5}
     assert vars(parsed["inner"]) == {"name": "m", "weight": 1.0}
@@ -139,6 +141,9 @@ KNOWN = "path, count, limit, deep, mode, tags, parts, inner, text"
         ({"path": {}}, Problem("path", "type", "string", "object")),
         ({"path": b"x"}, Problem("path", "type", "string", "value")),
         ({"path": "\ud800"}, Problem("path", "text", "Unicode text", "a lone surrogate")),
+        ({"path": "a\0b"}, Problem("path", "nul", "")),
+        ({"path": "é\0"}, Problem("path", "nul", "")),
+        ({"path": "x", "tags": ["a", "\0"]}, Problem("tags/1", "nul", "")),
         ({"path": "x", "count": True}, Problem("count", "type", "integer", "boolean")),
         ({"path": "x", "count": "3"}, Problem("count", "type", "integer", "string")),
         ({"path": "x", "count": 3.5}, Problem("count", "type", "integer", "number")),

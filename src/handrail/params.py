@@ -16,7 +16,7 @@ _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 class Field:
     """One parameter: what it is for, its default, and the bounds that it must keep."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one for each word that a declaration may use
         self,
         description: str,
         *,
@@ -26,10 +26,12 @@ class Field:
         min_length: int | None = None,
         body: bool = False,
         path: bool = False,
+        any_text: bool = False,
     ) -> None:
         self.description, self.default = description, default
         self.body = body  # the contents of a file: questions show its size, the diff shows the rest
         self.path = path  # a path: rules match the place that it means
+        self.takes_nul = body or path or any_text  # no program can be handed one; of a path the boundary says so
         self.ge, self.le, self.min_length = ge, le, min_length
         self.required = default is _REQUIRED
 
@@ -54,8 +56,17 @@ class Field:
     def check(self, value: Any, where: str, problems: list[Problem]) -> Any:
         if value is None and self.nullable:
             return None
-        if value.__class__ is str and self.kind is str and self.min_length is None and value.isascii():
-            return value
+        checked = value
+        if not (value.__class__ is str and self.kind is str and self.min_length is None and value.isascii()):
+            checked = self._check_all(value, where, problems)
+        if not self.takes_nul and self.kind is str:
+            _refuse_nul(checked, where, problems)
+        elif not self.takes_nul and self.args == (str,) and isinstance(checked, list):
+            for number, each in enumerate(checked):
+                _refuse_nul(each, f"{where}/{number}", problems)
+        return checked
+
+    def _check_all(self, value: Any, where: str, problems: list[Problem]) -> Any:
         checked = _check(self.kind, self.origin, self.args, value, where, problems)
         size = checked if checked.__class__ is int else None
         if size is not None and self.ge is not None and size < self.ge:
@@ -165,6 +176,11 @@ def _check_list(item: Any, value: Any, where: str, problems: list[Problem]) -> A
         return value
     origin, args = get_origin(item), get_args(item)
     return [_check(item, origin, args, each, f"{where}/{number}", problems) for number, each in enumerate(value)]
+
+
+def _refuse_nul(value: Any, where: str, problems: list[Problem]) -> None:
+    if isinstance(value, str) and "\0" in value:
+        problems.append(Problem(where, "nul", ""))
 
 
 def _named(value: Any) -> str:

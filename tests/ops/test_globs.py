@@ -95,6 +95,7 @@ BAD = [
     ("a}", "unopened brace", 1, "a\\}"),
     ("x/[z-a]", "the range is reversed", 2, "x/[a-z]"),
     ("a\\", "nothing follows the backslash", 1, "a\\\\"),
+    ("a\\/b", "a slash cannot be escaped", 1, "a/b"),
     ("{a,b,c,d,e,f,g,h}" * 4, "too many alternatives in braces", 16, "**/*.{js,ts}"),
     ("a" * 20_000, "the pattern is too long", 16_384, "**/*.py"),
 ]

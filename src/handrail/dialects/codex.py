@@ -243,7 +243,7 @@ def exec_command(p: ExecCommandInput, c: Call) -> TerminalOutput:
 
 class WriteStdinInput(CodexParams):
     session_id: str = field("Existing PTY session id.")
-    chars: str = field("Characters to write to stdin.")
+    chars: str = field("Characters to write to stdin.", any_text=True)
 
 
 @dialect.tool("write_stdin", Effect.RUN)

@@ -178,8 +178,8 @@ def read_file(p: ReadFile, c: Call) -> str:
 
 class ReplaceString(Params):
     path: str = field("Relative path to the file to modify", path=True)
-    old_string: str = field("Exact string to find and replace", min_length=1)
-    new_string: str = field("String to replace with")
+    old_string: str = field("Exact string to find and replace", min_length=1, any_text=True)
+    new_string: str = field("String to replace with", any_text=True)
 
 
 @dialect.tool("replace_string_in_file", Effect.READ | Effect.WRITE)

@@ -58,8 +58,8 @@ def write(p: Write, c: Call) -> FileWritten:
 
 
 class Edit(Params):
-    find: str = field("Exact text to find (must be unique).", min_length=1)
-    replace: str = field("Text to replace it with.")
+    find: str = field("Exact text to find (must be unique).", min_length=1, any_text=True)
+    replace: str = field("Text to replace it with.", any_text=True)
 
 
 class Patch(Params):

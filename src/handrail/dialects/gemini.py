@@ -54,6 +54,7 @@ def _reason(problem: Problem) -> str:
             "maximum": f" must be <= {problem.expected}",
             "length": f" must NOT have fewer than {problem.expected} characters",
             "choice": " must be equal to one of the allowed values",
+            "nul": " must NOT contain a NUL character",
             "text": " must be string",
             "unknown": " must NOT have additional properties",
         }[problem.kind]
@@ -265,8 +266,8 @@ def write_file(p: WriteFile, c: Call) -> str:
 
 class Replace(GeminiParams):
     file_path: str = field("The absolute path to the file to modify.", path=True)
-    old_string: str = field("The exact literal text to replace.")
-    new_string: str = field("The exact literal text to replace it with.")
+    old_string: str = field("The exact literal text to replace.", any_text=True)
+    new_string: str = field("The exact literal text to replace it with.", any_text=True)
     expected_replacements: int = field("Number of replacements expected.", default=1, ge=1)
 
 

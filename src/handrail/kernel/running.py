@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handrail.effects import Effect
-from handrail.faults import BadParameters, Problem
 from handrail.kernel.call import Call
 from handrail.kernel.gate import Verdict
 from handrail.kernel.log import shorten
@@ -64,7 +63,6 @@ class Commands:
     ) -> Ran:
         from handrail.kernel.process import Command  # noqa: PLC0415  only where something is run
 
-        self._refuse_nul(text)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         command = Command(
@@ -82,7 +80,6 @@ class Commands:
         return ran
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
-        self._refuse_nul(text)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         with self._recorded(text, verdict):
@@ -119,11 +116,6 @@ class Commands:
     def _read(self, terminal: "Terminal") -> "Reading":
         limits = self._call.limits
         return terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
-
-    def _refuse_nul(self, text: str) -> None:
-        if "\0" in text:
-            name = next((name for name, value in self._call.params.items() if value == text), "")
-            raise BadParameters([Problem(name, "nul", "")])
 
     def _place(self, directory: str) -> str:
         boundary = self._session.kernel.boundary

@@ -70,6 +70,9 @@ def check(pattern: str) -> None:
             at += 1
             if at == len(pattern):
                 raise InvalidPattern("glob", pattern, "nothing follows the backslash", at - 1, pattern + "\\")
+            if pattern[at] == "/":
+                fixed = pattern[: at - 1] + pattern[at:]
+                raise InvalidPattern("glob", pattern, "a slash cannot be escaped", at - 1, fixed)
         elif char == "[":
             at = _check_class(pattern, at)
         elif char == "{":

@@ -111,8 +111,10 @@ def append_file(p: AppendFile, c: Call) -> Written:
 
 class ReplaceInFile(ContextParams):
     path: str = field("File to edit, relative to the workspace root.", path=True)
-    find: str = field("Text, or with is_regex a regular expression, to find.", min_length=1)
-    replace: str = field("What to put in its place; groups as $1, ${name} or \\1 where it is a regular expression.")
+    find: str = field("Text, or with is_regex a regular expression, to find.", min_length=1, any_text=True)
+    replace: str = field(
+        "What to put in its place; groups as $1, ${name} or \\1 where it is a regular expression.", any_text=True
+    )
     is_regex: bool = field("Whether find is a regular expression.", default=False)
     preview_only: bool = field("Return the diff without changing the file.", default=False)
 
