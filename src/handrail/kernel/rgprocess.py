@@ -34,6 +34,12 @@ def program() -> str | None:
     return None
 
 
+def lies_in(root: str, path: str) -> bool:
+    """Whether a program, or a link that leads to it, lies beneath `root`: an agent could have put it there."""
+    named = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return any(os.path.commonpath([place, root]) == root for place in (path, named, os.path.realpath(path)))
+
+
 def _recorded(place: str, record: str) -> str | None:
     with open(record, encoding="utf-8") as lines:
         for line in lines:

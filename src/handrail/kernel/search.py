@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from handrail.kernel.found import Engine, FindResult, SearchResult, Watch
 from handrail.kernel.query import FindRequest, SearchRequest
-from handrail.kernel.rgprocess import program
+from handrail.kernel.rgprocess import lies_in, program
 from handrail.limits import Limits
 from handrail.ops.patterns import Pattern, parse, parse_literal
 
@@ -16,9 +16,9 @@ EngineName = Literal["auto", "ripgrep", "builtin"]
 
 
 class Searcher:
-    def __init__(self, limits: Limits | None = None, engine: EngineName = "auto") -> None:
+    def __init__(self, limits: Limits | None = None, engine: EngineName = "auto", workspace: str | None = None) -> None:
         self._limits = limits or Limits()
-        self.engine = choose(self._limits, engine)
+        self.engine = choose(self._limits, engine, workspace)
 
     def search(self, dir_fd: int, request: SearchRequest, cancel: threading.Event | None = None) -> SearchResult:
         pattern = pattern_of(request)
@@ -62,10 +62,10 @@ class Searcher:
         return engine.find(dir_fd, request, watch, any_one=True).total > 0
 
 
-def choose(limits: Limits, engine: EngineName = "auto") -> Engine:
-    """The engine that answers. Asking for ripgrep where there is none gets the built-in one."""
+def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = None) -> Engine:
+    """The engine that answers. Asking for ripgrep where there is none outside the workspace gets the built-in one."""
     path = program() if engine != "builtin" else None
-    if path is None:
+    if path is None or (workspace is not None and lies_in(workspace, path)):
         from handrail.kernel.builtin_search import Builtin  # noqa: PLC0415  start-up: only one of the two is needed
 
         return Builtin(limits)
