@@ -12,7 +12,7 @@ from handrail.paths import quote, quote_all, split, unquote
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 EXAMPLES = settings(max_examples=5000 if LONG else 300, deadline=None, derandomize=not LONG)
 POSIX_ROOTS = ("/home/me/project", "/link")
-WINDOWS_ROOTS = ("C:\\Users\\me\\project",)
+WINDOWS_ROOTS = ("C:\\Users\\me\\project", "D:\\Straße\\İ\\ŉ")
 
 POSIX: dict[str, tuple[str, ...] | str] = {
     "a": ("a",),
@@ -80,6 +80,15 @@ WINDOWS: dict[str, tuple[str, ...] | str] = {
     "C:\\Users\\me\\project": (),
     "C:\\Users\\me\\project-evil\\a": "outside",
     "D:\\x": "outside",
+    "D:\\Straße\\İ\\ŉ\\name": ("name",),
+    "d:/sTRAßE/İ/ŉ/name": ("name",),
+    "D:\\Straße\\İ\\ŉ": (),
+    "D:\\Strasse\\İ\\ŉ\\name": "outside",
+    "D:\\STRASSE\\İ\\ŉ\\name": "outside",
+    "D:\\Straße\\i\u0307\\ŉ\\name": "outside",
+    "D:\\Straße\\i\\ŉ\\name": "outside",
+    "C:\\U\u017fers\\me\\project\\a": "outside",
+    "C:\\Users\\me\\project\\ßİ": ("ßİ",),
     "C:x": "outside",
     "C:": "outside",
     "\\x": "outside",

@@ -111,7 +111,7 @@ def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) ->
     if windows:
         if not (_DRIVE.match(name) or name[0] in "\\/"):
             return name
-        folded, bounds = name.replace("\\", "/").casefold(), [r.replace("\\", "/").casefold() for r in roots]
+        folded, bounds = _folded(name), [_folded(root) for root in roots]
     elif _WINDOWS_ABSOLUTE.match(given):  # in quotes it is the name of a file here
         raise OutsideRoot(given)
     elif not name.startswith("/"):
@@ -123,6 +123,11 @@ def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) ->
         if folded == stem or folded.startswith(stem + "/"):
             return name[len(stem) :].lstrip("\\/" if windows else "/")
     raise OutsideRoot(given)
+
+
+def _folded(name: str) -> str:
+    """For comparing as Windows does, character by character: ß is not ss, and no name changes its length."""
+    return "".join(char.upper() if char.upper().lower() == char else char for char in name.replace("\\", "/"))
 
 
 def _fits_windows(part: str) -> bool:
