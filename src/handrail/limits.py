@@ -5,6 +5,8 @@ from typing import NamedTuple
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 DAY = 86_400
 """In seconds."""
+LARGEST_INTEGER = 2**63 - 1
+"""What a number that a model gives may be: beyond it the system's own calls refuse to count."""
 
 
 class Limits(NamedTuple):

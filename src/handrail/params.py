@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
 from handrail.faults import BadParameters, Problem
+from handrail.limits import LARGEST_INTEGER
 
 _REQUIRED: Any = object()
 _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
@@ -33,6 +34,7 @@ class Field:
         self.path = path  # a path: rules match the place that it means
         self.takes_nul = body or path or any_text  # no program can be handed one; of a path the boundary says so
         self.ge, self.le, self.min_length = ge, le, min_length
+        self.bounds = (-LARGEST_INTEGER if ge is None else ge, LARGEST_INTEGER if le is None else le)
         self.required = default is _REQUIRED
 
     def bind(self, name: str, kind: Any) -> None:
@@ -68,11 +70,12 @@ class Field:
 
     def _check_all(self, value: Any, where: str, problems: list[Problem]) -> Any:
         checked = _check(self.kind, self.origin, self.args, value, where, problems)
-        size = checked if checked.__class__ is int else None
-        if size is not None and self.ge is not None and size < self.ge:
-            problems.append(Problem(where, "minimum", str(self.ge), str(size)))
-        if size is not None and self.le is not None and size > self.le:
-            problems.append(Problem(where, "maximum", str(self.le), str(size)))
+        if self.kind is int and checked.__class__ is int:
+            least, most = self.bounds
+            if checked < least:
+                problems.append(Problem(where, "minimum", str(least), _number(checked)))
+            elif checked > most:
+                problems.append(Problem(where, "maximum", str(most), _number(checked)))
         if self.min_length is not None and isinstance(checked, str | list) and len(checked) < self.min_length:
             problems.append(Problem(where, "length", str(self.min_length), str(len(checked))))
         return checked
@@ -157,7 +160,9 @@ def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: 
         return _check_list(args[0], value, where, problems)
     if origin is Literal:
         if value not in args:
-            problems.append(Problem(where, "choice", ", ".join(args), str(value)))
+            problems.append(
+                Problem(where, "choice", ", ".join(args), value if isinstance(value, str) else _named(value))
+            )
         return value
     if issubclass(kind, Params):
         return kind.check(value, where, problems)
@@ -181,6 +186,11 @@ def _check_list(item: Any, value: Any, where: str, problems: list[Problem]) -> A
 def _refuse_nul(value: Any, where: str, problems: list[Problem]) -> None:
     if isinstance(value, str) and "\0" in value:
         problems.append(Problem(where, "nul", ""))
+
+
+def _number(value: int) -> str:
+    """As it is shown: Python writes out no number of thousands of digits."""
+    return str(value) if abs(value) <= LARGEST_INTEGER else f"a number of {value.bit_length()} bits"
 
 
 def _named(value: Any) -> str:

@@ -68,8 +68,8 @@ def list_dir(p: ListDirInput, c: Call) -> Entries:
         except (NotFound, NotADirectory, AccessDenied):
             return Listing([], [], [])  # gone since it was listed, or not ours to open
 
-    names = islice(chain.from_iterable(breadth_first(listing, p.depth)), p.offset, p.offset + p.limit)
-    return {"entries": quote_all(list(names))}
+    names = islice(chain.from_iterable(breadth_first(listing, p.depth)), p.offset, None)
+    return {"entries": quote_all(list(islice(names, p.limit)))}
 
 
 class ReadFileInput(CodexParams):

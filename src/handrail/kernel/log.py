@@ -23,6 +23,7 @@ _HINTS = (
     *("key", "token", "secret", "passw", "authorization"),
 )
 _LONGEST_SECRET = 512
+_LONGEST_NUMBER_BITS = 1024
 _encode = json.JSONEncoder(default=str).encode
 
 
@@ -112,4 +113,6 @@ def shorten(value: Any, chars: int, depth: int = 20) -> Any:
         return {shorten(str(key), chars): shorten(each, chars, depth - 1) for key, each in value.items()}
     if isinstance(value, list):
         return [shorten(each, chars, depth - 1) for each in value]
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER_BITS:
+        return f"… (a number of {value.bit_length()} bits)"
     return value

@@ -20,6 +20,8 @@ from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
 
 CANCEL_POLL_SECONDS = 0.05
+LONGEST_POLL_SECONDS = 3600.0
+"""A deadline may be further away than one call of the system can wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class _Run:
 
     def _pause(self) -> int:
         until = self.deadline if self.ending_deadline is None else self.ending_deadline
-        seconds = max(0.0, until - time.monotonic())
+        seconds = min(max(0.0, until - time.monotonic()), LONGEST_POLL_SECONDS)
         if self.command.cancel is not None and self.ending_deadline is None:
             seconds = min(seconds, CANCEL_POLL_SECONDS)
         return int(seconds * 1000) + 1
