@@ -1,6 +1,7 @@
 """Approvals over MCP: the client asks, in both eras; in the stateless one the answer is bound to its question."""
 
 import json
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -261,6 +262,25 @@ def test_a_question_expires(root: Path) -> None:
 
         assert _denied(_by_hand([workspace], act)) == "the question has expired"
     assert [*root.iterdir()] == []
+
+
+def test_a_clock_that_jumps_brings_no_answer_back(
+    asking: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set forward, the server must not forget what was used; set back, the old state would be good again."""
+    right, other = time.time, {"path": "b.txt", "content": ""}
+
+    async def act(send: Any) -> Any:
+        used = await _question(send)
+        await send("file.write", WRITE, input_responses=YES, request_state=used)
+        monkeypatch.setattr(time, "time", lambda: right() + 3600)
+        await send("file.write", other, input_responses=YES, request_state=await _question(send, other))
+        monkeypatch.setattr(time, "time", right)
+        (root / "a.txt").write_text("old\n")
+        return await send("file.write", WRITE, input_responses=YES, request_state=used)
+
+    assert _denied(_by_hand([asking], act)) == "the answer was already used"
+    assert (root / "a.txt").read_text() == "old\n"
 
 
 def test_another_change_than_the_one_that_was_shown_is_asked_anew(asking: Workspace, root: Path) -> None:

@@ -18,7 +18,9 @@ class Forged(Refused):
 
 
 class Sealer:
-    """Its key lives as long as the process, so what another server or an earlier run sealed is refused."""
+    """Its key lives as long as the process, so what another server or an earlier run sealed is refused. Times are
+    the process's own too: a clock that is set neither ends a question nor brings a used answer back.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -27,7 +29,7 @@ class Sealer:
 
     def seal(self, call: str, facts: dict[str, Any]) -> str:
         """`call` is a digest of all that must be the same when the state comes back."""
-        claims = {"id": secrets.token_hex(16), "until": time.time() + self._seconds, "call": call, "facts": facts}
+        claims = {"id": secrets.token_hex(16), "until": time.monotonic() + self._seconds, "call": call, "facts": facts}
         body = urlsafe_b64encode(json.dumps(claims).encode()).decode()
         return f"{body}.{self._mac(body)}"
 
@@ -38,7 +40,7 @@ class Sealer:
         claims = json.loads(urlsafe_b64decode(body))
         if not hmac.compare_digest(claims["call"], call):
             raise Refused("the state belongs to another call")
-        if claims["until"] < time.time():
+        if claims["until"] < time.monotonic():
             raise Refused("the question has expired")
         if claims["id"] in self._used:
             raise Refused("the answer was already used")
@@ -47,7 +49,7 @@ class Sealer:
         return facts
 
     def _remember(self, name: str, until: float) -> None:
-        now = time.time()
+        now = time.monotonic()
         self._used = {each: end for each, end in self._used.items() if end >= now}
         self._used[name] = until
 
