@@ -71,6 +71,16 @@ def test_a_path_outside_is_refused_in_the_words_of_the_dialect(tool: Tool, plant
     assert not (planted.parent / "x").exists()
 
 
+@pytest.mark.parametrize("path", ["..", "out", "out/etc", "src/../..", "src/../../x"])
+@pytest.mark.parametrize("tool", [tool for tool in WITH_PATHS if "RunCommands" in tool.permissions], ids=name_of)
+def test_no_command_starts_outside(tool: Tool, path: str, planted: Path) -> None:
+    (directory,) = tool.params.paths
+    with Workspace(str(planted), approve="auto", sandbox="off") as workspace:
+        result = workspace.call(tool.dialect, tool.name, {**scenarios.example(tool, planted), directory: path})
+    assert result.error is not None
+    assert result.error.code in OUTSIDE_CODES
+
+
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
 def test_the_forms_of_another_system_lead_nowhere(tool: Tool, planted: Path) -> None:
     """On POSIX a drive or a share is outside; after a slash it is a name like any other."""

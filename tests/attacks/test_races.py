@@ -133,6 +133,26 @@ def test_no_directory_is_made_outside_while_names_are_exchanged(workspace: Works
     assert made
 
 
+def test_no_move_gets_out_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
+    """Out of the exchanged directory and into it, which must bring nothing in and nothing out."""
+    seen: set[str] = set()
+
+    def act(number: int) -> None:
+        here, there = f"file-{number}.txt", f"place/file-{number}.txt"
+        workspace.call("file", "file.write", {"path": here, "content": "mine\n"})
+        for old, new in ((here, there), (there, f"{here}.back"), ("place/only-outside.txt", "stolen.txt")):
+            patch = f"*** Begin Patch\n*** Update File: {old}\n*** Move to: {new}\n*** End Patch\n"
+            result = workspace.call("codex", "apply_patch_freeform", {"patch": patch})
+            assert SECRET not in str(result.output)
+            seen.add(result.error.code if result.error else "ok")
+
+    with under_attack(root) as swapper:
+        keep_calling(swapper, act)
+    assert "ok" in seen
+    assert seen <= CHANGING | {"file_not_found", "stale_file"}
+    assert not (root / "stolen.txt").exists()
+
+
 def test_checking_the_real_path_before_opening_loses_this_race(root: Path) -> None:
     """The race is real: the usual check, under the same swapper, gives the secret away."""
 
