@@ -209,3 +209,9 @@ def test_a_file_or_test_of_ours_that_is_named_exists(page: str) -> None:
         found = [*HOME.glob(name), *SOURCE.glob(name), *HOME.glob(f"tests/*/{name}")]
         assert found or name in NOT_KEPT, name
         assert not test or f"def {test}(" in found[0].read_text(), (name, test)
+
+
+def test_every_threat_names_a_test() -> None:
+    rows = [line for line in text("docs/threat-model.md").split("\n") if line.startswith("|") and "---" not in line]
+    assert [row for row in rows if "::test_" not in row] == [row for row in rows if "| shown by |" in row]
+    assert len(rows) > 50
