@@ -23,7 +23,8 @@ def run() -> list[Row]:
         os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
         os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/config"
         with Workspace(str(root), approve="auto") as workspace:
-            return [*_reads(workspace, root), *_writes(workspace, root), _listing(workspace, root), *_start(root)]
+            rows = [*_reads(workspace, root), *_writes(workspace, root), _listing(workspace, root), *_start(root)]
+    return [*rows, _page()]
 
 
 def _reads(workspace: Workspace, root: Path) -> list[Row]:
@@ -120,22 +121,30 @@ def _start(root: Path) -> list[Row]:
     ]
 
 
-def page_memory() -> Row:
-    """Growth of memory while paging from the middle of a 1 GB file, in MB."""
+def page_growth() -> float:
+    """Growth of memory while a page is read from the middle of a 1 GB file that was not seen before, in MB."""
     with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
         os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
+        Path(home, "small.txt").write_text("one\n")
         with open(f"{home}/huge.txt", "wb") as file:
             block = b"".join(b"line %09d of a large file\n" % n for n in range(32_768))
             file.writelines(block for _ in range((1 << 30) // len(block)))
         with Workspace(home, approve="auto") as workspace:
             tools = workspace.tools("file")
-            tools.call("file.read", {"path": "huge.txt", "offset": 1, "limit": 1})
+            tools.call("file.read", {"path": "small.txt", "offset": 1, "limit": 1})
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             result = tools.call("file.read", {"path": "huge.txt", "offset": 16_000_000, "limit": 100})
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert result.success, result
-    return row("page of a 1 GB file: growth in MB / 50", grown, 50, 1)
+    return grown
+
+
+def _page() -> Row:
+    """In a process of its own, whose peak nothing else has raised."""
+    code = "from bench.files import page_growth; print(page_growth())"
+    grown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return row("page of a 1 GB file: growth in MB / 50", float(grown), 50, 1)
 
 
 if __name__ == "__main__":
-    show("Files", [*run(), page_memory()])
+    show("Files", run())
