@@ -87,7 +87,7 @@ class FsBoundary:
         with faults_for(given):
             self.fd = os.open(given, _DIRECTORY)
         found = os.fstat(self.fd)
-        self._identity = (found.st_dev, found.st_ino)
+        self.identity = (found.st_dev, found.st_ino)
         self.root = os.path.realpath(given)
         """For showing, and for taking absolute paths apart; never opened again."""
         self._roots = (self.root, given) if given != self.root else (self.root,)
@@ -116,7 +116,7 @@ class FsBoundary:
             now = os.stat(self.root)
         except OSError:
             return True
-        return (now.st_dev, now.st_ino) != self._identity
+        return (now.st_dev, now.st_ino) != self.identity
 
     def open_file(self, path: str) -> tuple[int, os.stat_result, str]:
         """A regular file for reading, and where it lies beneath the root; empty where the system cannot say.

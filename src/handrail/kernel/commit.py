@@ -28,7 +28,7 @@ from handrail.kernel.entering import Done, touched
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.metadata import copy_metadata
 from handrail.kernel.publishing import publish, turn
-from handrail.kernel.putright import PutRight, mark_of
+from handrail.kernel.putright import PutRight, drop, mark_of
 from handrail.kernel.record import Ledger, Record, Step
 from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
@@ -59,6 +59,8 @@ class _Work:
     """The new file, once it is prepared."""
     unsynced: int = -1
     """Its handle, while the disk has not got all of it."""
+    spares: tuple[str, ...] = ()
+    """The second names that publishing has left beside it."""
 
 
 class Writer:
@@ -87,7 +89,7 @@ class Writer:
         """
         with faults_for(changes[0].path), self._state.lock():
             self._recover()
-            record = self._ledger.begin(os.fstat(self._boundary.fd))
+            record = self._ledger.begin(self._boundary.identity)
             works: list[_Work] = []
             try:
                 for change, target in zip(changes, approved, strict=True):
@@ -210,17 +212,13 @@ class Writer:
 
     def _clear_away(self, record: Record, works: list[_Work]) -> None:
         try:
-            each(self._drop_spares, works)
+            each(_drop_spares, works)
             for rel in record.gone:
                 self._right.remove_if_empty(rel)
             self._right.remember(record, again=False)
             record.end()
         except OSError:
             self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
-
-    def _drop_spares(self, work: _Work) -> None:
-        if work.step is not None:
-            self._right.drop_spares(work.step, work.place.dir_fd)
 
     def _note(self, record: Record, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
@@ -336,8 +334,14 @@ def _publish(work: _Work, *, alone: bool) -> None:
     with _conflict_if_changed(change.path):
         if isinstance(change, Restore) and change.turns and change.base is not None and work.found is not None:
             turn(work.step, fd, work.found, change.base, change.path)
+            work.spares = (work.step.temp, work.step.old)
         else:
-            publish(work.step, fd, work.found, change.path, alone=alone)
+            work.spares = publish(work.step, fd, work.found, change.path, alone=alone)
+
+
+def _drop_spares(work: _Work) -> None:
+    if work.step is not None:
+        drop(work.spares, work.place.dir_fd, whole=work.step.turns)
 
 
 def _version(work: _Work) -> Version | None:

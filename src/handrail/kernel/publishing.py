@@ -14,11 +14,11 @@ _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 
 
-def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alone: bool) -> None:
-    """Carry out one step in its open directory, where `found` stood when it was prepared."""
+def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alone: bool) -> tuple[str, ...]:
+    """Carry out one step in its open directory, where `found` stood when it was prepared. Returns the names to drop."""
     if found is None:
         _create(step, fd)
-        return
+        return (step.temp,)
     now = Place(fd, step.name, step.name).stat()
     if now is None or Version.of(now) != Version.of(found):
         raise Conflict(path)
@@ -26,9 +26,12 @@ def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alo
         _keep(step, fd, found, path, alone=alone)
         with suppress(FileNotFoundError):  # where hard links are not to be had, keeping has moved it already
             os.unlink(step.name, dir_fd=fd)
-    elif not _exchange(step, fd, found, path):
-        _keep(step, fd, found, path, alone=alone)
-        os.rename(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
+        return (step.old,)
+    if _exchange(step, fd, found, path):
+        return (step.temp,)
+    _keep(step, fd, found, path, alone=alone)
+    os.rename(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd)
+    return (step.old,)
 
 
 def turn(step: Step, fd: int, found: os.stat_result, base: Standing, path: str) -> None:

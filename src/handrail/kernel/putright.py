@@ -119,17 +119,7 @@ class PutRight:
 
     @staticmethod
     def drop_spares(step: Step, fd: int) -> bool:
-        for name in (step.temp, step.old):
-            try:
-                if step.turns:
-                    remove(fd, name)
-                else:
-                    os.unlink(name, dir_fd=fd)
-            except (FileNotFoundError, IsADirectoryError):
-                pass  # a directory of this name is else none of ours
-            except OSError as error:  # a disk that is read-only says so of names that are not there, too
-                if error.errno != errno.EROFS or Place(fd, name, "").stat() is not None:
-                    raise
+        drop((step.temp, step.old), fd, whole=step.turns)
         return False
 
     def remove_if_empty(self, rel: str) -> None:
@@ -142,6 +132,21 @@ class PutRight:
                     raise  # to be tried again; if it is not empty, or gone, it is somebody else's matter
             finally:
                 place.close()
+
+
+def drop(spares: tuple[str, ...], fd: int, *, whole: bool) -> None:
+    """Take second names away, those of `whole` directories too."""
+    for name in spares:
+        try:
+            if whole:
+                remove(fd, name)
+            else:
+                os.unlink(name, dir_fd=fd)
+        except (FileNotFoundError, IsADirectoryError):
+            pass  # a directory of this name is else none of ours
+        except OSError as error:  # a disk that is read-only says so of names that are not there, too
+            if error.errno != errno.EROFS or Place(fd, name, "").stat() is not None:
+                raise
 
 
 def mark_of(found: os.stat_result) -> list[int]:

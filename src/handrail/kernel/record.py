@@ -106,7 +106,7 @@ class Ledger:
         self._last: Record | None = None
         self._pid = 0
 
-    def begin(self, root: os.stat_result) -> Record:
+    def begin(self, root: tuple[int, int]) -> Record:
         if not self._holds():
             self._pid = os.getpid()
             self.token, self._count = os.urandom(6).hex(), 0
@@ -119,7 +119,7 @@ class Ledger:
         if size > _ROOMY:
             os.ftruncate(self._fd, 0)
             size = 0
-        self._last = Record(self._fd, [root.st_dev, root.st_ino], size=size, pid=self._pid)
+        self._last = Record(self._fd, [*root], size=size, pid=self._pid)
         return self._last
 
     def _holds(self) -> bool:

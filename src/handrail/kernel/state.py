@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from handrail.faults import NotADirectory, NotFound
 
@@ -62,11 +62,9 @@ class State:
     def session_log(self, session_id: str) -> str:
         return os.path.join(self.sessions, f"{session_id}.jsonl")
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """One writer at a time, among threads and processes alike: each holder has a description of its own."""
-        with _locked(os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)):
-            yield
+        return _locked(os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _own_temporary_directory() -> str:
@@ -106,10 +104,11 @@ def existing_directory(path: str) -> str:
 def read_text(path: str) -> str:
     """A file of ours, empty where there is none."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # most often there is none, and `open` takes long to say so
     except FileNotFoundError:
         return ""
+    with open(fd, encoding="utf-8") as file:
+        return file.read()
 
 
 Stamp = tuple[int, int, int, int]

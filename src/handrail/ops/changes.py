@@ -41,9 +41,14 @@ def _common(one: bytes, other: bytes, *, from_end: bool = False) -> int:
     """How many bytes they begin, or end, with in common."""
     longest, alike, step = min(len(one), len(other)), 0, 1 << 16
     while step:
-        at, end = alike, alike + step
-        part = slice(-end, -at or None) if from_end else slice(at, end)
-        if end <= longest and one[part] == other[part]:
+        end = alike + step
+        if end > longest:
+            same = False
+        elif from_end:
+            same = one.endswith(other[-end : -alike or None], 0, len(one) - alike)
+        else:
+            same = one.startswith(other[alike:end], alike)
+        if same:
             alike = end
         else:
             step //= 2
