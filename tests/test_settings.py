@@ -9,7 +9,7 @@ import pytest
 from command import handrail, usage_error
 
 from handrail import Workspace
-from handrail.limits import Limits
+from handrail.limits import MAY_BE_LOWERED, Limits
 from handrail.settings import APPROVE, DURABILITY, SANDBOX, BadSettings, Settings, load
 
 LOOSEST_FIRST = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "read_only": (False, True)}
@@ -162,14 +162,34 @@ def test_a_project_does_not_decide_about_the_log_or_what_commands_reach(key: str
     assert notes == [f".handrail.toml cannot set {key} = {value!r}: a project may only tighten"]
 
 
-def test_a_project_may_lower_limits_and_not_raise_them() -> None:
-    for name in Limits._fields:
-        default = getattr(Limits(), name)
-        settings, notes = load(project=f"[limits]\n{name} = 0")
-        assert (settings.limits, notes) == (Limits()._replace(**{name: 0}), [])
-        settings, notes = load(project=f"[limits]\n{name} = {default + 1}")
-        assert settings.limits == Limits()
-        assert notes == [f".handrail.toml cannot set limits.{name} = {default + 1!r}: a project may only tighten"]
+@pytest.mark.parametrize("name", Limits._fields)
+def test_a_project_may_lower_what_bounds_the_agent_and_set_no_other_limit(name: str) -> None:
+    default = getattr(Limits(), name)
+
+    def in_vain(value: float) -> tuple[Limits, list[str]]:
+        said = f".handrail.toml cannot set limits.{name} = {type(default)(value)!r}: a project may only tighten"
+        return Limits(), [said]
+
+    def asked(value: float) -> tuple[Limits, list[str]]:
+        settings, notes = load(project=f"[limits]\n{name} = {value}")
+        return settings.limits, notes
+
+    lowered = Limits()._replace(**{name: 0}), list[str]()
+    assert asked(0) == (lowered if name in MAY_BE_LOWERED else in_vain(0))
+    assert asked(default + 1) == in_vain(default + 1)
+    assert asked(default) == (Limits(), [])
+
+
+def test_what_a_project_may_lower_are_limits() -> None:
+    assert set(Limits._fields) > MAY_BE_LOWERED
+
+
+def test_a_project_lowers_what_the_person_set_and_raises_nothing() -> None:
+    person = "[limits]\npage_bytes = 100\njournal_days = 5\n"
+    settings, notes = load(user=person, project="[limits]\npage_bytes = 50\njournal_days = 4\nline_bytes = 9\n")
+    assert settings.limits == Limits(page_bytes=50, journal_days=5, line_bytes=9)
+    assert notes == [".handrail.toml cannot set limits.journal_days = 4: a project may only tighten"]
+    assert load(user=person, project="[limits]\npage_bytes = 101")[0].limits == Limits(page_bytes=100, journal_days=5)
 
 
 @pytest.mark.parametrize(

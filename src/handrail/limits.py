@@ -158,3 +158,42 @@ class Limits(NamedTuple):
     http_sessions: int = 1000
     http_silent: int = 200
     """Connections that have not yet sent a request; more of them, and the oldest is closed."""
+
+
+MAY_BE_LOWERED = frozenset({
+    "page_bytes",
+    "gemini_read_bytes",
+    "listed_files",
+    "gemini_matches",
+    "gemini_files",
+    "copilot_bytes",
+    "copilot_depth",
+    "copilot_entries",
+    "context_depth",
+    "context_file_bytes",
+    "context_entries",
+    "patch_search",
+    "command_seconds",
+    "output_bytes",
+    "spool_bytes",
+    "sandbox_processes",
+    "sandbox_memory_bytes",
+    "sandbox_file_bytes",
+    "sandbox_open_files",
+    "terminals",
+    "terminal_bytes",
+    "search_seconds",
+    "search_read_bytes",
+    "regex_seconds",
+    "diff_chars",
+    "line_bytes",
+    "fetch_bytes",
+    "fetch_redirects",
+    "fetch_header_bytes",
+    "fetch_url_chars",
+    "fetch_convert_bytes",
+})  # fmt: skip
+"""By a project's own file: what bounds what an agent does or sees, and nothing else. A stranger's file must not take
+from the person what the journal and the logs keep (`edit_bytes`: what is too large to be read is deleted without a
+copy), their rules, their time to answer, or a sandbox that stands (`sandbox_tmp_bytes`: bubblewrap refuses 0).
+"""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from handrail.faults import InvalidPattern
 from handrail.kernel.session import Powers
-from handrail.limits import Limits
+from handrail.limits import MAY_BE_LOWERED, Limits
 from handrail.ops.places import OWN_FILES
 from handrail.ops.protection import SECRETS, protection
 
@@ -139,10 +139,11 @@ def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, li
     for key, value in given.items():
         if key == "limits":
             wanted = _limits(value, where)
-            loose = {name for name, new in wanted.items() if new > getattr(settings.limits, name)}
-            notes += [_in_vain(f"limits.{name}", wanted[name]) for name in wanted if name in loose]
-            kept = {name: new for name, new in wanted.items() if name not in loose}
+            lower = {name: new for name, new in wanted.items() if new < getattr(settings.limits, name)}
+            kept = {name: new for name, new in lower.items() if name in MAY_BE_LOWERED}
             settings = settings._replace(limits=settings.limits._replace(**kept))
+            vain = [name for name, new in wanted.items() if new != getattr(settings.limits, name)]
+            notes += [_in_vain(f"limits.{name}", wanted[name]) for name in vain]
             continue
         new = _checked(key, value, where)
         old = getattr(settings, key)

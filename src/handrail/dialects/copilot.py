@@ -209,7 +209,7 @@ def list_dir(p: ListDir, c: Call) -> str:
     directories, files = c.files.listing(p.path).through_links()
     names = quote_all(files) + [f"{name}/" for name in quote_all(directories)]
     c.metadata.update(total_entries=len(names), files=len(files), directories=len(directories))
-    size = c.limits.copilot_entries
+    size = max(1, c.limits.copilot_entries)
     shown = names[(p.page - 1) * size : p.page * size]
     if len(names) > size or p.page > 1:
         c.metadata.update(page=p.page, pages=-(-len(names) // size))
