@@ -128,6 +128,30 @@ def test_variables_and_flags_may_set_everything_but_limits() -> None:
     assert in_force(flags=flags) == Settings(sandbox="off", limits=Limits()._replace(edit_bytes=7))
 
 
+def test_a_variable_that_there_is_not_is_said_with_the_one_that_may_be_meant(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {
+        "HANDRAIL_APROVE": "auto",
+        "HANDRAIL_XYZ": "1",
+        "HANDRAIL_CONFG_DIR": "/x",
+        "HANDRAIL_EMPTY": "",
+        "PATH": "/",
+    }
+    assert load(env=env) == (
+        Settings(),
+        [
+            "there is no variable HANDRAIL_APROVE: it is ignored; is HANDRAIL_APPROVE meant?",
+            "there is no variable HANDRAIL_XYZ: it is ignored",
+            "there is no variable HANDRAIL_CONFG_DIR: it is ignored; is HANDRAIL_CONFIG_DIR meant?",
+        ],
+    )
+    monkeypatch.setenv("HANDRAIL_APROVE", "auto")
+    done = handrail("call", "file.list", "--root", str(root))
+    said = "handrail: there is no variable HANDRAIL_APROVE: it is ignored; is HANDRAIL_APPROVE meant?\n"
+    assert (done.stderr, done.returncode) == (said, 0)
+
+
 @pytest.mark.parametrize(("text", "meant"), [("1", True), ("on", True), ("TRUE", True), ("0", False), ("off", False)])
 def test_a_variable_says_yes_or_no_in_words(text: str, meant: bool) -> None:
     assert in_force(user="read_only = true", env={"HANDRAIL_READ_ONLY": text}).read_only is meant

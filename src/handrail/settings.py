@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from handrail.faults import InvalidPattern
 from handrail.kernel.session import Powers
+from handrail.kernel.state import OWN_VARIABLES
 from handrail.limits import MAY_BE_LOWERED, Limits
 from handrail.ops.places import OWN_FILES
 from handrail.ops.protection import SECRETS, protection
@@ -70,6 +71,7 @@ _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "prot
 _YES_OR_NO = ("read_only", "builtin_search", "ignore_files")
 _NOT_SETTABLE = ("limits", "rules")
 """By a variable."""
+_PREFIX = "HANDRAIL_"
 
 
 def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
@@ -97,20 +99,29 @@ def load(
     flags: Mapping[str, Any] | None = None,
     user_file: str = "config.toml",
 ) -> tuple[Settings, list[str]]:
-    """The settings in force, and what the project asked for in vain. `ignored` are the globs of its ignore file."""
+    """The settings in force, and what was asked for in vain. `ignored` are the globs of the project's ignore file."""
     settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
     wanted = _parse(project, PROJECT_FILE)
     rules = wanted.pop("rule", [])
     settings, notes = _tighten(settings, wanted)
     settings = settings._replace(rules=tuple(rules) if isinstance(rules, list) else (rules,))
-    known = {f"HANDRAIL_{name.upper()}": name for name in Settings._fields if name not in _NOT_SETTABLE}
+    known = {f"{_PREFIX}{name.upper()}": name for name in Settings._fields if name not in _NOT_SETTABLE}
     for name, value in (env or {}).items():
-        if name in known and value:
+        if name.startswith(_PREFIX) and name not in (*known, *OWN_VARIABLES) and value:
+            notes.append(_unknown_variable(name, [*known, *OWN_VARIABLES]))
+        elif name in known and value:
             settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     settings = _merge(settings, given, "")
     globs = _checked("protect", ignored or [], f"{IGNORE_FILE}: ")
     return settings._replace(protect=(*settings.protect, *globs)), notes
+
+
+def _unknown_variable(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  only where it goes wrong
+
+    near = get_close_matches(name.removeprefix(_PREFIX), [each.removeprefix(_PREFIX) for each in known], 1)
+    return f"there is no variable {name}: it is ignored" + (f"; is {_PREFIX}{near[0]} meant?" if near else "")
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from handrail.faults import NotADirectory, NotFound
 
+OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
+
 
 def state_home() -> str:
-    return _home("HANDRAIL_STATE_DIR", "XDG_STATE_HOME", "~/.local/state", "user_state_dir")
+    return _home(OWN_VARIABLES[0], "XDG_STATE_HOME", "~/.local/state", "user_state_dir")
 
 
 def config_home() -> str:
-    return _home("HANDRAIL_CONFIG_DIR", "XDG_CONFIG_HOME", "~/.config", "user_config_dir")
+    return _home(OWN_VARIABLES[1], "XDG_CONFIG_HOME", "~/.config", "user_config_dir")
 
 
 def _home(variable: str, xdg: str, usual: str, place: str) -> str:
