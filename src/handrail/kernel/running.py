@@ -48,6 +48,9 @@ class Ran:
         return None if self.outcome.timed_out or self.outcome.cancelled else self.returncode
 
 
+BASH = "/bin/bash"
+
+
 class Commands:
     def __init__(self, call: Call) -> None:
         self._call, self._session = call, call.session
@@ -57,7 +60,7 @@ class Commands:
         text: str,
         *,
         directory: str = ".",
-        shell: tuple[str, ...] = ("/bin/bash", "-c"),
+        shell: tuple[str, ...] = (BASH, "-c"),
         seconds: float | None = None,
         keep_background: bool = False,
     ) -> Ran:
@@ -83,7 +86,7 @@ class Commands:
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         with self._recorded(text, verdict):
-            terminal = self._session.terminals.start(name, ["/bin/bash", "-c", text], cwd=cwd)
+            terminal = self._session.terminals.start(name, [BASH, "-c", text], cwd=cwd)
             self._note(terminal.confinement, restarted=terminal.restarted)
             return self._read(terminal)
 

@@ -9,13 +9,13 @@ SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 
 def candidates(root: str) -> list[str]:
     """Every usable bubblewrap, best first; none that lies in the workspace or that others may write."""
-    places = [*SYSTEM_PLACES, *_packaged()]
-    found: list[str] = []
-    for place in places:
-        real = os.path.realpath(place)
-        if real not in found and _trusted(real, os.path.realpath(root)):
-            found.append(real)
-    return found
+    return [path for path, why in looked_at(root).items() if not why]
+
+
+def looked_at(root: str) -> dict[str, str]:
+    """Every bubblewrap that is there, best first, and why it is not used; empty where it is."""
+    places = [os.path.realpath(place) for place in (*SYSTEM_PLACES, *_packaged())]
+    return {place: _why_not(place, os.path.realpath(root)) for place in places if os.path.exists(place)}
 
 
 def _packaged() -> list[str]:
@@ -25,11 +25,13 @@ def _packaged() -> list[str]:
     return [os.path.join(place, "_bin", "bwrap") for place in spec.submodule_search_locations]
 
 
-def _trusted(path: str, root: str) -> bool:
+def _why_not(path: str, root: str) -> str:
     if os.path.commonpath([path, root]) == root:
-        return False
+        return "it lies in the workspace"
     try:
         info = os.stat(path)
-    except OSError:
-        return False
-    return stat.S_ISREG(info.st_mode) and os.access(path, os.X_OK) and not info.st_mode & stat.S_IWOTH
+    except OSError as error:
+        return error.strerror or "it cannot be looked at"
+    if not stat.S_ISREG(info.st_mode) or not os.access(path, os.X_OK):
+        return "it cannot be run"
+    return "everybody may write it" if info.st_mode & stat.S_IWOTH else ""

@@ -1,16 +1,15 @@
 """Level `reduced`, our side: what `confine.py` is told to allow. Landlock grants; it has no exceptions."""
 
-import ctypes
 import errno
 import itertools
 import os
 import platform
 from typing import Any
 
+from handrail.kernel.confine import abi
 from handrail.kernel.sandbox import places, seccomp
 from handrail.kernel.sandbox.build import Place, identity
 
-CREATE_RULESET, VERSION_FLAG = 444, 1
 LOWEST_ABI = 3  # the first that can refuse to truncate
 
 EXECUTE, WRITE, READ, LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -19,12 +18,6 @@ ALL_RIGHTS = {3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 SCOPES_SINCE, ABSTRACT_SOCKETS_AND_SIGNALS = 6, 3
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-
-
-def abi() -> int:
-    """The version that the kernel speaks; 0 for none."""
-    answer = int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, 0, VERSION_FLAG))
-    return max(answer, 0)
 
 
 def options(place: Place, private: str) -> dict[str, Any]:
