@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import contract
 import pytest
 import run
 import scenarios
@@ -33,6 +34,12 @@ def planted(root: Path) -> Path:
 def test_a_dialect_lists_its_tools(name: str) -> None:
     listed = import_module(f"handrail.dialects.{name}").tool_registrations()
     assert listed == [tool for tool in TOOLS if tool.dialect == name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dialect_lists_its_tools_in_the_order_of_its_contract(name: str) -> None:
+    cases = contract.read(scenarios.CONTRACTS / f"{name}.md")
+    assert [tool.name for tool in TOOLS if tool.dialect == name] == list(dict.fromkeys(case.tool for case in cases))
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)

@@ -220,22 +220,6 @@ def list_dir(p: ListDir, c: Call) -> str:
     return "".join(f"{line}\n" for line in [title, *(f"  {name}" for name in shown)])
 
 
-class CreateDirectory(Params):
-    path: str = field("Relative path to directory to create", path=True)
-
-
-@dialect.tool("create_directory", Effect.CREATE)
-def create_directory(p: CreateDirectory, c: Call) -> str:
-    """Create a directory structure (equivalent to mkdir -p)"""
-    parents = c.files.missing_parents(p.path)
-    c.metadata["created_parents"] = parents
-    if parents is None:
-        c.metadata["created_parents"] = []
-        return f"Directory already exists: {p.path}"
-    c.files.commit(MakeDirectory(p.path))
-    return f"Created directory: {p.path}"
-
-
 class FileSearch(Params):
     pattern: str = field("Glob pattern (e.g., '**/*.py', 'src/**/*.go')", min_length=1)
     base_path: str = field("Base directory to search from (default: current directory)", default=".", path=True)
@@ -313,6 +297,22 @@ def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG0
     executed = datetime.fromtimestamp(last.executed_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     c.metadata.update(command=last.command, exit_code=last.exit_code, executed_at=executed)
     return f"Last command: {last.command}\nOutput: {last.output}"
+
+
+class CreateDirectory(Params):
+    path: str = field("Relative path to directory to create", path=True)
+
+
+@dialect.tool("create_directory", Effect.CREATE)
+def create_directory(p: CreateDirectory, c: Call) -> str:
+    """Create a directory structure (equivalent to mkdir -p)"""
+    parents = c.files.missing_parents(p.path)
+    c.metadata["created_parents"] = parents
+    if parents is None:
+        c.metadata["created_parents"] = []
+        return f"Directory already exists: {p.path}"
+    c.files.commit(MakeDirectory(p.path))
+    return f"Created directory: {p.path}"
 
 
 class FetchWebpage(Params):

@@ -1,6 +1,10 @@
 """The `context` dialect: categories, permissions, guidance, previews; every answer is an object."""
 
-from handrail.dialects.context import editing, finding
+# The tools are listed in the order of their categories, in which their modules are imported.
+from handrail.dialects.context import finding
+
+# isort: split
+from handrail.dialects.context import editing
 from handrail.dialects.context.declare import dialect
 from handrail.tool import Tool
 
