@@ -4,26 +4,19 @@ line of which that is true says so: the rest can be replayed (`replay.py`).
 
 import json
 import os
-import re
 import threading
 import time
 from typing import Any, Protocol
 
 from handrail.kernel.state import make_private
+from handrail.ops.hiding import HIDDEN, hide_secrets, may_hold_secret, names_secret
 
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
-_SECRET = re.compile(
-    r"(?i)\b(sk-[\w-]{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
-    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
-    r"|((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*(?:bearer\s+)?[\"']?)[^\s\"',;]{6,}"
-)
-# One of these is in everything that `_SECRET` finds, and they are found fifty times as fast.
-_HINTS = (
-    *("sk-", "gho_", "ghp_", "ghs_", "ghu_", "github_pat_", "xox", "akia", "eyj"),
-    *("key", "token", "secret", "passw", "authorization"),
-)
 _LONGEST_SECRET = 512
-_LONGEST_NUMBER_BITS = 1024
+_LONGEST_INTEGER = 4096
+"""In bits: from about the fourfold on, Python refuses to write it out."""
+# Neither a FIFO without a reader nor one that is full keeps anybody waiting.
+_APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _encode = json.JSONEncoder(default=str).encode
 
 
@@ -44,7 +37,7 @@ class SessionLog:
         self._fd, self._lock = -1, threading.Lock()
         if path and level != "off":
             make_private(os.path.dirname(os.path.abspath(path)))
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(path, _APPENDING, 0o600)
 
     def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:
         self._count += 1
@@ -68,24 +61,34 @@ class SessionLog:
 
     def close(self) -> None:
         with self._lock:
-            fd, self._fd = self._fd, -1
-            if fd >= 0:
-                os.close(fd)
+            self._end()
+
+    def _end(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _write(self, level: str, event: str, number: int, facts: dict[str, Any]) -> None:
-        head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session}
-        line = _plain({**head, "call": number, **facts})
-        # Most lines are short and plain. Where something is escaped, a secret's edge might not be seen.
-        if not 0 < len(line) <= self._chars or "\\" in line or _may_hold_secret(line):
-            short = shorten(facts, self._chars)
-            mark = {"shortened": True} if short != facts else {}
-            line = _encode({**head, "call": number, **mark, **short})
+        head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session, "call": number}
         try:
-            with self._lock:  # the number of a handle that is being closed may become another file's
-                if self._fd >= 0:
-                    os.write(self._fd, line.encode() + b"\n")
-        except OSError:
-            self.close()  # a full disk must not stop the work; the log just ends here
+            line = self._line(head, facts)
+        except Exception:  # noqa: BLE001  a caller may hand on objects that cannot even be looked at
+            line = _encode({**head, "shortened": True})
+        with self._lock:
+            try:
+                view = memoryview(line.encode() + b"\n")
+                while view:
+                    view = view[os.write(self._fd, view) :]
+            except OSError:
+                self._end()  # a full disk, or a reader that is gone, must not stop the work; the log just ends here
+
+    def _line(self, head: dict[str, Any], facts: dict[str, Any]) -> str:
+        line = _plain(head | facts)
+        # Most lines are short and plain. Where something is escaped, a secret's edge might not be seen.
+        if 0 < len(line) <= self._chars and "\\" not in line and not may_hold_secret(line):
+            return line
+        short = shorten(facts, self._chars)
+        return _encode({**head, **({"shortened": True} if short != facts else {}), **short})
 
 
 def _plain(facts: dict[str, Any]) -> str:
@@ -96,23 +99,22 @@ def _plain(facts: dict[str, Any]) -> str:
         return ""
 
 
-def _may_hold_secret(text: str) -> bool:
-    return any(map(text.lower().__contains__, _HINTS))
-
-
 def shorten(value: Any, chars: int, depth: int = 20) -> Any:
     """The value as the log keeps it: long strings and deep nests cut, what looks like a secret hidden."""
     if isinstance(value, str):
-        shown = value[: chars + _LONGEST_SECRET]
-        if _may_hold_secret(shown):
-            shown = _SECRET.sub(lambda match: f"{match[2] or ''}[hidden]", shown)
+        shown = hide_secrets(value[: chars + _LONGEST_SECRET])
         return shown if len(value) <= chars else f"{shown[:chars]}… ({len(value)} characters)"
     if isinstance(value, dict | list) and depth == 0:
         return "…"
     if isinstance(value, dict):
-        return {shorten(str(key), chars): shorten(each, chars, depth - 1) for key, each in value.items()}
+        return {shorten(str(key), chars): _item(key, each, chars, depth - 1) for key, each in value.items()}
     if isinstance(value, list):
         return [shorten(each, chars, depth - 1) for each in value]
-    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER_BITS:
-        return f"… (a number of {value.bit_length()} bits)"
+    if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
+        return f"an integer of {value.bit_length()} bits"
     return value
+
+
+def _item(key: Any, value: Any, chars: int, depth: int) -> Any:
+    hidden = isinstance(value, str) and value and isinstance(key, str) and names_secret(key)
+    return HIDDEN if hidden else shorten(value, chars, depth)
