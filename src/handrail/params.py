@@ -132,7 +132,7 @@ class Params:
                 values[name] = declared.default
         if not (cls.unknown_allowed or given.keys() <= cls.fields.keys()):
             known = ", ".join(cls.fields)
-            problems.extend(Problem(where, "unknown", known, str(name)) for name in given if name not in cls.fields)
+            problems.extend(Problem(where, "unknown", known, shown(name)) for name in given if name not in cls.fields)
         return cls(**values)
 
     @classmethod
@@ -159,15 +159,15 @@ def _check(kind: Any, origin: Any, args: Any, value: Any, where: str, problems: 
     if origin is list:
         return _check_list(args[0], value, where, problems)
     if origin is Literal:
-        if value not in args:
+        if value.__class__ is not str or value not in args:
             problems.append(
-                Problem(where, "choice", ", ".join(args), value if isinstance(value, str) else _named(value))
+                Problem(where, "choice", ", ".join(args), shown(value) if isinstance(value, str) else _named(value))
             )
         return value
     if issubclass(kind, Params):
         return kind.check(value, where, problems)
     if kind is int and value.__class__ is float and value.is_integer():
-        return int(value)
+        value = int(value)
     if value.__class__ is not kind:
         problems.append(Problem(where, "type", _NAMES[kind], _named(value)))
     elif kind is str and not _is_text(value):
@@ -197,6 +197,14 @@ def _named(value: Any) -> str:
     if value is None:
         return "null"
     return _NAMES.get(value.__class__) or {dict: "object", list: "array"}.get(value.__class__, "value")
+
+
+def shown(value: Any) -> str:
+    """A value that a caller made up, for the answer."""
+    try:
+        return str(value).encode(errors="backslashreplace").decode()
+    except Exception:  # noqa: BLE001  it has no end, or is of a class that fails even at this
+        return _named(value)
 
 
 def _is_text(value: str) -> bool:

@@ -32,7 +32,7 @@ from handrail.ops.media import media_type
 from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.shellscan import substitutes
 from handrail.ops.show import without_escapes
-from handrail.params import Params, field
+from handrail.params import Params, field, shown
 from handrail.paths import is_absolute, quote, quote_all
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Output, Tool
@@ -67,7 +67,7 @@ def _resolved(facts: Facts) -> str:
 
 
 def _rejected(facts: Facts, reason: str) -> str:
-    return f"Command rejected: {facts['params'].get('command', '')}\nReason: {reason}"
+    return f"Command rejected: {shown(facts['params'].get('command', ''))}\nReason: {reason}"
 
 
 def _reasons(facts: Facts) -> str:

@@ -18,10 +18,9 @@ from handrail.kernel.output import Keeper, Output, Spools
 from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
+from handrail.limits import DAY
 
 CANCEL_POLL_SECONDS = 0.05
-LONGEST_POLL_SECONDS = 3600.0
-"""A deadline may be further away than one call of the system can wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ class _Run:
 
     def _pause(self) -> int:
         until = self.deadline if self.ending_deadline is None else self.ending_deadline
-        seconds = min(max(0.0, until - time.monotonic()), LONGEST_POLL_SECONDS)
+        seconds = min(max(0.0, until - time.monotonic()), DAY)  # the system waits for no longer than a month
         if self.command.cancel is not None and self.ending_deadline is None:
             seconds = min(seconds, CANCEL_POLL_SECONDS)
         return int(seconds * 1000) + 1
