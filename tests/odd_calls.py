@@ -13,6 +13,7 @@ import scenarios
 
 from handrail import Workspace
 from handrail.params import Params
+from handrail.paths import quote
 from handrail.tool import Tool, ToolResult
 
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {
@@ -55,6 +56,19 @@ class Arena:
                     with self._example(tool) as fine:
                         if problem := self._problem(tool, put(fine, value)):
                             found[tool.name, name, ascii(value)[:60]] = problem
+        return found
+
+    def problems_with_paths(self, paths: tuple[str, ...], *, reading: bool = False) -> dict[tuple[str, str, str], str]:
+        """The same for paths beneath the root, in the form that each tool takes; of all tools, or those that read."""
+        found = {}
+        every = [tool for tool in scenarios.every_tool() if tool.dialect == self._dialect]
+        for tool in (tool for tool in every if not (reading and tool.requires_approval)):
+            for name in tool.params.paths:
+                for path in paths:
+                    with self._example(tool) as fine:
+                        given = quote(f"{self.root}/{path}" if fine[name].startswith("/") else path)
+                        if problem := self._problem(tool, {**fine, name: given}):
+                            found[tool.name, name, ascii(path)[:60]] = problem
         return found
 
     @contextmanager

@@ -316,7 +316,7 @@ def create_directory(p: CreateDirectory, c: Call) -> str:
 
 
 class FetchWebpage(Params):
-    url: str = field("URL to fetch (must be http or https)")
+    url: str = field("URL to fetch (must be http or https)", any_text=True)
     timeout_seconds: int = field("Request timeout (default: 10)", default=10, ge=1, le=60)
 
 

@@ -98,7 +98,12 @@ class Walk:
         except OSError:
             self.skipped.unreadable.add(path[:-1])
             return None
-        return self._enter(fd, path, level.rules)
+        try:
+            return self._enter(fd, path, level.rules)
+        except OSError:  # so deep that there are no handles left, or broken
+            os.close(fd)
+            self.skipped.unreadable.add(path[:-1])
+            return None
 
     def _enter(self, fd: int, prefix: str, rules: Rules) -> _Level:
         with os.scandir(fd) as entries:
