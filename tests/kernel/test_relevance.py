@@ -63,6 +63,17 @@ def test_the_total_counts_what_is_not_shown(searcher: Searcher, tree: int) -> No
     assert searcher.rank(tree, RankRequest("zzz")).total == 0
 
 
+def test_a_binary_file_is_ranked_by_its_name_alone(searcher: Searcher, tmp_path: Path) -> None:
+    plant({"auth.bin": b"\0auth\n", "auth.raw": b"auth\nauth\0", "login.py": b"auth\n"}, str(tmp_path))
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        result = searcher.rank(fd, RankRequest("auth"))
+    finally:
+        os.close(fd)
+    ranked = [(each.path, each.line, each.content) for each in result.results]
+    assert ranked == [("auth.bin", 0, ""), ("auth.raw", 0, ""), ("login.py", 1, "auth")]
+
+
 def test_both_engines_rank_alike(tree: int) -> None:
     request = RankRequest("the auth userName import")
     ripgrep, builtin = Searcher(engine="ripgrep").rank(tree, request), Searcher(engine="builtin").rank(tree, request)

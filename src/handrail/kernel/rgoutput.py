@@ -11,6 +11,8 @@ _BINARY = re.compile(
     rb"(?:WARNING: stopped searching binary file after match|binary file matches) "
     rb'\(found "\\0" byte around offset \d+\)'
 )
+# What was given as a handle is noted also where no line of it was printed before.
+_BINARY_HANDLE = re.compile(rb"/proc/self/fd/\d+: " + _BINARY.pattern)
 _COUNT = re.compile(r"(?:\./)?([^\0]+)\0(\d+)\r?\n")
 _COMPLAINT = re.compile(r"rg: (?:\./)?(.+?): (PCRE2: error matching: .*|.* \(os error (\d+)\)|.*)")
 
@@ -45,10 +47,14 @@ def blocks(output: bytes, *, context: bool) -> list[Block]:
     while at < end:
         line_end = output.find(b"\n", at)
         nul = output.find(b"\0", at)
-        if found and (nul < 0 or line_end < nul) and _is_binary_note(output[at:line_end], found[-1].path):
-            found.pop()
-            at = line_end + 1
-            continue
+        if nul < 0 or line_end < nul:
+            line = output[at:line_end]
+            noted = bool(found) and _is_binary_note(line, found[-1].path)
+            if noted:
+                found.pop()
+            if noted or _BINARY_HANDLE.fullmatch(line):
+                at = line_end + 1
+                continue
         if nul < 0:
             break
         block = Block(output[at:nul])
