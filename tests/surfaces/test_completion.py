@@ -84,4 +84,4 @@ def test_shells_that_take_a_parameter_for_one_word_are_told_its_paths(
 
 
 def test_another_shell_is_a_usage_error() -> None:
-    assert usage_error(handrail("completion", "tcsh")).startswith("Invalid value for '{bash|zsh|fish}': 'tcsh'")
+    assert usage_error(handrail("completion", "tcsh")).startswith("Invalid value for 'SHELL': 'tcsh'")

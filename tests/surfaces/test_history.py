@@ -136,7 +136,7 @@ def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
     assert (done / "a.txt").read_text() == "one\ntwo\n"
     assert run(done, "redo", "--approve", "auto").startswith("Redid 4: 3 changes\n")
     assert os.listdir(done) == ["d"]
-    assert run(done, "restore", "a.txt", "--at", "1", "--approve", "auto") == "Restored from 1: 1 changes\n  a.txt\n"
+    assert run(done, "restore", "a.txt", "--at", "1", "--approve", "auto") == "Restored from 1: 1 change\n  a.txt\n"
     assert (done / "a.txt").read_text() == "one\ntwo\n"
 
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_put_back_does_not_hold_the_rest_back(root: Path) -> None
     assert run(root, "undo", "1", "a b", "d", "--approve", "auto") == "Undid part of 1: 3 changes\n  a b\n  d/e\n  d\n"
     assert run(root, "redo", "--approve", "auto").startswith("Redid 2: 3 changes")
     assert run(root, "restore", "a b", "--at", "0", "--approve", "auto") == (
-        "Restored from before all entries: 1 changes\n  a b\n"
+        "Restored from before all entries: 1 change\n  a b\n"
     )
     assert (root / "a b").read_text() == "old\n"
     assert run(root, "undo", "1", "d", "nothing", code=1) == "Error: entry 1 did nothing to nothing\n"
@@ -196,7 +196,7 @@ def test_a_merge_is_marked(root: Path) -> None:
         for content in ("a\nb\nc\nd\n", "A\nb\nc\nd\n"):
             assert workspace.call("file", "file.write", {"path": "f", "content": content}).success
     (root / "f").write_text("A\nb\nc\nD\n")
-    assert run(root, "undo", "--approve", "auto") == "Undid 2: 1 changes\n  f  (merged)\n"
+    assert run(root, "undo", "--approve", "auto") == "Undid 2: 1 change\n  f  (merged)\n"
 
 
 def test_pruning_says_what_it_forgot(done: Path) -> None:

@@ -45,6 +45,17 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"handrail.surfaces.cli.{module}").command
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # noqa: PLC0415  only where it goes wrong
+
+            near = get_close_matches(args[0], _COMMANDS)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {' or '.join(near)}?", ctx) from None
+
     def main(self, *arguments: Any, **options: Any) -> Any:
         steady_streams()
         try:

@@ -19,8 +19,9 @@ HELP = """\
   y                 this once
   n [REASON]        no; the reason is told to the model
   always            exactly this call from now on, in this project
-  always SCOPE 8h   for this session, this project or this user; if you like, only for some hours (8h) or days (7d)
-  pattern           calls like this one: the pattern is shown and can be changed first
+  always SCOPE 8h   for this session, project or user; if you like, only for
+                    some hours (8h) or days (7d)
+  pattern           calls like this one: you may change the pattern first
   all               show everything again, nothing left out
 """
 _ALWAYS = re.compile(rf"always(?:\s+({'|'.join(SCOPES)}))?(?:\s+(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
@@ -51,7 +52,10 @@ class Asker:
         forget_typed(self.reader)
         self.writer.write(prompt)
         self.writer.flush()
-        return self.reader.readline()
+        said = self.reader.readline()
+        if not said:  # Ctrl-D leaves the cursor behind the prompt
+            self.writer.write("\n")
+        return said
 
     def _show(self, question: Question, view: View) -> None:
         lines = happening(question, view, colour=wants_colour(self.writer))

@@ -43,7 +43,7 @@ def command() -> None:
     """List, add, remove, switch and test approval rules."""
 
 
-@command.command("list")
+@command.command("list", short_help="List the rules that hold in a workspace.")
 @root_option
 @json_option
 def list_rules(root: str, as_json: bool) -> None:
@@ -96,7 +96,7 @@ def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
     }
 
 
-@command.command("add")
+@command.command("add", short_help="Allow or deny the calls that match a pattern.")
 @click.argument("tool")
 @click.argument("pattern")
 @_scope_option
@@ -177,7 +177,7 @@ def _say(done: str, scope: str, number: int, rule: Rule, book: RuleBook) -> None
     click.echo(visible(f"{done} {scope} rule {number}: {rule.tool} {rule.covers}\n  in {book.path}"))
 
 
-@command.command("test")
+@command.command("test", short_help="Say which rule would decide about a call.")
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
 @dialect_option

@@ -5,10 +5,10 @@ from click.shell_completion import get_completion_class
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for SHELL, for example: eval "$(handrail completion bash)"."""
+    """Print the completion script for SHELL (bash, zsh or fish), for example: eval "$(handrail completion bash)"."""
     found = get_completion_class(shell)
     if found is None:
         raise click.UsageError(f"no completion for {shell}")

@@ -13,8 +13,8 @@ from handrail.surfaces.cli.options import dialect_option, read_only_option, root
 from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 
 
-@click.command("config")
-@click.argument("client", type=click.Choice([*CLIENTS]))
+@click.command("config", epilog=f"CLIENT is one of {', '.join(CLIENTS)}.")
+@click.argument("client", type=click.Choice([*CLIENTS]), metavar="CLIENT")
 @root_option
 @dialect_option
 @read_only_option

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.dialects import DEFAULT, NAMES, find_dialect
+from handrail.dialects import DEFAULT, NAMES, find_dialect, load
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, SANDBOX, BadSettings
 from handrail.surfaces.cli import complete, plain
@@ -63,4 +63,12 @@ def dialect_of(tool: str, named: str | None) -> str:
     having = find_dialect(tool)
     if len(having) > 1:
         raise click.UsageError(f"{tool} is in several dialects; choose one with --dialect: {', '.join(having)}")
-    return having[0] if having else DEFAULT
+    return having[0] if having else _nearest(tool)
+
+
+def _nearest(tool: str) -> str:
+    """The dialect whose tools are worth listing to somebody who mistyped a name."""
+    from difflib import get_close_matches  # noqa: PLC0415  only where it goes wrong
+
+    homes = {known: name for name in NAMES for known in load(name).tools}
+    return next((homes[each] for each in get_close_matches(tool, homes, 1)), DEFAULT)

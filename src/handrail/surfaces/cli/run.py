@@ -14,6 +14,7 @@ from handrail.tool import ToolResult
 from handrail.words import ToolError
 from handrail.workspace import Workspace
 
+ALONE = "handrail: waiting for calls, one JSON object a line; Ctrl-D ends"
 _HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}'
 
 
@@ -24,6 +25,8 @@ def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
     """Answer JSON lines from standard input: {"tool", "params", "id"?} in, one envelope a line out."""
     progress = Progress()
     with open_workspace(root, asker=progress.asking(terminal_asker()), **options) as workspace:
+        if sys.stdin.isatty():
+            click.echo(ALONE, err=True)
         for line in sys.stdin.buffer:
             if line.strip():
                 echo_json(_answer(workspace, dialect, line, progress))

@@ -76,7 +76,8 @@ def _show(plan: Plan, *, dry_run: bool) -> None:
     numbers = ", ".join(map(str, plan.numbers)) or "before all entries"
     part = "part of " if plan.kind == "undo" and not plan.whole else ""
     names = [name for change in plan.changes for name in _names(change)]
-    click.echo(f"{f'Would {plan.kind}' if dry_run else _DID[plan.kind]} {part}{numbers}: {len(names)} changes")
+    did = f"Would {plan.kind}" if dry_run else _DID[plan.kind]
+    click.echo(f"{did} {part}{numbers}: {len(names)} change{'s' * (len(names) != 1)}")
     for name in names:
         click.echo(visible(f"  {name}") + ("  (merged)" if name in map(quote, plan.merged) else ""))
 
