@@ -160,7 +160,7 @@ def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
 
 def test_the_next_address_is_tried_when_one_refuses() -> None:
     with Site(page(b"third")) as site:
-        resolve = lambda host, port: ["127.0.0.2", "::1", "127.0.0.1"]  # noqa: E731
+        resolve = lambda host, port: ["127.0.0.2", "::1", "127.0.0.1"]  # noqa: E731  one line, used once
         assert Fetcher(Limits(), ["x.test"], resolve).fetch(site.url(host="x.test"), PLENTY).text == "third"
 
 

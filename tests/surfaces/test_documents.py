@@ -19,7 +19,7 @@ from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.sandbox.places import KEPT_VARIABLES
 from handrail.kernel.values import Put
-from handrail.limits import GIB, KIB, MIB, Limits
+from handrail.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits
 from handrail.params import Params, field
 from handrail.sentences import COMMON
 from handrail.settings import Settings
@@ -142,10 +142,11 @@ def test_every_setting_is_listed() -> None:
 def test_every_limit_is_listed_with_its_default() -> None:
     units = {"KiB": KIB, "MiB": MIB, "GiB": GIB}
     listed = {}
-    for name, default, what in table(text("docs/limits.md")):
+    for name, default, what, lowered in table(text("docs/limits.md")):
         number, unit = re.fullmatch(r"([\d. ]+?)(?: (\wiB))?", default).groups()  # type: ignore[union-attr]
         listed[name.strip("`")] = float(number.replace(" ", "")) * units.get(unit, 1)
         assert what.endswith(".")
+        assert (lowered == "yes") is (name.strip("`") in MAY_BE_LOWERED)
     assert listed == Limits()._asdict()
 
 

@@ -131,7 +131,7 @@ class Fetcher:
         raise TooManyRedirects(url, self._limits.fetch_redirects)
 
     def _next(self, target: Target, location: str) -> Target:
-        import httpx2  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415  loaded when first used
 
         try:
             return self.target(str(target.url.join(location)))
@@ -139,7 +139,7 @@ class Fetcher:
             raise InvalidUrl(location[: self._limits.fetch_url_chars], "syntax") from None
 
     def _answer(self, target: Target, deadline: Deadline) -> "_Answer":
-        import httpcore2  # noqa: PLC0415
+        import httpcore2  # noqa: PLC0415  loaded when first used
 
         from handrail.kernel.wire import Dialer  # noqa: PLC0415  imports httpcore2
 
@@ -254,7 +254,7 @@ class _Answer:
 
 @contextmanager
 def _as_faults(url: str) -> Iterator[None]:
-    import httpcore2  # noqa: PLC0415
+    import httpcore2  # noqa: PLC0415  loaded when first used
 
     try:
         yield

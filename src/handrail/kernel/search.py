@@ -69,7 +69,7 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
         from handrail.kernel.builtin_search import Builtin  # noqa: PLC0415  start-up: only one of the two is needed
 
         return Builtin(limits)
-    from handrail.kernel.ripgrep import Ripgrep  # noqa: PLC0415
+    from handrail.kernel.ripgrep import Ripgrep  # noqa: PLC0415  loaded when first used
 
     return Ripgrep(path, limits)
 

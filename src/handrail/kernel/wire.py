@@ -43,7 +43,7 @@ class Wire(httpcore2.NetworkStream):
             self._room -= len(data)
         return data
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002  the interface has it
         view = memoryview(buffer)
         while view:
             try:
@@ -57,7 +57,7 @@ class Wire(httpcore2.NetworkStream):
         self,
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ARG002
+        timeout: float | None = None,  # noqa: ARG002  the interface has it
     ) -> "Wire":
         secured = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname, do_handshake_on_connect=False)
         wire = Wire(secured, self._deadline, self._header_bytes)
@@ -97,9 +97,9 @@ class Dialer(httpcore2.NetworkBackend):
         self,
         host: str,  # noqa: ARG002  it was resolved and checked before
         port: int,
-        timeout: float | None = None,  # noqa: ARG002
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
+        timeout: float | None = None,  # noqa: ARG002  the interface has it
+        local_address: str | None = None,  # noqa: ARG002  the interface has it
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002  the interface has it
     ) -> Wire:
         *others, last = self._addresses
         for address in others:

@@ -92,9 +92,9 @@ def _private(view: View) -> list[str]:
     size = str(view.limits.sandbox_tmp_bytes)
     return [
         *("--proc", "/proc", "--remount-ro", "/proc"),
-        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108  inside the sandbox, where it is empty and private
         *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  a private one
-        *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108
+        *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108  inside the sandbox, where it is empty and private
         *("--perms", "0700", "--size", size, "--tmpfs", view.home),
     ]
 

@@ -35,10 +35,10 @@ _MODULES = {"show": "show_entry"}
 
 
 class _Lazy(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the interface has it
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  the interface has it
         if cmd_name not in _COMMANDS:
             return None
         module = _MODULES.get(cmd_name, cmd_name)
@@ -81,7 +81,7 @@ class _Lazy(click.Group):
             click.echo(err=True)
             raise SystemExit(130) from None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  the interface has it
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 

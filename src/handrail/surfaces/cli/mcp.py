@@ -64,11 +64,11 @@ def command(
         workspaces = [opened.enter_context(open_workspace(root, **flags)) for root in roots or (".",)]
 
         from handrail.surfaces.mcp.offer import Offer  # noqa: PLC0415  after all that can be refused without the SDK
-        from handrail.surfaces.mcp.server import build  # noqa: PLC0415
+        from handrail.surfaces.mcp.server import build  # noqa: PLC0415  only for what is served
 
         offer = Offer.of(workspaces, spoken, only=only, safe_names=safe_names)
         if address is None:
-            from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415
+            from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415  only for what is served
 
             if sys.stdin.isatty():
                 click.echo(ALONE, err=True)
@@ -78,7 +78,7 @@ def command(
 
 
 def _serve_http(server: Any, limits: Limits, address: str, tokens: list[str], hosts: tuple[str, ...]) -> None:
-    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415
+    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415  only for what is served
 
     try:
         serve_http(server, limits, address, tokens, hosts)
