@@ -149,6 +149,7 @@ def test_whoever_is_asked_may_close(root: Path) -> None:
     assert not list(root.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 on
 def test_a_forked_child_does_not_wait_for_its_parents_calls(root: Path) -> None:
     (root / "a.txt").write_text("ours\n")
     workspace = Workspace(str(root))
