@@ -43,7 +43,7 @@ class ToolRouter(Exports):
     ) -> ToolResult:
         """Run a tool. Whatever happens, the answer is a ToolResult."""
         started = time.perf_counter()
-        tool = shown(tool)  # a caller may hand on what a model made up
+        tool = tool if isinstance(tool, str) else shown(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         try:
             with self.session.presence:
