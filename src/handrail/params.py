@@ -132,7 +132,7 @@ class Params:
                 values[name] = declared.default
         if not (cls.unknown_allowed or given.keys() <= cls.fields.keys()):
             known = ", ".join(cls.fields)
-            problems.extend(Problem(where, "unknown", known, shown(name)) for name in given if name not in cls.fields)
+            problems.extend(Problem(where, "unknown", known, name_of(name)) for name in given if name not in cls.fields)
         return cls(**values)
 
     @classmethod
@@ -197,6 +197,11 @@ def _named(value: Any) -> str:
     if value is None:
         return "null"
     return _NAMES.get(value.__class__) or {dict: "object", list: "array"}.get(value.__class__, "value")
+
+
+def name_of(value: Any) -> str:
+    """What a caller takes for the name of a tool or a parameter; it is echoed as it was given."""
+    return value if isinstance(value, str) else shown(value)
 
 
 def shown(value: Any) -> str:

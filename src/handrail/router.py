@@ -11,7 +11,7 @@ from handrail.kernel.call import Asked, Call
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
 from handrail.notes import RootReplaced
-from handrail.params import Params, shown
+from handrail.params import Params, name_of
 from handrail.tool import Dialect, Output, Tool, ToolResult
 from handrail.words import ToolError, word
 
@@ -43,7 +43,7 @@ class ToolRouter(Exports):
     ) -> ToolResult:
         """Run a tool. Whatever happens, the answer is a ToolResult."""
         started = time.perf_counter()
-        tool = tool if isinstance(tool, str) else shown(tool)  # a caller may hand on what a model made up
+        tool = name_of(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         try:
             with self.session.presence:
