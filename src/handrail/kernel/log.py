@@ -76,9 +76,9 @@ class SessionLog:
             line = _encode({**head, "shortened": True})
         with self._lock:
             try:
-                view = memoryview(line.encode() + b"\n")
-                while view:
-                    view = view[os.write(self._fd, view) :]
+                rest = line.encode() + b"\n"
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
             except OSError:
                 self._end()  # a full disk, or a reader that is gone, must not stop the work; the log just ends here
 

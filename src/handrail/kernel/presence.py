@@ -10,20 +10,22 @@ from handrail.faults import Closed
 
 class Presence:
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)
         self._inside, self._owner = 0, os.getpid()
         self.closed = False
 
     def __enter__(self) -> None:
-        with self._changed:
+        with self._lock:
             if self.closed:
                 raise Closed
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
+        with self._lock:
             self._inside -= 1
-            self._changed.notify_all()
+            if self.closed:
+                self._left.notify_all()
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -32,16 +34,16 @@ class Presence:
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._inside += 1
         if self.closed:
             raise Closed
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self.closed = True
 
     def wait_until_empty(self) -> None:
-        with self._changed:
+        with self._lock:
             if self._owner == os.getpid():  # in a forked child those who were inside are no more
-                self._changed.wait_for(lambda: self._inside == 0)
+                self._left.wait_for(lambda: self._inside == 0)
