@@ -11,7 +11,7 @@ import pytest
 
 from handrail.kernel.lineedit import edit_line
 
-DRAWN = b"\x1b[K"
+DRAWN, LEFT = b"\x1b[K", b"\n"
 HANG_UP = b"hang up"
 
 
@@ -33,16 +33,18 @@ class Screen:
 
     def _type(self, typed: tuple[bytes, ...]) -> None:
         for keys in typed:
-            self._look()
+            self._look_for(DRAWN)
             if keys == HANG_UP:
                 os.close(self.master)
                 self.master = -1
             else:
                 os.write(self.master, keys)
+        if typed and self.master >= 0:
+            self._look_for(LEFT)  # or what was drawn of this line would be taken for the next
 
-    def _look(self) -> None:
+    def _look_for(self, sign: bytes) -> None:
         seen = b""
-        while DRAWN not in seen:
+        while sign not in seen:
             seen += os.read(self.master, 4096)
 
     def close(self) -> None:
