@@ -41,6 +41,19 @@ def test_where_the_state_cannot_be_kept_another_place_is_used_and_said(
         assert workspace.kernel.state.path.startswith(str(elsewhere))
 
 
+def test_a_file_where_the_state_should_be_is_said_and_left(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_text("somebody's")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", str(tmp_path / "state"))
+    with Workspace(str(root), approve="auto") as workspace:
+        (note,) = workspace.notes
+        assert note.startswith(f"the state directory {tmp_path}/state/workspaces/workspace-")
+        assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
+    assert (tmp_path / "state").read_text() == "somebody's"
+
+
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The state's own place cannot be used; returns the directory for temporary files."""

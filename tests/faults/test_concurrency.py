@@ -269,6 +269,48 @@ def test_a_file_that_somebody_else_saves_at_the_last_moment_is_not_lost(root: Pa
         assert os.listdir(root) == ["file"]
 
 
+def test_a_file_saved_while_it_gets_its_second_name_is_not_lost_where_names_cannot_change_places(root: Path) -> None:
+    (root / "file").write_text("old")
+
+    def save(name: str, real: Callable[..., Any], args: Any, options: Any) -> Any:
+        if name == "link":
+            (root / "theirs").write_text("theirs")
+            (root / "theirs").rename(root / "file")
+        return real(*args, **options)
+
+    with Workspace(str(root), approve="auto") as workspace:
+        change = Put("file", b"new", workspace.kernel.reader.read("file"))
+        with faults(1, save, lasting=True, missing=("exchange_names",)):
+            assert not _commit(workspace, change)
+    assert (root / "file").read_text() == "theirs"
+    assert os.listdir(root) == ["file"]
+
+
+def test_what_somebody_puts_into_a_directory_that_becomes_a_file_again_is_not_lost(root: Path) -> None:
+    """Whichever of our steps it comes before: it stays where it was put, and nothing is undone."""
+    place = root / "place"
+    for at in range(1, 100):
+        with Workspace(str(root), approve="auto", sandbox="off") as workspace:
+            for command in ("rm -rf place; echo file > place", "rm place; mkdir place; echo in > place/in"):
+                assert workspace.call("codex", "shell", {"command": command}).success
+            put = False
+
+            def intrude(_: str, real: Callable[..., Any], args: Any, options: Any) -> Any:
+                nonlocal put
+                put = place.is_dir()
+                if put:
+                    (place / "theirs").write_text("theirs")
+                return real(*args, **options)
+
+            with faults(at, intrude) as faulty:
+                done = workspace.history().undo().done
+        if not faulty.reached:
+            return
+        assert done is not put, at
+        assert (place / "theirs").exists() if put else place.read_text() == "file\n", at
+        assert os.listdir(root) == ["place"], at
+
+
 def _open_and_close(workspace: Workspace, number: int) -> list[bool]:
     root, answers = workspace.root, []
     for turn in range(10):

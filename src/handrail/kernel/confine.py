@@ -27,9 +27,8 @@ _FORBIDDEN = {1: (13, 0, 0), 2: (14, 0, 0), 3: (15, 0, 0), 4: (15, 2, 0), 5: (16
 
 def abi() -> int:
     """The version of Landlock that the kernel speaks; 0 for none."""
-    if sys.platform != "linux":
-        return 0
-    return max(int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0)
+    linux = sys.platform == "linux"
+    return max(int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0) if linux else 0
 
 
 @cache

@@ -118,13 +118,11 @@ Stamp = tuple[int, int, int, int]
 
 def stamp(path: str) -> Stamp | None:
     """What changes whenever a file of ours does; None where there is none."""
-    if not os.access(path, os.F_OK):  # the usual case, and half as dear as an exception
-        return None
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    if os.access(path, os.F_OK):  # most often there is none, and this is half as dear as an exception
+        with suppress(OSError):  # it was just taken away
+            found = os.stat(path)
+            return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return None
 
 
 @contextmanager

@@ -15,7 +15,8 @@ def candidates(root: str) -> list[str]:
 def looked_at(root: str) -> dict[str, str]:
     """Every bubblewrap that is there, best first, and why it is not used; empty where it is."""
     places = [os.path.realpath(place) for place in (*SYSTEM_PLACES, *_packaged())]
-    return {place: _why_not(place, os.path.realpath(root)) for place in places if os.path.exists(place)}
+    found = {place: _why_not(place, os.path.realpath(root)) for place in places}
+    return {place: why for place, why in found.items() if why is not None}
 
 
 def _packaged() -> list[str]:
@@ -25,13 +26,14 @@ def _packaged() -> list[str]:
     return [os.path.join(place, "_bin", "bwrap") for place in spec.submodule_search_locations]
 
 
-def _why_not(path: str, root: str) -> str:
-    if os.path.commonpath([path, root]) == root:
-        return "it lies in the workspace"
+def _why_not(path: str, root: str) -> str | None:
+    """None where there is nothing."""
     try:
         info = os.stat(path)
-    except OSError as error:
-        return error.strerror or "it cannot be looked at"
+    except OSError:
+        return None
+    if os.path.commonpath([path, root]) == root:
+        return "it lies in the workspace"
     if not stat.S_ISREG(info.st_mode) or not os.access(path, os.X_OK):
         return "it cannot be run"
     return "everybody may write it" if info.st_mode & stat.S_IWOTH else ""
