@@ -286,7 +286,8 @@ def test_a_file_saved_while_it_gets_its_second_name_is_not_lost_where_names_cann
     assert os.listdir(root) == ["file"]
 
 
-def test_what_somebody_puts_into_a_directory_that_becomes_a_file_again_is_not_lost(root: Path) -> None:
+@pytest.mark.parametrize("name", ["theirs", "in"])
+def test_what_somebody_puts_into_a_directory_that_becomes_a_file_again_is_not_lost(root: Path, name: str) -> None:
     """Whichever of our steps it comes before: it stays where it was put, and nothing is undone."""
     place = root / "place"
     for at in range(1, 100):
@@ -299,7 +300,7 @@ def test_what_somebody_puts_into_a_directory_that_becomes_a_file_again_is_not_lo
                 nonlocal put
                 put = place.is_dir()
                 if put:
-                    (place / "theirs").write_text("theirs")
+                    (place / name).write_text("theirs")
                 return real(*args, **options)
 
             with faults(at, intrude) as faulty:
@@ -307,7 +308,7 @@ def test_what_somebody_puts_into_a_directory_that_becomes_a_file_again_is_not_lo
         if not faulty.reached:
             return
         assert done is not put, at
-        assert (place / "theirs").exists() if put else place.read_text() == "file\n", at
+        assert (place / name if put else place).read_text() == ("theirs" if put else "file\n"), at
         assert os.listdir(root) == ["place"], at
 
 
