@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from handrail.limits import LARGEST_INTEGER
+
 _DEEPEST = 100
 """How deep it may be nested: far beyond any sense, and short of what Python can show."""
 
@@ -17,7 +19,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     level: list[Any] = [found]
     for _ in range(_DEEPEST):
         level = [inner for each in level for inner in _within(each)]
-        if any(isinstance(each, int) and not -(2**63) <= each < 2**63 for each in level):
+        if any(isinstance(each, int) and abs(each) > LARGEST_INTEGER for each in level):
             raise ValueError("a number in it has more than 64 bits")
         if not level:
             return found

@@ -13,6 +13,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from handrail.kernel.state import make_private
+from handrail.kernel.trees import write_all
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0
@@ -123,9 +124,7 @@ class Blobs:
         fd = self._create(temp)
         try:
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(fd, view) :]
+                write_all(fd, data)
                 if sync:
                     os.fsync(fd)
             finally:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from handrail.faults import NotADirectory, NotFound
+from handrail.kernel.values import Version
 
 OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
 
@@ -113,15 +114,11 @@ def read_text(path: str) -> str:
         return file.read()
 
 
-Stamp = tuple[int, int, int, int]
-
-
-def stamp(path: str) -> Stamp | None:
-    """What changes whenever a file of ours does; None where there is none."""
+def version_of(path: str) -> Version | None:
+    """What a file of ours is now; None where there is none."""
     if os.access(path, os.F_OK):  # most often there is none, and this is half as dear as an exception
         with suppress(OSError):  # it was just taken away
-            found = os.stat(path)
-            return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+            return Version.of(os.stat(path))
     return None
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
-from handrail.kernel.state import Stamp, locked_beside, read_text, stamp, write_text
+from handrail.kernel.state import locked_beside, read_text, version_of, write_text
+from handrail.kernel.values import Version
 from handrail.limits import Limits
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
 from handrail.structs import struct
@@ -17,9 +18,9 @@ class RuleBook:
     limits: Limits
     rules: list[Rule] = field(default_factory=list)
     _text: str = ""
-    _stamp: Stamp | None = None
+    _version: Version | None = None
     _denied: frozenset[str] = frozenset()
-    """The tools of the rules that deny, as they were when the file had this stamp."""
+    """The tools of the rules that deny, as they were in this version of the file."""
 
     @classmethod
     def load(cls, home: str, limits: Limits) -> "RuleBook":
@@ -64,9 +65,9 @@ class RuleBook:
         """Whether there is a rule that denies calls of a tool; the file is read only where it is another one."""
         if not self.path:
             return bool(self.rules) and any(rule.deny and rule.tool in (tool, ANY_TOOL) for rule in self.rules)
-        if (found := stamp(self.path)) != self._stamp:
+        if (found := version_of(self.path)) != self._version:
             self._denied = frozenset(rule.tool for _, rule in self.now() if rule.deny)
-            self._stamp = found
+            self._version = found
         return tool in self._denied or ANY_TOOL in self._denied
 
     def add(self, rule: Rule) -> int:
