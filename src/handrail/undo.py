@@ -12,7 +12,7 @@ from handrail.kernel.blobs import BlobLost
 from handrail.kernel.call import Call
 from handrail.kernel.journal import Entry, Journal, Listed, Node, Touched
 from handrail.kernel.session import Kernel, Session
-from handrail.kernel.values import Change, MakeDirectory, RemoveDirectory, Restore, Standing
+from handrail.kernel.values import Change, MakeDirectory, RemoveDirectory, Restore, Standing, mode_for
 from handrail.ops.diff import unified
 from handrail.ops.merge import merge
 from handrail.paths import quote
@@ -267,7 +267,7 @@ class _Tree:
                 made += [] if found else [MakeDirectory(name, wanted.mode or None)]
             elif found is not None and found.kind == "directory":
                 gone += [RemoveDirectory(name)] if self._would_be_empty(path) else []
-            elif not _same(found, wanted) or (found and wanted and found.mode != wanted.mode):
+            elif not _same(found, wanted) or (found and wanted and found.mode != mode_for(wanted, found)):
                 turned.append(Restore(name, found, wanted))
         return [*made, *turned, *reversed(gone)]
 

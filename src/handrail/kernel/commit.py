@@ -35,7 +35,17 @@ from handrail.kernel.state import State
 from handrail.kernel.syncing import begin_sync, can_sync_whole, sync_whole
 from handrail.kernel.together import MANY, each
 from handrail.kernel.trees import build, write_all
-from handrail.kernel.values import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
+from handrail.kernel.values import (
+    Change,
+    MakeDirectory,
+    Put,
+    Remove,
+    RemoveDirectory,
+    Restore,
+    Standing,
+    Version,
+    mode_for,
+)
 from handrail.structs import struct
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -251,30 +261,31 @@ class Writer:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
 
     def _prepare(self, work: _Work, *, sync: When) -> None:
-        if work.step is None or work.step.removes:
+        new = _new(work.change)
+        if work.step is None or new is None:
             return
         with _conflict_if_changed(work.change.path):
-            if isinstance(work.change, Restore) and work.change.to is not None and work.change.to.kind != "file":
-                build(work.place.dir_fd, work.step.temp, work.change.to, sync=sync != "never")
+            if isinstance(new, Standing) and new.kind != "file":
+                build(work.place.dir_fd, work.step.temp, new, sync=sync != "never")
                 work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
             else:
-                work.made = self._write(work, work.step, sync=sync)
+                work.made = self._write(work, work.step, new, sync=sync)
             if work.made is not None:
                 work.step.identity = mark_of(work.made)
 
-    def _write(self, work: _Work, step: Step, *, sync: When) -> os.stat_result:
-        data, mode = _new(work.change) or (b"", None)
-        exact = isinstance(work.change, Restore)
+    def _write(self, work: _Work, step: Step, new: Put | Standing, *, sync: When) -> os.stat_result:
+        exact = isinstance(new, Standing)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
-        first = 0o600 if replaces or exact else 0o666 if mode is None else mode & 0o777
-        fd = os.open(step.temp, _NEW, first, dir_fd=work.place.dir_fd)
+        base = work.change.base if isinstance(work.change, (Put, Restore)) and replaces else None
+        mode = mode_for(new, base)
+        fd = os.open(step.temp, _NEW, 0o600 if replaces or exact else mode & 0o777, dir_fd=work.place.dir_fd)
         try:
-            write_all(fd, data)
+            write_all(fd, new.data)
             if sync == "later":
                 begin_sync(fd)
-            if replaces and work.found is not None:
-                copy_metadata(fd, work.place, work.found, mode)
-            elif exact and mode is not None:
+            if base is not None and work.found is not None:
+                copy_metadata(fd, work.place, work.found, mode, same_content=base.data == new.data)
+            elif exact:
                 os.fchmod(fd, mode)
             if sync == "now":
                 os.fsync(fd)
@@ -318,13 +329,11 @@ class _conflict_if_changed(faults_for):  # noqa: N801  like its parent
         super().__exit__(kind, error, trace)
 
 
-def _new(change: Change) -> tuple[bytes, int | None] | None:
-    """The content and the mode that a name gets; None where it goes."""
+def _new(change: Change) -> Put | Standing | None:
+    """What a name gets, with its content and its mode; None where it goes."""
     if isinstance(change, Put):
-        return change.data, change.mode
-    if isinstance(change, Restore) and change.to is not None:
-        return change.to.data, change.to.mode
-    return None
+        return change
+    return change.to if isinstance(change, Restore) else None
 
 
 def _publish(work: _Work, *, alone: bool) -> None:

@@ -9,10 +9,14 @@ from handrail.kernel.resolve import Place
 
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ACL = "system.posix_acl_access"
+_CAPABILITIES = "security.capability"
 
 
-def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | None) -> None:
-    """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power."""
+def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int, *, same_content: bool) -> None:
+    """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power.
+
+    New content gets no capabilities, as the kernel takes them from a file that is written; a new owner gets no set-id bit.
+    """
     made = os.fstat(fd)  # its group may be the directory's
     if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
         for uid, gid in ((found.st_uid, found.st_gid), (-1, found.st_gid)):
@@ -22,14 +26,17 @@ def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int | None
     if hasattr(os, "listxattr"):
         source = os.open(place.name, _SOURCE, dir_fd=place.dir_fd)
         try:
-            _copy_attributes(source, fd)
+            _copy_attributes(source, fd, set() if same_content else {_CAPABILITIES})
         finally:
             os.close(source)
-    os.fchmod(fd, stat.S_IMODE(found.st_mode if mode is None else mode))  # last: an ACL brings a mode of its own
+    made = os.fstat(fd)
+    if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)
+    os.fchmod(fd, mode)  # last: an ACL brings a mode of its own
 
 
-def _copy_attributes(source: int, fd: int) -> None:
-    wanted = _attributes(source)
+def _copy_attributes(source: int, fd: int, without: set[str]) -> None:
+    wanted = [name for name in _attributes(source) if name not in without]
     if _ACL in _attributes(fd) and _ACL not in wanted:
         os.removexattr(fd, _ACL)  # the directory's default, which the old file did not have
     for name in wanted:

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from handrail.kernel.values import Standing, Version, kind_of
+from handrail.kernel.values import Standing, Version, kind_of, mode_for
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -21,7 +21,7 @@ def build(dir_fd: int, name: str, node: Standing, *, sync: bool) -> None:
         for each, inner in node.inside:
             build(fd, each, inner, sync=sync)
         write_all(fd, node.data)
-        os.fchmod(fd, node.mode | stat.S_IRWXU if node.kind == "directory" else node.mode)
+        os.fchmod(fd, node.mode | stat.S_IRWXU if node.kind == "directory" else mode_for(node))
         if sync:
             os.fsync(fd)
     finally:

@@ -141,7 +141,7 @@ class Restore(NamedTuple):
         for rel, node in self.base.beneath() if self.base else ():
             yield rel, node, None
         for rel, node in self.to.beneath() if self.to else ():
-            yield rel, None, node
+            yield rel, None, node._replace(mode=mode_for(node)) if node.kind == "file" else node
 
 
 class RemoveDirectory(NamedTuple):
@@ -151,6 +151,21 @@ class RemoveDirectory(NamedTuple):
 
 
 Change = Put | Remove | MakeDirectory | Restore | RemoveDirectory
+
+
+def mode_for(new: "Put | Standing", old: File | Standing | None = None) -> int:
+    """Return the mode of a file that gets this content: it keeps a set-id bit only if its content stays, and gains none.
+
+    The kernel drops these bits when a file is written; a new file in the place of the old one is written, too.
+    """
+    mode = new.mode if new.mode is not None else old.mode if old is not None else 0o666
+    kept = _set_ids(old.mode) if old is not None and old.data == new.data else 0
+    return mode & ~(_set_ids(mode) & ~kept)
+
+
+def _set_ids(mode: int) -> int:
+    """Return the bits that lend an identity: set-group-id does so only where the group may run the file."""
+    return mode & (stat.S_ISUID | (stat.S_ISGID if mode & stat.S_IXGRP else 0))
 
 
 def kind_of(mode: int) -> str:

@@ -1,11 +1,12 @@
 """A change as a diff, for a person to read before it happens."""
 
-from handrail.kernel.values import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing
+from handrail.kernel.values import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing, mode_for
 from handrail.ops.diff import unified
 from handrail.ops.listing import looks_binary
 from handrail.paths import quote, unquote
 
 _LOOKED_AT = 8192
+_SET_ID = 0o6000
 
 
 def change_diff(change: Change) -> str:
@@ -22,8 +23,9 @@ def change_diff(change: Change) -> str:
         return _shown(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
     if base is None:
         return _shown(path, None, change.data, new_mode=change.mode)
-    mode = base.mode if change.mode is None else change.mode
-    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode)
+    mode = mode_for(change, base)
+    loses = bool((mode ^ base.mode) & _SET_ID)
+    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode, exact=loses)
 
 
 def _shown(
@@ -48,7 +50,7 @@ def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
     if old is None and new is None:
         return said
     texts = [each.data if each else None for each in (old, new)]
-    modes = [each.mode if each else None for each in (old, new)]
+    modes = old.mode if old else None, mode_for(new, old) if new else None
     return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
 
 

@@ -1,0 +1,176 @@
+"""A program that lends its owner's identity loses that power when its content changes, whoever changes it and how."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.ordinary import as_ordinary_user
+
+from handrail import Workspace
+from handrail.kernel.values import Change, Put, Restore, Standing
+
+AFTER_A_WRITE = [(0o4755, 0o755), (0o2755, 0o755), (0o6711, 0o711), (0o4644, 0o644), (0o2644, 0o2644), (0o755, 0o755)]
+"""The mode before, and the mode that the kernel leaves when an ordinary user writes into the file."""
+CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
+
+
+def program(root: str, mode: int, content: str = "old\n") -> str:
+    path = f"{root}/tool"
+    Path(path).write_text(content)
+    os.chmod(path, mode)
+    if stat.S_IMODE(os.stat(path).st_mode) != mode:
+        pytest.skip("the file system takes no such mode")
+    return path
+
+
+def mode_of(root: str) -> int:
+    return stat.S_IMODE(os.stat(f"{root}/tool").st_mode)
+
+
+def call(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]) -> None:
+    result = workspace.call(dialect, tool, params)
+    assert result.success, result
+
+
+def by_writing(workspace: Workspace) -> None:
+    call(workspace, "file", "file.write", {"path": "tool", "content": "new\n"})
+
+
+def by_patching(workspace: Workspace) -> None:
+    call(workspace, "file", "file.patch", {"path": "tool", "patches": [{"find": "old", "replace": "new"}]})
+
+
+def by_a_diff(workspace: Workspace) -> None:
+    diff = "--- a/tool\n+++ b/tool\n@@ -1 +1 @@\n-old\n+new\n"
+    call(workspace, "codex", "apply_patch_json", {"patch": diff})
+
+
+def by_an_envelope(workspace: Workspace) -> None:
+    patch = "*** Begin Patch\n*** Update File: tool\n@@\n-old\n+new\n*** End Patch\n"
+    call(workspace, "codex", "apply_patch_json", {"patch": patch})
+
+
+WAYS = [by_writing, by_patching, by_a_diff, by_an_envelope]
+
+
+def modes_after(root: str, way: Callable[[Workspace], None]) -> list[tuple[int, int]]:
+    found = []
+    for before, _ in AFTER_A_WRITE:
+        path = program(root, before)
+        with Workspace(root, approve="auto") as workspace:
+            way(workspace)
+        assert Path(path).read_text() == "new\n"
+        found.append((before, mode_of(root)))
+    return found
+
+
+def undone_and_redone(root: str) -> list[int]:
+    """The modes after an edit, its undo, its redo, and a deletion that is taken back."""
+    program(root, 0o6755)
+    with Workspace(root, approve="auto") as workspace:
+        by_writing(workspace)
+        found = [mode_of(root)]
+        for step in (workspace.history().undo, workspace.history().redo):
+            step()
+            found.append(mode_of(root))
+    program(root, 0o6755)
+    with Workspace(root, approve="auto") as workspace:
+        call(workspace, "file", "file.delete", {"path": "tool"})
+        workspace.history().undo()
+    return [*found, mode_of(root)]
+
+
+def kernel_drops(root: str) -> list[tuple[int, int]]:
+    found = []
+    for before, _ in AFTER_A_WRITE:
+        with open(program(root, before), "r+") as file:
+            file.write("new\n")
+        found.append((before, mode_of(root)))
+    return found
+
+
+def test_the_table_is_what_the_kernel_does() -> None:
+    assert as_ordinary_user(kernel_drops) == AFTER_A_WRITE
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_set_id_bits_are_dropped_when_content_changes(root: Path, way: Callable[[Workspace], None]) -> None:
+    assert modes_after(str(root), way) == AFTER_A_WRITE
+
+
+def every_way(root: str) -> list[list[tuple[int, int]]]:
+    return [modes_after(root, way) for way in WAYS]
+
+
+def test_an_ordinary_user_gets_the_same_modes() -> None:
+    assert as_ordinary_user(every_way) == [AFTER_A_WRITE] * len(WAYS)
+
+
+def test_no_undo_brings_a_set_id_bit_back(root: Path) -> None:
+    assert undone_and_redone(str(root)) == [0o755] * 4
+
+
+def test_no_undo_of_an_ordinary_user_brings_a_set_id_bit_back() -> None:
+    assert as_ordinary_user(undone_and_redone) == [0o755] * 4
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6755])
+def test_set_id_bits_stay_while_the_content_stays(workspace: Workspace, root: Path, mode: int) -> None:
+    program(str(root), mode)
+    base = workspace.kernel.reader.read("tool")
+    workspace.kernel.writer.commit([Put("tool", base.data, base, mode=mode & ~0o005)], ["tool"])
+    assert mode_of(str(root)) == mode & ~0o005
+
+
+@pytest.mark.parametrize(("before", "wanted"), [(0o755, 0o6755), (0o2644, 0o2755)])
+@pytest.mark.parametrize("kind", [Put, Restore])
+def test_no_change_gives_a_set_id_bit(
+    workspace: Workspace, root: Path, kind: type[Put | Restore], before: int, wanted: int
+) -> None:
+    """Neither by its mode, nor by the right to run a file whose set-group-id bit had no meaning before."""
+    program(str(root), before)
+    reader = workspace.kernel.reader
+    change: Change = Restore("tool", reader.standing("tool"), Standing("file", b"old\n", wanted))
+    if kind is Put:
+        change = Put("tool", b"old\n", reader.read("tool"), mode=wanted)
+    workspace.kernel.writer.commit([change], ["tool"])
+    assert mode_of(str(root)) == 0o755
+
+
+def test_a_directory_that_is_put_back_holds_no_set_id_file(workspace: Workspace, root: Path) -> None:
+    program(str(root), 0o755)
+    tree = Standing("directory", b"", 0o755, inside=(("inner", Standing("file", b"x", 0o6755)),))
+    restore: list[Change] = [Restore("tool", workspace.kernel.reader.standing("tool"), tree)]
+    workspace.kernel.writer.commit(restore, ["tool"])
+    assert stat.S_IMODE((root / "tool/inner").stat().st_mode) == 0o755
+
+
+def test_the_question_shows_that_the_bit_goes(root: Path) -> None:
+    program(str(root), 0o4755)
+    shown: list[str] = []
+
+    def ask(question: Any) -> bool:
+        from handrail.ops.preview import change_diff
+
+        shown.extend(change_diff(change) for change in question.changes)
+        return True
+
+    with Workspace(str(root), asker=ask) as workspace:
+        by_writing(workspace)
+    assert "old mode 104755\nnew mode 100755\n" in shown[0]
+
+
+def test_capabilities_are_dropped_when_content_changes(root: Path, workspace: Workspace) -> None:
+    path = program(str(root), 0o755)
+    try:
+        os.setxattr(path, "security.capability", CAPABILITY)
+    except OSError as error:
+        pytest.skip(f"no file capabilities here: {error}")
+    base = workspace.kernel.reader.read("tool")
+    workspace.kernel.writer.commit([Put("tool", base.data, base, mode=0o750)], ["tool"])
+    assert os.listxattr(path) == ["security.capability"]
+    by_writing(workspace)
+    assert os.listxattr(path) == []
