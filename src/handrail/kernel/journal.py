@@ -166,7 +166,7 @@ class Journal:
     def wants_pruning(self) -> bool:
         try:
             return os.stat(self.pruned).st_mtime < time.time() - DAY
-        except FileNotFoundError:
+        except OSError:  # there is none yet, or it cannot be told
             return True
 
     def take_trouble(self) -> str:

@@ -56,12 +56,14 @@ class Spools:
         return fd, name
 
     def prune(self, most: int | None = None) -> None:
-        with os.scandir(self.directory) as listed:
-            aged = sorted((time.time() - each.stat().st_mtime, each.path) for each in listed)
-        for number, (age, path) in enumerate(aged):
-            if number >= (self._limits.spools if most is None else most) or age > self._limits.spool_seconds:
-                with contextlib.suppress(FileNotFoundError):  # another session was as fast
-                    os.unlink(path)
+        """Remove what is old or too much. What cannot be removed now goes next time; no answer waits for it."""
+        with contextlib.suppress(OSError):  # another session was as fast, or the disk fails
+            with os.scandir(self.directory) as listed:
+                aged = sorted((time.time() - each.stat().st_mtime, each.path) for each in listed)
+            for number, (age, path) in enumerate(aged):
+                if number >= (self._limits.spools if most is None else most) or age > self._limits.spool_seconds:
+                    with contextlib.suppress(OSError):  # the others can go all the same
+                        os.unlink(path)
 
 
 class Keeper:

@@ -141,8 +141,7 @@ class Ledger:
     def close(self) -> None:
         if self._holds():
             self.leave()
-            with suppress(FileNotFoundError):
-                os.unlink(self._path)
+            _remove(self._path)
 
     def abandoned(self) -> Iterator[Record]:
         """The open records of processes that were killed; their files go when the caller has dealt with them.
@@ -164,12 +163,17 @@ class Ledger:
                 if record is not None:
                     yield record
                 if record is None or not record.foreign:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path)
+                    _remove(path)
             except BlockingIOError:
                 continue  # its owner lives
             finally:
                 os.close(fd)
+
+
+def _remove(path: str) -> None:
+    """Take away a file that has nothing left to say. One that a failing disk keeps is found and removed by a later open."""
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def _read(fd: int) -> Record | None:

@@ -1,0 +1,95 @@
+"""A disk that fails while a workspace closes: the answer stands, and the next open clears away what is left."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.scenes import SCENES, Stage, left_over, open_workspace
+from faulty import Act, Call, failing, faults
+
+from handrail import Workspace
+from handrail.kernel.output import Spools
+from handrail.limits import Limits
+from handrail.surfaces.cli import main
+
+ERRORS = ["EIO", "ENOSPC"]
+
+
+def refusing_to_remove(directory: str, error: str) -> Act:
+    """A disk on which nothing can be removed from this directory."""
+    fail = failing(getattr(errno, error))
+
+    def act(name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        removes = name == "unlink" and os.path.dirname(str(args[0])) == directory
+        return fail(name, real, args, options) if removes else real(*args, **options)
+
+    return act
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("scene", SCENES)
+def test_close_when_the_disk_fails_anywhere_raises_nothing(tmp_path: Path, scene: str, error: str) -> None:
+    stage = Stage.of(scene, str(tmp_path / "workspace"))
+    for at in range(1, 1000):
+        stage.reset()
+        workspace = open_workspace(stage.root)
+        assert stage.act(workspace)
+        with faults(at, failing(getattr(errno, error)), lasting=True) as faulty:
+            workspace.close()
+        with open_workspace(stage.root) as workspace:
+            assert stage.tree() == "new"
+        assert left_over(workspace) == []
+        if not faulty.reached:
+            assert at > 1
+            return
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_call_whose_record_cannot_be_removed_answers_without_a_traceback(
+    root: Path, capsys: pytest.CaptureFixture[str], error: str
+) -> None:
+    with Workspace(str(root)) as workspace:
+        pending = workspace.kernel.state.pending
+    call = ["call", "file.write", "path=a.txt", "content=new", "--root", str(root), "--approve", "auto"]
+    with faults(1, refusing_to_remove(pending, error), lasting=True), pytest.raises(SystemExit) as ended:
+        main(call)
+    said = capsys.readouterr()
+    assert ended.value.code == 0
+    assert "Traceback" not in said.err + said.out
+    assert "a.txt" in said.out
+    assert (root / "a.txt").read_text() == "new"
+    assert len(os.listdir(pending)) == 1
+    with Workspace(str(root)):
+        assert os.listdir(pending) == []
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_record_that_cannot_be_removed_keeps_no_later_change_from_being_made(root: Path, error: str) -> None:
+    first = Workspace(str(root), approve="auto")
+    pending = first.kernel.state.pending
+    assert first.call("file", "file.write", {"path": "a.txt", "content": "one"}).success
+    with faults(1, refusing_to_remove(pending, error), lasting=True):
+        first.close()
+        with Workspace(str(root), approve="auto") as second:
+            for name in ("b.txt", "c.txt"):
+                result = second.call("file", "file.write", {"path": name, "content": "two"})
+                assert (result.success, result.warnings) == (True, [])
+    with Workspace(str(root)):
+        assert os.listdir(pending) == []
+
+
+def test_old_outputs_that_cannot_be_removed_end_no_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spools = Spools(str(tmp_path / "out"), Limits(spools=1))
+    for _ in range(3):
+        os.close(spools.new()[0])
+    monkeypatch.setattr("handrail.kernel.output.os.unlink", failing(errno.EIO))
+    spools.prune(0)
+    os.close(spools.new()[0])
+    monkeypatch.undo()
+    assert len(os.listdir(tmp_path / "out")) == 2
+    spools.prune()
+    assert len(os.listdir(tmp_path / "out")) == 1
