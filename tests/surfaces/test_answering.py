@@ -73,6 +73,16 @@ def test_a_command_cannot_hide_anything(root: Path) -> None:
         terminal.finish()
 
 
+def test_no_blank_passes_for_a_space_in_a_question(root: Path) -> None:
+    """`rm\xa0-rf` is one word, and U+2800 could push what follows out of sight."""
+    with call(root, "run_in_terminal", command="rm\xa0-rf a\u2800\u3164\U000e0041; ls") as terminal:
+        asked = terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+    assert asked.startswith("Command: rm\\xa0-rf a\\u2800\\u3164\\U000e0041; ls\nPrograms: rm\\xa0-rf, ls\n")
+    assert "\n  command: rm\\xa0-rf a\\u2800\\u3164\\U000e0041; ls\n" in asked
+
+
 @pytest.mark.parametrize(
     ("setting", "shown"),
     [("network", "strict, but with network"), ("off", "off: nothing confines it, and it has network")],

@@ -75,3 +75,13 @@ def test_the_address_of_a_fetch_is_never_shortened(root: Path, era: str) -> None
         call(server, "fetch_webpage", {"url": url}, era, elicitation_callback=person)
     assert f"  url: {url}\n" in person.shown[0]
     assert person.offered == [["once", "always", "no"]]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_no_blank_or_invisible_character_is_shown_as_it_is(asking: Workspace, era: str) -> None:
+    person = Person("no")
+    odd = {"path": "a\xa0b\u2800.txt", "content": "x\u3000y\u200dz\U000e0041\n"}
+    call(in_memory(asking), "file.write", odd, era, elicitation_callback=person)
+    assert person.shown[0].isascii()
+    assert "+x\\u3000y\\u200dz\\U000e0041\n" in person.shown[0]
+    assert "Files affected: a\\xa0b\\u2800.txt\n" in person.shown[0]

@@ -3,17 +3,26 @@
 import re
 from itertools import accumulate, takewhile
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+# Python calls these printable, but they are drawn as nothing or as a blank: fillers, joiners, variation selectors.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0\ufffc"
+    "\U0001107f\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
+_PLAIN = frozenset("\t\n")
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])")
 
 
 def visible(text: str) -> str:
-    """Control characters, marks of direction and undecodable bytes as escapes; tabs and line ends stay."""
-    return _UNSEEN.sub(lambda match: _escape(match[0]), text)
+    """Show as escapes all that cannot be seen or told from a plain space; tabs and line ends stay.
+
+    These are control characters, marks of direction and format, blanks of every width, private and unassigned characters,
+    and undecodable bytes.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    unseen = {ord(char): _escape(char) for char in set(text) - _PLAIN if not char.isprintable() or _BLANK.match(char)}
+    return text.translate(unseen) if unseen else text
 
 
 def _escape(char: str) -> str:

@@ -52,7 +52,7 @@ def display(question: Question, view: View) -> str:
             else seen.line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         )
         lines.append(f"  {name}: {shown}")
-    lines.append(f"Files affected: {', '.join(question.targets) or '(none)'}")
+    lines.append(f"Files affected: {visible(', '.join(question.targets)) or '(none)'}")
     lines.append(f"Risk level: {question.risk}")
     return "\n".join(lines)
 
