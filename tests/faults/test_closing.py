@@ -80,9 +80,7 @@ def test_a_record_that_cannot_be_removed_keeps_no_later_change_from_being_made(r
         assert os.listdir(pending) == []
 
 
-def test_old_outputs_that_cannot_be_removed_end_no_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_outputs_that_cannot_be_removed_end_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spools = Spools(str(tmp_path / "out"), Limits(spools=1))
     for _ in range(3):
         os.close(spools.new()[0])

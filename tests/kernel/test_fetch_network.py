@@ -1,8 +1,6 @@
 """What servers and networks do to a fetch: redirects, delays, breaks, TLS, hostile pages; and what it says then."""
 
 import contextlib
-import io
-import runpy
 import socket
 import ssl
 import subprocess
@@ -17,7 +15,7 @@ from kernel.loopback import PLENTY, Handler, Site, failure, fetch, fetched, move
 from handrail.faults import Cancelled, FetchFailed, FetchTimeout, TooManyRedirects
 from handrail.kernel import html_worker
 from handrail.kernel.fetch import Fetcher, system_resolver
-from handrail.limits import KIB, Limits
+from handrail.limits import KIB, MIB, Limits
 
 CERTIFICATE = Path(__file__).with_name("page.test.pem")
 BRIEF = 0.3
@@ -362,14 +360,10 @@ def test_a_conversion_that_never_ends_ends_with_the_deadline_or_when_cancelled(
             Fetcher(Limits(), [site.netloc]).fetch(site.url(), PLENTY, cancel)
 
 
-def test_the_converter_reads_a_page_and_writes_no_more_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process, and therefore without bounds; the others start it as the fetcher does."""
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("<h1>grüße</h1>".encode())))
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written))
-    monkeypatch.setattr(sys, "argv", ["html_worker.py", "http://page.test/", "-1", "-1", "5"])
-    runpy.run_path(html_worker.__file__, run_name="__main__")
-    assert written.getvalue() == "# grü".encode()
+def test_the_converter_reads_a_page_and_writes_no_more_than_asked() -> None:
+    argv = [sys.executable, "-P", html_worker.__file__, "http://page.test/", str(512 * MIB), "60", "5", ""]
+    done = subprocess.run(argv, input="<h1>grüße</h1>".encode(), capture_output=True, check=True)
+    assert done.stdout == "# grü".encode()
 
 
 def test_importing_the_fetcher_does_not_import_the_http_library() -> None:

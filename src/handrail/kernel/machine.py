@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handrail.kernel.boundary import FsBoundary
-from handrail.kernel.confine import abi
+from handrail.kernel.confine import abi, can_filter
 from handrail.kernel.process import Processes
 from handrail.kernel.rgprocess import lies_in, look
 from handrail.kernel.running import BASH, Commands
@@ -39,6 +39,7 @@ def _examine(root: str) -> Iterator[Finding]:
         "openat2", kept, "paths are resolved by the kernel" if kept else "missing: paths are walked by hand, as safely"
     )
     yield _landlock()
+    yield _pages()
     yield _bubblewrap(root)
     yield _ripgrep(root)
     yield _program("shell", Commands.users_shell()[0], "run_in_terminal")
@@ -67,6 +68,14 @@ def _landlock() -> Finding:
     if 0 < version < landlock.LOWEST_ABI:
         return Finding("Landlock", good=False, says=f"version {version} is too old: {landlock.LOWEST_ABI} is needed")
     return Finding("Landlock", version > 0, f"version {version}" if version else "missing")
+
+
+def _pages() -> Finding:
+    """What keeps the HTML converter, which meets hostile pages, from the machine."""
+    if can_filter():
+        return Finding("pages", good=True, says="are converted without files, network and other processes")
+    held = "Landlock and limits keep" if abi() else "only limits keep"
+    return Finding("pages", good=False, says=f"no filter of system calls: {held} the converter from files and network")
 
 
 def _bubblewrap(root: str) -> Finding:

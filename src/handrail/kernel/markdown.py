@@ -3,13 +3,18 @@
 import contextlib
 import math
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 
 from handrail.kernel import html_worker
 from handrail.kernel.deadline import Deadline
+from handrail.kernel.sandbox.seccomp import assemble_for_computing
 from handrail.limits import Limits
+
+_FINDS_PYTHON = ("HOME", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "SYSTEMROOT")
+"""What the worker's interpreter may need to find its modules; every other variable may be a secret."""
 
 
 class NotConverted(Exception):  # noqa: N818  becomes a fault in fetch.py
@@ -18,14 +23,17 @@ class NotConverted(Exception):  # noqa: N818  becomes a fault in fetch.py
 
 def to_markdown(html: str, base_url: str, deadline: Deadline, limits: Limits) -> tuple[str, bool]:
     """The Markdown, and whether it was cut."""
-    bounds = (limits.fetch_convert_bytes, math.ceil(deadline.left()), limits.fetch_bytes + 1)
+    bounds = (limits.fetch_convert_bytes, max(1, math.ceil(deadline.left())), limits.fetch_bytes + 1)
+    refused = assemble_for_computing(platform.machine()).hex()
     # -P: no module is imported from the directory that the program happens to run in.
-    argv = [sys.executable, "-P", os.path.abspath(html_worker.__file__), base_url, *map(str, bounds)]
+    argv = [sys.executable, "-P", os.path.abspath(html_worker.__file__), base_url, *map(str, bounds), refused]
+    environment = {name: os.environ[name] for name in _FINDS_PYTHON if name in os.environ}
     # A file, not a pipe: communicate() forgets what it has not sent when it is interrupted and asked again.
     with tempfile.TemporaryFile() as page:
         page.write(html.encode())
         page.seek(0)
-        with subprocess.Popen(argv, stdin=page, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
+        out, errors = subprocess.PIPE, subprocess.DEVNULL
+        with subprocess.Popen(argv, env=environment, stdin=page, stdout=out, stderr=errors) as worker:
             try:
                 output = _output(worker, deadline)
             finally:

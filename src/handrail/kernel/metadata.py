@@ -15,7 +15,8 @@ _CAPABILITIES = "security.capability"
 def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int, *, same_content: bool) -> None:
     """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power.
 
-    New content gets no capabilities, as the kernel takes them from a file that is written; a new owner gets no set-id bit.
+    New content gets no capabilities, as the kernel takes them from a file that is written; a new owner gets no set-id
+    bit.
     """
     made = os.fstat(fd)  # its group may be the directory's
     if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):

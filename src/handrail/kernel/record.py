@@ -171,7 +171,7 @@ class Ledger:
 
 
 def _remove(path: str) -> None:
-    """Take away a file that has nothing left to say. One that a failing disk keeps is found and removed by a later open."""
+    """Take away a file that has nothing left to say. One that a failing disk keeps is removed by a later open."""
     with suppress(OSError):
         os.unlink(path)
 

@@ -154,7 +154,7 @@ Change = Put | Remove | MakeDirectory | Restore | RemoveDirectory
 
 
 def mode_for(new: "Put | Standing", old: File | Standing | None = None) -> int:
-    """Return the mode of a file that gets this content: it keeps a set-id bit only if its content stays, and gains none.
+    """Return the mode of a file that gets this content: a set-id bit stays only if the content stays; none is added.
 
     The kernel drops these bits when a file is written; a new file in the place of the old one is written, too.
     """

@@ -16,8 +16,8 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 def visible(text: str) -> str:
     """Show as escapes all that cannot be seen or told from a plain space; tabs and line ends stay.
 
-    These are control characters, marks of direction and format, blanks of every width, private and unassigned characters,
-    and undecodable bytes.
+    These are control characters, marks of direction and format, blanks of every width, private and unassigned
+    characters, and undecodable bytes.
     """
     if text.isascii() and text.isprintable():
         return text

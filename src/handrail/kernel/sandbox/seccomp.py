@@ -98,6 +98,34 @@ MODE_CALLS: tuple[tuple[Numbers, int], ...] = (
 # (numbers, index of the flags, index of the mode): the mode counts only when the call may create
 OPEN_CALLS: tuple[tuple[Numbers, int, int], ...] = (((2, None), 1, 2), ((257, 56), 2, 3))
 
+# What a process needs that computes with what it has: memory, its open streams, its end. It opens and starts nothing.
+COMPUTING: dict[str, Numbers] = {
+    "read": (0, 63),
+    "write": (1, 64),
+    "close": (3, 57),
+    "fstat": (5, 80),
+    "lseek": (8, 62),
+    "mmap": (9, 222),
+    "mprotect": (10, 226),
+    "munmap": (11, 215),
+    "brk": (12, 214),
+    "rt_sigreturn": (15, 139),
+    "sched_yield": (24, 124),
+    "mremap": (25, 216),
+    "madvise": (28, 233),
+    "exit": (60, 93),
+    "gettid": (186, 178),
+    "futex": (202, 98),
+    "sched_getaffinity": (204, 123),
+    "restart_syscall": (219, 128),
+    "clock_gettime": (228, 113),
+    "exit_group": (231, 94),
+    "set_robust_list": (273, 99),
+    "getrandom": (318, 278),
+    "rseq": (334, 293),
+}
+NEW_THREAD = 0x10000
+
 
 @dataclass
 class _Program:
@@ -119,6 +147,15 @@ class _Program:
     def argument(self, index: int) -> tuple[int, int, int, int]:
         return (LOAD, 0, 0, ARGUMENTS + 8 * index)
 
+    def check_machine(self) -> None:
+        """End what speaks for another architecture, whose numbers mean other calls."""
+        self.code += [(LOAD, 0, 0, ARCH), (JUMP_EQ, 1, 0, ARCHES[self.machine]), (RETURN, 0, 0, KILL)]
+        if self.machine == "x86_64":
+            self.code += [(LOAD, 0, 0, NUMBER), (JUMP_GE, 0, 1, X32_BIT), (RETURN, 0, 0, KILL)]
+
+    def assembled(self) -> bytes:
+        return b"".join(struct.pack("=HBBI", *step) for step in self.code)
+
 
 ALLOWED = (RETURN, 0, 0, ALLOW)
 
@@ -128,9 +165,7 @@ def assemble(machine: str, families: tuple[int, ...] = (UNIX, INET, INET6, NETLI
     """The filter for one architecture; sockets only of these `families`."""
     program = _Program(machine)
     no, missing = program.refuse(errno.EPERM), program.refuse(errno.ENOSYS)
-    program.code += [(LOAD, 0, 0, ARCH), (JUMP_EQ, 1, 0, ARCHES[machine]), (RETURN, 0, 0, KILL)]
-    if machine == "x86_64":
-        program.code += [(LOAD, 0, 0, NUMBER), (JUMP_GE, 0, 1, X32_BIT), (RETURN, 0, 0, KILL)]
+    program.check_machine()
     for numbers in MISSING.values():
         program.rule(numbers, missing)
     for numbers in REFUSED.values():
@@ -153,4 +188,19 @@ def assemble(machine: str, families: tuple[int, ...] = (UNIX, INET, INET6, NETLI
             ALLOWED,
         )
     program.code.append(ALLOWED)
-    return b"".join(struct.pack("=HBBI", *step) for step in program.code)
+    return program.assembled()
+
+
+def assemble_for_computing(machine: str) -> bytes:
+    """The filter for a process that computes and does nothing else; empty for an architecture that we do not know."""
+    if machine not in ARCHES:
+        return b""
+    program = _Program(machine)
+    no, missing = program.refuse(errno.EPERM), program.refuse(errno.ENOSYS)
+    program.check_machine()
+    for numbers in COMPUTING.values():
+        program.rule(numbers, ALLOWED)
+    program.rule(MISSING["clone3"], missing)
+    program.rule(CLONE, program.argument(0), (JUMP_SET, 0, 1, NEW_THREAD), ALLOWED, no)
+    program.code.append(no)
+    return program.assembled()

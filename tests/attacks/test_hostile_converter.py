@@ -1,0 +1,80 @@
+"""A page that takes the HTML converter over: no file, no network, no process, bounded time and memory.
+
+The hostile converter stands where the real one does (`hostile_converter/`), and is started as a fetch starts it.
+"""
+
+import json
+import platform
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.faults import FetchTimeout
+from handrail.kernel import confine
+from handrail.kernel.deadline import Deadline
+from handrail.kernel.markdown import NotConverted, to_markdown
+from handrail.kernel.sandbox.seccomp import ARCHES
+from handrail.limits import Limits
+
+PLENTY, BRIEF = 60.0, 1.0
+FILTERED = sys.platform == "linux" and platform.machine() in ARCHES and confine.can_filter()
+NEEDS_A_FILTER = pytest.mark.skipif(not FILTERED, reason="no filter of system calls here")
+REFUSED = {"EPERM", "EACCES", "EMFILE", "ENOMEM", "EBADF", "MemoryError", "ValueError", "EFBIG"}
+
+
+@pytest.fixture(autouse=True)
+def hostile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("hostile_converter")))
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def convert(seconds: float = PLENTY, **order: Any) -> str:
+    return to_markdown(json.dumps(order), "http://page.test/", Deadline("http://page.test/", seconds), Limits())[0]
+
+
+def test_the_hostile_converter_is_the_one_that_runs() -> None:
+    page = "no order"
+    assert to_markdown(page, "http://page.test/", Deadline("x", PLENTY), Limits()) == (page, False)
+
+
+@NEEDS_A_FILTER
+def test_a_converter_that_was_taken_over_reaches_nothing(tmp_path: Path, port: int) -> None:
+    precious, file = tmp_path / "precious", tmp_path / "made"
+    precious.write_text("x")
+    mode = precious.stat().st_mode
+    outcomes = json.loads(convert(attempt="everything", port=port, precious=str(precious), file=str(file)))
+    assert len(outcomes) > 25
+    assert {name: found for name, found in outcomes.items() if found not in REFUSED} == {}
+    assert (precious.read_text(), precious.stat().st_mode, file.exists()) == ("x", mode, False)
+
+
+def test_a_converter_sees_no_variable_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "precious")
+    assert "precious" not in convert(attempt="secrets")
+
+
+@pytest.mark.parametrize("way", ["run", "sleep", "write"])
+def test_a_converter_that_never_ends_is_ended(way: str) -> None:
+    with pytest.raises((FetchTimeout, NotConverted)):
+        convert(BRIEF, attempt=way)
+
+
+@pytest.mark.skipif(not confine.available(), reason="no Landlock here")
+def test_without_a_filter_files_and_ports_are_refused_all_the_same(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handrail.kernel.markdown.assemble_for_computing", lambda _: b"")
+    precious, file = tmp_path / "precious", tmp_path / "made"
+    precious.write_text("x")
+    outcomes = json.loads(convert(attempt="everything", port=port, precious=str(precious), file=str(file)))
+    names = ["read a file", "list a directory", "write a file", "remove a file", "make a directory", "connect"]
+    assert {name: outcomes[name] for name in names if outcomes[name] not in REFUSED} == {}
