@@ -232,8 +232,10 @@ class _Run:
     def _drain(self) -> None:
         """What was printed before the end is in the pipes; what comes later is not part of the answer."""
         for fd in list(self.pipes):
+            poller = select.poll()
+            poller.register(fd, select.POLLIN)
             for _ in range(64):
-                if fd not in self.pipes or not select.select([fd], [], [], 0)[0]:
+                if fd not in self.pipes or not poller.poll(0):
                     break
                 self._read(fd)
 
