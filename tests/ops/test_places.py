@@ -70,12 +70,47 @@ PROTECTED = [
     (("@secrets",), ".env.production", ".env.*"),
     (("@secrets",), "src/environment.py", ""),
     (("@secrets",), "src/keys.py", ""),
+    (("@secrets",), ".env~", ".env"),
+    (("@secrets",), "deploy/a.key.bak", "*.key"),
+    (("@secrets",), "a.PEM.Old", "*.pem"),
+    (("@secrets",), ".id_rsa.swp", "id_rsa"),
+    (("@secrets",), "#a.key#", "*.key"),
+    (("@secrets",), ".#a.key", "*.key"),
+    (("@secrets",), "a.key.~3~", "*.key"),
+    (("@secrets",), ".npmrc.orig.2", ".npmrc"),
+    (("@secrets",), "id_rsa (copy)", "id_rsa"),
+    (("@secrets",), ".ssh.old/config", ".ssh"),
+    (("@secrets",), "x/.kube/config.bak", "**/.kube/config"),
+    (("@secrets",), ".config/gcloud~/x", "**/.config/gcloud"),
+    (("@secrets",), "main.py.bak", ""),
+    (("@secrets",), "a.keys.old", ""),
+    (("*.key",), "a.key.bak", ""),
 ]
 
 
 @pytest.mark.parametrize(("globs", "path", "rule"), PROTECTED)
 def test_a_glob_protects_names_as_any_file_system_would_take_them(globs: tuple[str, ...], path: str, rule: str) -> None:
     assert protection(globs).rule_for(path) == rule
+
+
+HOLDING = [
+    ("**/.kube/config", ".kube", True),
+    ("**/.kube/config", "a/.KUBE", True),
+    ("**/.kube/config", ".kube/config", False),
+    ("**/.kube/config", "a", False),  # what lies beneath is protected under any name of this one
+    ("/conf/private.txt", "conf", True),
+    ("/conf/private.txt", "a/conf", False),
+    ("a/**/b", "a", True),
+    ("a/**/b", "a/x/y", True),
+    ("a/**/b", "x", False),
+    (".env", "a", False),
+    ("{a/b,c}", "a", True),
+]
+
+
+@pytest.mark.parametrize(("glob", "path", "holds"), HOLDING)
+def test_may_hold_is_true_where_a_rule_depends_on_the_name_of_the_directory(glob: str, path: str, holds: bool) -> None:
+    assert protection((glob,)).may_hold(path) is holds
 
 
 def test_nothing_is_protected_unless_it_is_asked_for() -> None:
