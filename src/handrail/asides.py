@@ -12,6 +12,7 @@ from handrail.notes import (
     NotJournaled,
     NotKept,
     NotPutRight,
+    NotRemembered,
     ProtectedInToolsOnly,
     RootReplaced,
     RuleNotStored,
@@ -62,6 +63,7 @@ NOTES: Words = {
     SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
     SandboxRefused: Say("note", _refused),
     ProtectedInToolsOnly: Say("note", "commands can read protected files: the sandbox is {level}"),
+    NotRemembered: Say("note", "a protected file that is moved may be readable in later sessions: {why}"),
     NotJournaled: Say("note", "this change was not recorded and cannot be undone: {why}"),
     NotPutRight: Say(
         "note",

@@ -40,6 +40,8 @@ class Limits(NamedTuple):
     """How long what is known about protected files stays good, at least."""
     masked_files: int = 400
     """Protected files that a sandbox can cover; with more of them no command runs."""
+    remembered_files: int = 10_000
+    """Protected files that later sessions know again after they were moved."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
     rule_chars: int = 20_000

@@ -5,6 +5,7 @@ Note:
 ├── FilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
 ├── MorePages
 ├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
+├── NotRemembered          what is protected now could not be kept for later sessions
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
 ├── NotPutRight            what a change began is still to be taken back or cleared away
@@ -78,6 +79,10 @@ class SandboxRefused(Note):
 
 class ProtectedInToolsOnly(Note):
     level: str
+
+
+class NotRemembered(Note):
+    why: str
 
 
 class NotAllTyped(Note):

@@ -12,6 +12,7 @@ from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog
+from handrail.kernel.remembered import Remembered
 from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
 from handrail.kernel.tally import Tally
@@ -55,9 +56,10 @@ class Workspace:
         self.settings = _with_directories(asked, self.notes)
         limits = self.settings.limits
         own = inside(boundary.root, config_home(), state_home())
-        if self.settings.protect or own:
-            boundary.wards = Wards(boundary.fd, protection(self.settings.protect), limits, own)
         state = State(boundary.root)
+        if self.settings.protect or own:
+            remembered = Remembered(f"{state.path}/protected.json", limits.remembered_files)
+            boundary.wards = Wards(boundary.fd, protection(self.settings.protect), limits, own, remembered)
         if state.warning:
             self.notes.append(state.warning)
         durability = self.settings.durability

@@ -130,7 +130,8 @@ def test_without_proc_files_are_read_and_written_all_the_same(root: Path, monkey
     (root / "sub" / "file").write_text("old\n")
     for call in ("open", "readlink"):
         with monkeypatch.context() as patch:
-            patch.setattr(boundary_module, "os", Refusing(call, errno.ENOENT, "/proc/self/fd"))
+            for module in (boundary_module, resolve):
+                patch.setattr(module, "os", Refusing(call, errno.ENOENT, "/proc/self/fd"))
             with Workspace(str(root), approve="auto") as workspace:
                 assert workspace.call("file", "file.read", {"path": "sub/file"}).success
                 written = workspace.call("file", "file.write", {"path": "sub/file", "content": call})

@@ -1,18 +1,27 @@
 """Protected files by identity, where names and contents change and trees are odd."""
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from handrail import Workspace
 from handrail.faults import ProtectedPath
+from handrail.kernel import looker
+from handrail.kernel.looker import Seen
+from handrail.kernel.remembered import Remembered
 from handrail.kernel.wards import OWN_RULE, Wards
 from handrail.limits import Limits
 from handrail.ops.protection import Protection, protection
 
 Guard = Callable[..., Wards]
 SELDOM = Limits(protect_seconds=3600)
+
+
+def statx_tells_birth(path: Path) -> bool:
+    return subprocess.check_output(["stat", "-c", "%W", path]).strip() not in (b"0", b"-")
 
 
 @pytest.fixture
@@ -38,7 +47,7 @@ def test_the_outermost_names_are_to_be_covered_and_every_other_name_of_their_fil
     assert wards.masks().keys() == {".env", "vault", "twin"}
 
 
-def test_a_protected_link_protects_a_file_but_no_directory_and_not_what_is_missing(guard: Guard, root: Path) -> None:
+def test_a_protected_link_protects_what_it_leads_to_and_not_what_is_missing(guard: Guard, root: Path) -> None:
     (root / "real.txt").write_text("secret\n")
     (root / "open").mkdir()
     (root / "open/file.txt").write_text("public\n")
@@ -47,8 +56,14 @@ def test_a_protected_link_protects_a_file_but_no_directory_and_not_what_is_missi
         (root / f"sub{number}/.env").symlink_to(target)
     wards = guard()
     assert wards.hides("real.txt")
-    assert not wards.hides("open/file.txt")
-    assert wards.masks().keys() == {".env", "vault", "sub0/.env", "sub1/.env", "sub2/.env"}
+    assert wards.hides("open/file.txt")
+    assert wards.masks().keys() == {".env", "vault", "real.txt", "open"}
+
+
+def test_a_protected_link_that_leads_outside_is_covered_itself(guard: Guard, root: Path, tmp_path: Path) -> None:
+    (root / "sub").mkdir()
+    (root / "sub/.env").symlink_to(tmp_path)
+    assert guard().masks().keys() == {".env", "vault", "sub/.env"}
 
 
 def test_a_twin_that_is_edited_is_still_the_same_file(guard: Guard, root: Path) -> None:
@@ -62,7 +77,20 @@ def test_a_twin_that_is_edited_is_still_the_same_file(guard: Guard, root: Path) 
     assert wards.hides("twin")
 
 
-def test_a_secret_that_is_moved_away_and_edited_there_cannot_be_known_any_more(guard: Guard, root: Path) -> None:
+def test_a_secret_that_is_moved_away_and_edited_there_is_known_by_its_birth(guard: Guard, root: Path) -> None:
+    wards = guard()
+    assert not wards.hides("moved")
+    (root / ".env").rename(root / "moved")
+    (root / "moved").write_text("something else, of another length\n")
+    known = statx_tells_birth(root / "moved")
+    assert wards.hides("moved") is known
+    assert wards.masks().keys() == {"vault", *(["moved"] if known else [])}
+
+
+def test_where_no_birth_is_told_a_file_that_is_moved_and_edited_cannot_be_known(
+    guard: Guard, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looker, "libc_function", lambda _name: None)
     wards = guard()
     assert not wards.hides("moved")
     (root / ".env").rename(root / "moved")
@@ -116,3 +144,36 @@ def test_our_own_places_are_kept_without_any_rule(guard: Guard) -> None:
     with pytest.raises(ProtectedPath) as raised:
         wards.check_name("conf/ours", "conf/ours")
     assert raised.value.rule == OWN_RULE
+
+
+def test_remembered_keeps_what_was_found_last_and_drops_what_is_gone(tmp_path: Path) -> None:
+    kept = Remembered(str(tmp_path / "state/protected.json"), most=3)
+    one, two, three, four = (Seen("*.key", number, 5, 6) for number in range(4))
+    assert kept.read() == {}
+    kept.update({1: one, 2: two}, gone=set())
+    kept.update({3: three}, gone={1})
+    assert kept.read() == {2: two, 3: three}
+    kept.update({2: two, 4: four, 5: one}, gone=set())
+    assert kept.read() == {2: two, 4: four, 5: one}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"1": 2}', '{"1": ["a"]}', '{"x": ["a", 1, 2, 3]}'])
+def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> None:
+    (root / "a.key").touch()
+    with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
+        path = Path(workspace.kernel.state.path) / "protected.json"
+        path.write_text(text)
+        warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
+    assert any("what earlier ones knew is lost" in each for each in warnings), warnings
+    with Workspace(str(root), protect=["*.key"]) as workspace:
+        assert workspace.call("copilot", "read_file", {"path": "a.key"}).error
+    assert len(Remembered(str(path), 9).read()) == 1
+
+
+def test_a_memory_that_cannot_be_written_is_said_with_every_command(root: Path) -> None:
+    (root / "a.key").touch()
+    with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
+        (Path(workspace.kernel.state.path) / "protected.json").mkdir()
+        assert not workspace.call("copilot", "read_file", {"path": "a.txt"}).success
+        warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
+    assert any(each.startswith("a protected file that is moved may be readable in later sessions: ") for each in warnings)

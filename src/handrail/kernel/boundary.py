@@ -23,7 +23,7 @@ from handrail.faults import (
     SpecialFile,
     WriteFailed,
 )
-from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk
+from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk, place_of
 from handrail.limits import Limits
 from handrail.paths import GivenPath, split
 
@@ -237,7 +237,7 @@ class FsBoundary:
     def _check_place(self, given: GivenPath, place: str, found: os.stat_result | None) -> None:
         if self.wards is not None:
             self.wards.check_name(given.given, place)
-            if found is not None and stat.S_ISREG(found.st_mode):
+            if found is not None:
                 self.wards.check_file(given.given, found)
 
     def locate(self, path: str, *, follow: bool = True, future: bool = False) -> Place:
@@ -283,12 +283,4 @@ class FsBoundary:
         return place, found
 
     def _canonical(self, fd: int) -> str | None:
-        """The place of an open file or directory beneath the root, links resolved; None where the system cannot say."""
-        try:
-            here, top = os.readlink(f"/proc/self/fd/{fd}"), os.readlink(f"/proc/self/fd/{self.fd}")
-        except OSError:
-            return None
-        if here == top:
-            return ""
-        stem = top.rstrip("/") + "/"
-        return here[len(stem) :] if here.startswith(stem) else None
+        return place_of(fd, self.fd)

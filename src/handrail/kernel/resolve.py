@@ -240,6 +240,18 @@ def exchange_names(one: str, other: str, dir_fd: int) -> None:
     _renameat2(one, other, dir_fd, 2)
 
 
+def place_of(fd: int, root_fd: int) -> str | None:
+    """The place of an open file or directory beneath the root, links resolved; None where the system cannot say."""
+    try:
+        here, top = os.readlink(f"/proc/self/fd/{fd}"), os.readlink(f"/proc/self/fd/{root_fd}")
+    except OSError:
+        return None
+    if here == top:
+        return ""
+    stem = top.rstrip("/") + "/"
+    return here[len(stem) :] if here.startswith(stem) else None
+
+
 @cache
 def libc_function(name: str) -> Any:
     """One of the C library's own; None where it has none of this name."""

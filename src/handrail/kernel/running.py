@@ -15,7 +15,7 @@ from handrail.kernel.gate import Verdict
 from handrail.kernel.log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
-from handrail.notes import NotAllTyped, ProtectedInToolsOnly, SandboxDied, SandboxRefused, SandboxRestarted
+from handrail.notes import NotAllTyped, NotRemembered, ProtectedInToolsOnly, SandboxDied, SandboxRefused, SandboxRestarted
 
 if TYPE_CHECKING:
     from handrail.kernel.output import Output
@@ -146,6 +146,8 @@ class Commands:
         self._call.metadata["sandbox"] = confinement.level
         if self._session.kernel.boundary.wards is not None and not confinement.by_bubblewrap:
             self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
+        if self._session.kernel.boundary.wards is not None and (trouble := self._session.kernel.boundary.wards.trouble):
+            self._call.warnings.append(NotRemembered(trouble))
         for name in ("cannot_stop", "why", "unguarded"):
             if facts := getattr(confinement, name):
                 self._call.metadata[f"sandbox_{name}"] = list(facts)

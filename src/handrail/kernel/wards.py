@@ -1,62 +1,53 @@
 """Files that no tool may reach: by name, by the place that a path leads to, and by identity.
 
 A name says enough for most. Identity is for files that have another name as well: hard links, targets of protected
-links, and what was moved out of a protected place. These are known from looking over the whole tree from time to time.
+links, and what was moved out of a protected place, in this session or an earlier one. These are known from looking over
+the whole tree from time to time.
 """
 
 import os
 import stat
 import threading
 import time
-from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple
 
-from handrail.faults import ProtectedPath
+from handrail.faults import ProtectedPath, SandboxUnavailable
+from handrail.kernel.looker import Identity, Look, Looker, Seen, with_parents
+from handrail.kernel.remembered import Remembered
 from handrail.limits import Limits
 from handrail.ops.places import folded_path
 from handrail.ops.protection import Protection
-from handrail.structs import struct
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OWN_RULE = "Handrail's own files"
 _CALM = 20
 """How many times as long as a look takes it stays good."""
 
-Identity = tuple[int, int]
-
-
-class _Seen(NamedTuple):
-    rule: str
-    size: int
-    mtime_ns: int
-
-    def is_still(self, found: os.stat_result) -> bool:
-        return (self.size, self.mtime_ns) == (found.st_size, found.st_mtime_ns)
-
-
-@struct
-class _Look:
-    """What one look over the tree found."""
-
-    masks: dict[str, Identity] = field(default_factory=dict)
-    """The outermost protected names, and what stands there."""
-    files: dict[Identity, _Seen] = field(default_factory=dict)
-    renamed: dict[Identity, str] = field(default_factory=dict)
-    """Protected files that have another name too, with the rule."""
-
 
 class Wards:
-    def __init__(self, root_fd: int, protection: Protection, limits: Limits, own: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        root_fd: int,
+        protection: Protection,
+        limits: Limits,
+        own: tuple[str, ...] = (),
+        remembered: Remembered | None = None,
+    ) -> None:
         """`own` are places beneath the root where our own files lie: a tool that could write there could approve."""
         self._root_fd, self._protection, self._limits = root_fd, protection, limits
         self._own = tuple(f"{folded_path(place)}/" for place in own)
         self._lock = threading.Lock()
-        self._latest = _Look()
+        self._latest = Look()
         self._good_until = 0.0
-        self._ever: dict[Identity, _Seen] = {}
+        self._known: dict[int, Seen] = {}
+        """Every file and directory that was ever seen to be protected, by its inode number."""
+        self._lasting: dict[int, Seen] = {}
+        """Those of them that are outermost and still there, as far as a look can tell."""
+        self._remembered, self._kept = remembered, dict[int, Seen]()
+        self._lost = self._unkept = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why a protected file that is moved may not be known any more; empty where it is."""
+        return self._lost or self._unkept
 
     def check_name(self, given: str, place: str) -> None:
         """Refuse a name. Whether there is such a file is not told."""
@@ -67,7 +58,10 @@ class Wards:
     def _rule_for(self, place: str) -> str:
         if self._own and f"{folded_path(place)}/".startswith(self._own):
             return OWN_RULE
-        return self._protection.rule_for(place)
+        rule = self._protection.rule_for(place)
+        if rule or not (unnamed := self._look().unnamed):
+            return rule
+        return next((unnamed[each] for each in with_parents(place) if each in unnamed), "")
 
     def check_file(self, given: str, found: os.stat_result) -> None:
         rule = self._rule_by_identity(found)
@@ -78,7 +72,7 @@ class Wards:
         """Whether what lies beneath the root at `place` is in no list and no result."""
         if self._rule_for(place):
             return True
-        if not self._look().renamed and not self._ever:
+        if not self._known:
             return False
         try:
             found = os.stat(place, dir_fd=self._root_fd, follow_symlinks=False)
@@ -87,94 +81,63 @@ class Wards:
         return bool(self._rule_by_identity(found))
 
     def _rule_by_identity(self, found: os.stat_result) -> str:
-        identity = (found.st_dev, found.st_ino)
-        other_name = identity in self._look().renamed
-        seen = self._ever.get(identity)
-        if seen is not None and seen.is_still(found):
-            return seen.rule  # by whatever name
-        if not other_name and seen is None:
+        self._look()
+        seen = self._known.get(found.st_ino)
+        if seen is None or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             return ""
+        if seen.is_still(found):
+            return seen.rule  # by whatever name
         # Changed since: the same file edited, or a new one under the number of one that is gone.
         fresh = self._look(fresh=True)
-        if identity in fresh.files:
-            return fresh.files[identity].rule
-        self._ever.pop(identity, None)
-        return fresh.renamed.get(identity, "")
+        now = fresh.lasting.get(found.st_ino) or fresh.files.get(found.st_ino)
+        if now is None:
+            self._known.pop(found.st_ino, None)
+        return now.rule if now else ""
 
     def masks(self) -> dict[str, Identity]:
         """Every protected name that is there now, for a sandbox to cover; with it, all other names of such files."""
-        return dict(self._look(fresh=True).masks)
+        look = self._look(fresh=True)
+        if look.missing and look.blind:
+            where = ", ".join(look.blind[:3])
+            raise SandboxUnavailable("strict", [f"protected files may lie in {where}, which cannot be looked into"])
+        return dict(look.masks)
 
-    def _look(self, *, fresh: bool = False) -> _Look:
+    def _look(self, *, fresh: bool = False) -> Look:
         with self._lock:
             started = time.monotonic()
             if not self._protection:
                 return self._latest
             if fresh or started > self._good_until:
-                self._latest = self._look_over()
-                self._ever |= self._latest.files
+                if not self._good_until:
+                    self._recall()
+                self._latest = Looker(self._root_fd, self._protection, self._known, self._lasting).look()
+                self._learn(self._latest)
                 ended = time.monotonic()
                 self._good_until = ended + max(self._limits.protect_seconds, _CALM * (ended - started))
             return self._latest
 
-    def _look_over(self) -> _Look:
-        look, several = _Look(), set[int]()
-        for path, entry, rule, outermost in self._walk():
-            found = _stat(entry) if rule else None
-            if found is None:
-                continue
-            identity = (found.st_dev, found.st_ino)
-            if outermost:
-                look.masks[path] = identity
-            if stat.S_ISREG(found.st_mode):
-                look.files[identity] = _Seen(rule, found.st_size, found.st_mtime_ns)
-                if found.st_nlink > 1:
-                    look.renamed[identity] = rule
-                    several.add(found.st_ino)
-            elif stat.S_ISLNK(found.st_mode):
-                self._note_target(look, path, rule)
-        if several:
-            self._note_twins(look, several)
-        return look
-
-    def _note_target(self, look: _Look, path: str, rule: str) -> None:
-        """What a protected link leads to is protected too."""
+    def _recall(self) -> None:
+        """Begin with what earlier sessions knew. What no rule protects any more is left alone."""
         try:
-            target = os.stat(path, dir_fd=self._root_fd)
-        except OSError:
-            return  # it leads nowhere
-        if stat.S_ISREG(target.st_mode):
-            look.renamed[target.st_dev, target.st_ino] = rule
+            kept = self._remembered.read() if self._remembered else {}
+        except (OSError, ValueError) as error:
+            self._lost = f"what earlier ones knew is lost: {error}"
+            return
+        self._kept = {number: seen for number, seen in kept.items() if self._protection.has(seen.rule)}
+        self._lasting = dict(self._kept)
+        self._known |= self._kept
 
-    def _note_twins(self, look: _Look, several: set[int]) -> None:
-        for path, entry, rule, _ in self._walk():
-            found = _stat(entry) if not rule and entry.inode() in several else None
-            if found is not None and (found.st_dev, found.st_ino) in look.renamed:
-                look.masks[path] = (found.st_dev, found.st_ino)
-
-    def _walk(self) -> "Iterator[tuple[str, os.DirEntry[str], str, bool]]":
-        """Every name beneath the root, no link followed: its path, its rule, and whether it is the outermost so."""
-        waiting = [("", "")]
-        while waiting:
-            prefix, above = waiting.pop()
-            try:
-                fd = os.open(prefix or ".", _DIRECTORY, dir_fd=self._root_fd)
-            except OSError:
-                continue  # gone since, unreadable for us too, or too deep to name
-            try:
-                with os.scandir(fd) as entries:
-                    for entry in entries:
-                        path = f"{prefix}{entry.name}"
-                        rule = above or self._protection.rule_for(path)
-                        yield path, entry, rule, bool(rule) and not above
-                        if entry.is_dir(follow_symlinks=False) and path != ".git":
-                            waiting.append((f"{path}/", rule))
-            finally:
-                os.close(fd)
-
-
-def _stat(entry: "os.DirEntry[str]") -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except OSError:  # gone since it was listed
-        return None
+    def _learn(self, look: Look) -> None:
+        gone = set() if look.blind else look.missing
+        self._known |= look.files
+        self._known |= look.lasting
+        self._lasting = {number: seen for number, seen in self._lasting.items() if number not in gone} | look.lasting
+        new = {number: seen for number, seen in look.lasting.items() if not seen.is_kept_as(self._kept.get(number))}
+        if self._remembered is None or not (new or gone & self._kept.keys()):
+            return
+        try:
+            self._remembered.update(look.lasting, gone)
+        except OSError as error:
+            self._unkept = error.strerror or str(error)
+        else:
+            self._kept, self._unkept = dict(self._lasting), ""

@@ -25,6 +25,8 @@ from handrail.kernel.sandbox.settings import (
 
 __all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "Started"]
 
+_LONGEST_MASK = 4000
+"""Longer paths cannot be mounted upon: the system takes 4095 bytes, and bubblewrap puts its own directory before."""
 _ALONG_BYTES = 1 << 16
 """Longer commands wait for the supervisor, which says what is wrong with them."""
 
@@ -121,13 +123,16 @@ class Sandbox:
         if not (self._ways and self._ways[0].by_bubblewrap):
             return
         wanted = self._masks()
-        if len(wanted) > self.settings.limits.masked_files:
-            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
         if self._link is not None and self._alive():
             if wanted.items() <= self._masked.items():
                 return
-            self._link.kill()
+            self._link.kill(self.settings.limits.end_patience_seconds)
             self._link.lost()
+            wanted = self._masks()  # what ran until now could move them while they were looked for
+        if len(wanted) > self.settings.limits.masked_files:
+            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
+        if long := [path for path in wanted if len(os.fsencode(path)) > _LONGEST_MASK]:
+            raise SandboxUnavailable(self.settings.level, [f"{long[0][:200]}… lies too deep to be covered"])
         self._masked = wanted
 
     def _whole(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -166,6 +166,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
     visible = [root, *readable, *writable]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
     hidden = [path for path in hidden if any(places.is_inside(path, there) for there in visible)]
+    hidden = places.outermost(path for path in hidden if not places.is_inside(root, path))
     return profile.View(
         root=root,
         root_fd=place.root_fd,

@@ -9,10 +9,12 @@ import functools
 import importlib.util
 import marshal
 import os
+import select
 import signal
 import socket
 import subprocess
 import threading
+import time
 from dataclasses import dataclass, field
 from importlib.abc import InspectLoader
 from typing import Any
@@ -204,16 +206,26 @@ class Link:
                 self.kill()
             self._thread.join()
 
-    def kill(self) -> None:
-        """End it at once. Its child goes first: bubblewrap's, while young, does not yet die with its parent."""
+    def kill(self, patience: float = 0) -> None:
+        """End it at once. Its child goes first: bubblewrap's, while young, does not yet die with its parent.
+
+        With `patience`, wait so long for the child to be gone, which it is when all that it held are.
+        """
         if self._process is None or self._ended.is_set():
             return
         self._process.send_signal(signal.SIGSTOP)
-        pid = self._process.pid
+        pid, gone = self._process.pid, []
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
-            for child in children.read().split():
-                os.kill(int(child), signal.SIGKILL)
+            for child in map(int, children.read().split()):
+                gone.append(os.pidfd_open(child))
+                os.kill(child, signal.SIGKILL)
         self._process.send_signal(signal.SIGKILL)
+        until = time.monotonic() + patience
+        for handle in gone:
+            poller = select.poll()
+            poller.register(handle, select.POLLIN)
+            poller.poll(max(0.0, until - time.monotonic()) * 1000)
+            os.close(handle)
 
 
 @functools.cache

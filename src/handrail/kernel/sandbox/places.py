@@ -71,7 +71,7 @@ def toolchains(path: str, home: str, root: str) -> list[str]:
     if any(is_inside(each, home) for each in wanted):
         wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES]
     unfit = [home, *_ancestors(home), *_ancestors(root)]
-    return _outermost(w for w in wanted if w not in unfit and not _in_any(w, (*SYSTEM, root)) and os.path.exists(w))
+    return outermost(w for w in wanted if w not in unfit and not _in_any(w, (*SYSTEM, root)) and os.path.exists(w))
 
 
 def reachable(path: str, uid: int, gid: int) -> bool:
@@ -125,7 +125,7 @@ def _in_any(path: str, directories: Iterable[str]) -> bool:
     return f"{path}/".startswith(tuple(f"{directory.rstrip('/')}/" for directory in directories))
 
 
-def _outermost(paths: Iterable[str]) -> list[str]:
+def outermost(paths: Iterable[str]) -> list[str]:
     kept: list[str] = []
     for path in sorted(set(paths)):
         if not _in_any(path, kept):

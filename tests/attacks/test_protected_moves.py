@@ -1,0 +1,208 @@
+"""Protected files stay protected when a command moves a directory around them, in this session and in the next."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacks.protected import SECRET, refused
+from faults.ordinary import as_ordinary_user
+from sandboxes import has_bubblewrap, sleeping
+
+from handrail import Workspace
+from handrail.faults import SandboxUnavailable
+from handrail.kernel.process import Command, Processes
+from handrail.kernel.sandbox import Sandbox, SandboxSettings
+from handrail.limits import Limits
+from handrail.ops.protection import SECRET_FILES
+
+PLACES = {
+    "**/.docker/config.json": ".docker/config.json",
+    "**/.kube/config": ".kube/config",
+    "**/.config/gcloud": ".config/gcloud/credentials.db",
+}
+OWN = {"/conf/private.txt": "conf/private.txt", "deep/**/x.txt": "deep/a/b/x.txt"}
+EVERY = {**PLACES, **OWN}
+RULES = ["@secrets", *OWN]
+
+
+@pytest.fixture(autouse=True)
+def _bubblewrap(tmp_path: Path) -> None:
+    if not has_bubblewrap(tmp_path / "probe"):
+        pytest.skip("there is no bubblewrap here")
+
+
+@pytest.fixture
+def opened(root: Path) -> Any:
+    """Opens a session with the rules; the caller closes it."""
+    return lambda: Workspace(str(root), approve="auto", protect=RULES)
+
+
+def plant(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{SECRET}\n")
+
+
+def run(workspace: Workspace, command: str) -> str:
+    result: Any = workspace.call("codex", "shell", {"command": f"({command}) 2>&1", "timeout_ms": 30_000})
+    assert result.success, result
+    assert "hunter2" not in result.output["stdout"], (command, result.output)
+    return str(result.output["stdout"])
+
+
+def shown_nowhere(workspace: Workspace, path: str, rule: str) -> None:
+    """No tool, search, list or command of this session shows what lies at `path`."""
+    refused(workspace, "copilot", "read_file", {"path": path}, rule)
+    refused(workspace, "file", "file.patch", {"path": path, "patches": [{"find": "TOKEN", "replace": "x"}]}, rule)
+    refused(workspace, "file", "file.delete", {"path": path}, rule)
+    for engine in ("ripgrep", "builtin"):
+        from handrail.kernel.search import Searcher
+
+        workspace.kernel.__dict__["searcher"] = Searcher(workspace.settings.limits, engine)  # type: ignore[arg-type]
+        found = workspace.call("copilot", "grep_search", {"pattern": "TOKEN"})
+        assert found.output == "Found 0 matches for 'TOKEN':"
+        files: Any = workspace.call("copilot", "file_search", {"pattern": "**/*"}).output
+        assert f"  {path}\n" not in f"{files}\n"
+    listed: Any = workspace.call("codex", "list_dir", {"depth": 10}).output
+    assert path not in listed["entries"]
+    run(workspace, f"cat {path}; grep -r TOKEN .; tar cf - . | tr -d '\\0'")
+
+
+def test_every_place_rule_of_the_secrets_is_tried() -> None:
+    assert {glob for glob in SECRET_FILES if "/" in glob} == set(PLACES)
+
+
+@pytest.mark.parametrize(("rule", "path"), EVERY.items())
+def test_a_renamed_parent_uncovers_nothing_in_this_session_or_the_next(
+    root: Path, opened: Any, rule: str, path: str
+) -> None:
+    plant(root, path)
+    parent, _, rest = path.partition("/")
+    with opened() as workspace:
+        run(workspace, f"mv {parent} k; touch n.pem")
+        assert (root / "k" / rest).read_text() == f"{SECRET}\n"
+        run(workspace, f"cat k/{rest}; cp -r k copy; cat copy/{rest}")
+        shown_nowhere(workspace, f"k/{rest}", rule)
+        run(workspace, "mv k other; touch m.pem")
+        shown_nowhere(workspace, f"other/{rest}", rule)
+    with opened() as workspace:
+        shown_nowhere(workspace, f"other/{rest}", rule)
+    with opened() as workspace:  # the first that it does is to run a command
+        run(workspace, f"cat other/{rest}")
+
+
+def test_a_protected_directory_that_the_user_moves_is_protected_with_all_that_comes_into_it(
+    root: Path, opened: Any
+) -> None:
+    plant(root, ".ssh/deep/config")
+    with opened() as workspace:
+        run(workspace, "true")
+    (root / ".ssh").rename(root / "moved")
+    plant(root, "moved/new")
+    with opened() as workspace:
+        for path in ("moved/deep/config", "moved/new"):
+            shown_nowhere(workspace, path, ".ssh")
+        refused(workspace, "copilot", "list_dir", {"path": "moved"}, ".ssh")
+        refused(workspace, "copilot", "create_file", {"path": "moved/x", "content": "x"}, ".ssh")
+        assert "moved" not in str(workspace.call("copilot", "list_dir", {}).output)
+
+
+def test_a_file_that_is_edited_where_it_was_moved_to_stays_protected(root: Path, opened: Any) -> None:
+    plant(root, ".kube/config")
+    with opened() as workspace:
+        run(workspace, "mv .kube k")
+    with (root / "k/config").open("a") as file:
+        file.write(f"{SECRET} and more\n")
+    with opened() as workspace:
+        shown_nowhere(workspace, "k/config", "**/.kube/config")
+
+
+def test_what_is_moved_into_a_new_git_directory_is_found_there(root: Path, opened: Any) -> None:
+    plant(root, ".kube/config")
+    with opened() as workspace:
+        run(workspace, "git init -q . || mkdir .git; mv .kube .git/k; touch n.pem")
+        run(workspace, "cat .git/k/config")
+        refused(workspace, "copilot", "read_file", {"path": ".git/k/config"}, "**/.kube/config")
+
+
+def test_what_is_moved_too_deep_to_be_covered_stops_commands(root: Path, opened: Any) -> None:
+    plant(root, ".kube/config")
+    down = f"import os; [(os.mkdir(n), os.chdir(n)) for n in ['{'d' * 200}'] * 25]"
+    script = f"import os; top = os.open('.', os.O_RDONLY); {down}; os.rename('.kube', 'k', src_dir_fd=top)"
+    with opened() as workspace:
+        run(workspace, f'python3 -c "{script}"; touch n.pem')
+        assert not (root / ".kube").exists()
+        result = workspace.call("codex", "shell", {"command": "cat open.txt"})
+        assert result.error is not None
+        assert result.error.code == "sandbox_unavailable"
+        assert "protected files may lie in dddd" in result.error.message
+        shutil.rmtree(root / ("d" * 200))
+        run(workspace, "true")
+
+
+def _hide_behind_a_mode(root: str) -> tuple[list[str], list[str], list[str]]:
+    top = Path(root)
+    plant(top, ".kube/config")
+    (top / "d").mkdir()
+    with Workspace(root, approve="auto", protect=RULES) as workspace:
+        before = [*workspace.kernel.masks()]
+        (top / ".kube").rename(top / "d/k")
+        (top / "d").chmod(0)  # a command can do this, and take it back
+        with pytest.raises(SandboxUnavailable) as raised:
+            workspace.kernel.masks()
+        (top / "d").chmod(0o755)
+        after = [*workspace.kernel.masks()]
+    return [os.path.relpath(path, root) for path in before], raised.value.why, [os.path.relpath(path, root) for path in after]
+
+
+def test_what_is_moved_into_a_closed_directory_stops_commands_until_it_is_open() -> None:
+    before, why, after = as_ordinary_user(_hide_behind_a_mode)
+    assert before == [".kube/config"]
+    assert why == ["protected files may lie in d, which cannot be looked into"]
+    assert after == ["d/k/config"]
+
+
+def test_what_runs_is_gone_before_the_last_look_that_a_new_sandbox_covers_by(root: Path) -> None:
+    """A process that keeps moving a file could otherwise keep it from being found, and read it afterwards."""
+    looks: list[int] = []
+
+    def masks() -> dict[str, tuple[int, int]]:
+        looks.append(len(sleeping("31.4159")))
+        return {f"{root}/{number}": (0, number) for number in range(len(looks))}
+
+    settings = SandboxSettings(limits=Limits())
+    handle = os.open(root, os.O_RDONLY)
+    processes = Processes(Sandbox(handle, str(root), settings, masks=masks), str(root / "out"))
+    try:
+        command = Command(["/bin/sh", "-c", "sleep 31.4159 & until [ -e /proc/$!/comm ]; do :; done"], keep_background=True)
+        assert processes.run(command).background
+        assert processes.run(Command(["/bin/true"])).exit_code == 0
+    finally:
+        processes.close()
+        os.close(handle)
+    assert looks == [0, 1, 0]
+
+
+def test_the_user_can_delete_a_protected_file_and_what_takes_its_number_is_free(root: Path, opened: Any) -> None:
+    plant(root, ".kube/config")
+    with opened() as workspace:
+        run(workspace, "true")
+    shutil.rmtree(root / ".kube")
+    for number in range(20):
+        (root / f"new{number}.txt").write_text(f"{'new' * 20}\n")
+    with opened() as workspace:
+        for number in range(20):
+            assert workspace.call("copilot", "read_file", {"path": f"new{number}.txt"}).success
+        assert "new" in run(workspace, "cat new*.txt")
+
+
+def test_a_rule_that_the_user_takes_back_protects_nothing_by_memory(root: Path, opened: Any) -> None:
+    plant(root, ".kube/config")
+    with opened() as workspace:
+        run(workspace, "mv .kube k")
+    with Workspace(str(root), approve="auto", protect=[".env"]) as workspace:
+        assert workspace.call("copilot", "read_file", {"path": "k/config"}).success
+    with opened() as workspace:
+        shown_nowhere(workspace, "k/config", "**/.kube/config")
