@@ -156,6 +156,10 @@ def test_a_file_that_is_moved_out_of_a_protected_place_stays_protected(guarded: 
 def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Any, root: Path) -> None:
     """File systems give the number of a deleted file to the next."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
+    born = (root / "conf/private.txt").stat().st_mtime_ns
+    (root / "probe").touch()
+    while (root / "probe").stat().st_mtime_ns == born:  # the clock of the file system ticks slowly
+        (root / "probe").touch()
     (root / "conf/private.txt").unlink()
     for number in range(20):
         (root / f"new{number}.txt").write_text("new\n")

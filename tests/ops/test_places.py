@@ -93,6 +93,13 @@ def test_a_glob_protects_names_as_any_file_system_would_take_them(globs: tuple[s
     assert protection(globs).rule_for(path) == rule
 
 
+def test_names_that_could_be_read_as_backups_in_many_ways_take_no_time() -> None:
+    rules = protection(("@secrets",))
+    for part in (".--bak", "~", ".1", ". -old", ".-", "#", ".#"):
+        for times in (40, 2000):
+            assert rules.rule_for("a" + part * times + "x") == ""
+
+
 HOLDING = [
     ("**/.kube/config", ".kube", True),
     ("**/.kube/config", "a/.KUBE", True),

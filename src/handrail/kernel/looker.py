@@ -57,7 +57,7 @@ class Look:
     unnamed: dict[str, str] = field(default_factory=dict)
     """Those of them that no rule names: protected by what they are, or by what leads there."""
     files: dict[int, Seen] = field(default_factory=dict)
-    """Every protected file, by its inode number."""
+    """Every protected file and directory, by its inode number."""
     lasting: dict[int, Seen] = field(default_factory=dict)
     """The outermost protected files and directories, by number: later sessions should know them again."""
     missing: set[int] = field(default_factory=set)
@@ -143,7 +143,7 @@ class Looker:
             return False
         if judged is None:
             return path not in self._look.rules
-        return (judged == prefix or self._protection.may_hold(judged + name))
+        return judged == prefix or self._protection.may_hold(judged + name)
 
     def _rule_of_known(self, entry: "os.DirEntry[str]") -> str:
         found, seen = _stat(entry), self._known.get(entry.inode())
@@ -171,9 +171,9 @@ class Looker:
 
     def _note_file(self, found: os.stat_result, rule: str) -> None:
         self._met.add(found.st_ino)
-        if stat.S_ISREG(found.st_mode):
+        if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
             seen = self._look.files[found.st_ino] = Seen(rule, 0, found.st_size, found.st_mtime_ns)
-            if found.st_nlink > 1:
+            if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
                 self._several[found.st_ino] = seen
 
     def _note_target(self, path: str, rule: str) -> None:
@@ -184,10 +184,13 @@ class Looker:
             return  # it leads nowhere, or where we may not go either
         try:
             found, place = os.fstat(fd), place_of(fd, self._root_fd)
+            if place is not None and f"{path}/".startswith(f"{place}/" if place else ""):
+                return
             self._note_file(found, rule)
             if place is None:  # outside, where a command may be shown it
                 self._look.masks[path] = (found.st_dev, found.st_ino)
-            if not place or f"{path}/".startswith(f"{place}/") or self._is_covered(place):
+                return
+            if self._is_covered(place):
                 return
             self._mark(place, found, rule, _born(found, "", fd))
             if stat.S_ISDIR(found.st_mode):

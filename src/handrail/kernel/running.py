@@ -15,7 +15,14 @@ from handrail.kernel.gate import Verdict
 from handrail.kernel.log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
-from handrail.notes import NotAllTyped, NotRemembered, ProtectedInToolsOnly, SandboxDied, SandboxRefused, SandboxRestarted
+from handrail.notes import (
+    NotAllTyped,
+    NotRemembered,
+    ProtectedInToolsOnly,
+    SandboxDied,
+    SandboxRefused,
+    SandboxRestarted,
+)
 
 if TYPE_CHECKING:
     from handrail.kernel.output import Output

@@ -18,8 +18,10 @@ SECRET_FILES = (
     *("service-account*.json", "*.tfstate", "*.tfstate.*", "*.tfvars"),
 )
 # The names under which editors, tools and users put an older version of a file aside.
-_LAYER = r"(?:\.?~(?:[0-9]+~)?|[ ._-]{1,3}\(?(?:bak|backup|old|orig|save|sav|copy|tmp|prev)\)?[0-9]*|\.[0-9-]+|\.sw[a-z])"
-_BACKUP = re.compile(rf"\.(?P<open>.+)\.sw[a-z]|#(?P<auto>.+)#|\.#(?P<lock>.+)|(?P<plain>.+?){_LAYER}+", re.DOTALL)
+_WORDS = r"[ ._-]{1,3}\(?(?:backup|bak|old|orig|save|sav|copy|tmp|prev)\)?[0-9]*"
+_ENDS = rf"(?>{_WORDS}|\.?~(?:[0-9]+~)?|\.[0-9-]+|\.sw[a-z])++"
+_LONGEST_NAME = 256
+_BACKUP = re.compile(rf"\.(.+)\.sw[a-z]|#(.+)#|\.#(.+)|(.+?){_ENDS}", re.DOTALL)
 
 
 class Protection:
@@ -71,7 +73,7 @@ def _holding(plain: list[str]) -> Callable[[str], object] | None:
 
 def _backed_up(shape: str) -> str:
     """The name of the file that this is a backup of; the same name where it is none."""
-    found = _BACKUP.fullmatch(shape)
+    found = _BACKUP.fullmatch(shape) if len(shape) < _LONGEST_NAME else None
     return next(filter(None, found.groups())) if found else shape
 
 
