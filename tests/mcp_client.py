@@ -4,14 +4,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from handrail import Workspace
 from handrail.dialects import load
@@ -41,10 +43,13 @@ def over_stdio(*arguments: str | Path, dialect: str = "file") -> StdioServerPara
 def over_http(
     *arguments: str | Path, dialect: str = "file", home: Path | None = None
 ) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """The server's address, and the server. `home` is where it keeps its state, if not where the test does."""
+    """The server's address, and the server. `home` is where it keeps its state, if not where the test does. It needs
+    a token only if the test says so: without one it asks nobody.
+    """
+    locked = () if {"--token-file", "--no-token"} & {*map(str, arguments)} else ("--no-token",)
     homes = {"HANDRAIL_STATE_DIR": f"{home}/state", "HANDRAIL_CONFIG_DIR": f"{home}/config"} if home else {}
     process = subprocess.Popen(
-        command("--http", "127.0.0.1:0", *arguments, dialect=dialect),
+        command("--http", "127.0.0.1:0", *locked, *arguments, dialect=dialect),
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | homes,
@@ -58,6 +63,16 @@ def over_http(
         process.terminate()
         process.wait(30)
         process.stderr.close()
+
+
+@asynccontextmanager
+async def holding(url: str, token: str, era: str, **options: Any) -> AsyncIterator[Client]:
+    """A client over HTTP that has a token."""
+    async with (
+        httpx2.AsyncClient(timeout=60, headers={"authorization": f"Bearer {token}"}) as http,
+        Client(streamable_http_client(url, http_client=http), mode=era, **options) as client,
+    ):
+        yield client
 
 
 def talk(server: Any, act: Callable[[Client], Awaitable[Any]], era: str = ERAS[0], **options: Any) -> Any:

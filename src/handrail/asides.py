@@ -30,18 +30,30 @@ _SKIPPED = {
     "abandoned": "the pattern took too long in it",
 }
 _REFUSED = {
-    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; the person can allow a directory "
-    "with writable in the configuration",
+    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; only the user can allow it",
     "guarded": "the sandbox keeps this from being changed{where}: tools of the person's own would run it",
-    "network": 'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
+    "network": "the network is blocked by the sandbox; only the user can allow it",
     "processes": "the command was ended: it started too many processes",
     "memory": "the command was ended: it used too much memory",
     "disk": "the command was ended: it filled the disk",
 }
+_ALLOWED = {
+    "write_outside": "To let commands write outside the workspace{where}, list the directory under writable in the "
+    "configuration",
+    "network": 'To let commands reach the network, set sandbox = "network" in the configuration',
+}
 
 
 def _refused(facts: Facts) -> str:
-    return _REFUSED[facts["kind"]].format(where=f" ({facts['path']})" if facts["path"] else "")
+    return _REFUSED[facts["kind"]].format(where=_where(facts))
+
+
+def _allowed(facts: Facts) -> str:
+    return _ALLOWED.get(facts["kind"], "").format(where=_where(facts))
+
+
+def _where(facts: Facts) -> str:
+    return f" ({facts['path']})" if facts["path"] else ""
 
 
 def _not_kept(facts: Facts) -> str:
@@ -61,7 +73,7 @@ NOTES: Words = {
     RuleNotStored: Say("note", "{why}"),
     SandboxDied: Say("note", "the sandbox died, and the command with it: what it did until then may be incomplete"),
     SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
-    SandboxRefused: Say("note", _refused),
+    SandboxRefused: Say("note", _refused, allow=_allowed),
     ProtectedInToolsOnly: Say("note", "commands can read protected files: the sandbox is {level}"),
     NotRemembered: Say("note", "a protected file that is moved may be readable in later sessions: {why}"),
     NotJournaled: Say("note", "this change was not recorded and cannot be undone: {why}"),

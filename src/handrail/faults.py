@@ -360,3 +360,6 @@ class Denied(Fault):
     tool: str
     reason: str
     remedy: str
+    """What the model can do instead."""
+    allow: str = ""
+    """What would allow it, for the user alone."""

@@ -160,6 +160,10 @@ class Limits(NamedTuple):
     http_sessions: int = 1000
     http_silent: int = 200
     """Connections that have not yet sent a request; more of them, and the oldest is closed."""
+    http_bodies: int = 500
+    """Requests whose body is still arriving; more of them, and the oldest is given up."""
+    http_bodies_bytes: int = 128 * MIB
+    """What these have sent so far, all together; more, and the oldest is given up. One message always has room."""
 
 
 MAY_BE_LOWERED = frozenset({

@@ -9,6 +9,7 @@ from handrail.dialects import NAMES
 from handrail.effects import Effect
 from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.ops.answers import comparable, differences
+from handrail.policy.approvals import nobody
 from handrail.workspace import ClientSession, Workspace
 
 _ROOT = "<root>"
@@ -78,7 +79,7 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
     commands and fetches are for `approver`. What was refused then is refused now.
     """
     answering = _Answering(approver)
-    with Workspace(root, approve="ask", asker=answering, **flags) as workspace:
+    with Workspace(root, approve="ask", asker=answering, tell=_tell_nobody, **flags) as workspace:
         sessions: dict[str, ClientSession] = {}
         places = {workspace.root: _ROOT, workspace.kernel.state.path: "<state>"}
         told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
@@ -118,6 +119,10 @@ def _moved(value: Any, roots: list[str], root: str) -> Any:
     return [_moved(each, roots, root) for each in value] if isinstance(value, list) else value
 
 
+def _tell_nobody(_line: str) -> None:
+    """Drops what would allow a refused call: a replay shows what differs, and nothing is to be loosened for it."""
+
+
 class _Answering:
     def __init__(self, approver: Approver | None) -> None:
         self.call: Logged | None = None
@@ -129,6 +134,5 @@ class _Answering:
         if not question.effects & (Effect.RUN | Effect.FETCH):
             return Verdict(True, "log")
         if self._approver is None:
-            remedy = "Run it in a terminal, or with --approve auto"
-            return Verdict(False, "nobody", reason="there is nobody to ask", remedy=remedy)
+            return nobody(question)
         return self._approver(question)

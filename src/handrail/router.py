@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from handrail.effects import needs_approval
@@ -13,7 +14,7 @@ from handrail.kernel.session import Session
 from handrail.notes import RootReplaced
 from handrail.params import Params, name_of
 from handrail.tool import Dialect, Output, Tool, ToolResult
-from handrail.words import ToolError, word
+from handrail.words import Facts, ToolError, how_to_allow, word
 
 _BUG = ToolError(
     "internal_error",
@@ -82,10 +83,13 @@ class ToolRouter(Exports):
             if self.session.kernel.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
             call.begin()
-            return self._answer(tool, call, started, self._run(found, parsed, call))
+            output = self._run(found, parsed, call)
+            self._tell_user(asked.number, tool, call.warnings, given)
+            return self._answer(tool, call, started, output)
         except Fault as fault:
             if isinstance(fault, Denied) and fault.__cause__:
                 self._log.failure(asked.number, tool, fault.__cause__, "asking failed")
+            self._tell_user(asked.number, tool, [fault, *(call.warnings if call else ())], given)
             error = self._word(tool, fault, given)
             return self._answer(tool, call, started, self.dialect.error_output(error), error)
 
@@ -109,8 +113,15 @@ class ToolRouter(Exports):
         return tool.run(params, call)
 
     def _word(self, tool: str, fault: Fault, given: Any) -> ToolError:
-        context = {"root": self.session.kernel.boundary.root, "params": given if isinstance(given, dict) else {}}
-        return word(self.dialect.tables, tool, fault, context)
+        return word(self.dialect.tables, tool, fault, self._context(given))
+
+    def _tell_user(self, number: int, tool: str, faults: Sequence[Fault], given: Any) -> None:
+        for fault in faults:
+            if allow := how_to_allow(self.dialect.tables, tool, fault, self._context(given)):
+                self._log.refusal(number, tool, allow)
+
+    def _context(self, given: Any) -> Facts:
+        return {"root": self.session.kernel.boundary.root, "params": given if isinstance(given, dict) else {}}
 
     def _answer(
         self, tool: str, call: Call | None, started: float, output: Output, error: ToolError | None = None

@@ -60,6 +60,7 @@ from handrail.faults import (
     UnknownTool,
     WriteFailed,
 )
+from handrail.kernel.gate import ASK_THE_USER
 from handrail.ops.show import fold, one_line, visible
 from handrail.paths import quote
 from handrail.words import Facts, Say, Words
@@ -234,7 +235,7 @@ COMMON: Words = NOTES | {
     ProtectedPath: Say(
         "protected_file",
         "'{path}' is protected by the rule '{rule}': no tool may reach it",
-        "Do without it; only the person can change what is protected",
+        "Do without it; only the user can change what is protected",
     ),
     TooLarge: Say(
         "file_too_large",
@@ -316,7 +317,8 @@ COMMON: Words = NOTES | {
     SandboxUnavailable: Say(
         "sandbox_unavailable",
         lambda f: f"No command can be run: nothing here can confine it ({'; '.join(f['why'])})",
-        'The person can install bubblewrap, or set sandbox = "off" in the configuration; see handrail doctor',
+        "Do without commands, or ask the user to repair the sandbox",
+        'Install bubblewrap, or set sandbox = "off" in the configuration; handrail doctor says what is missing',
     ),
     CommandNotStarted: Say(
         "command_not_started", "{program} could not be started: {why}", "Check that the program and the directory exist"
@@ -353,7 +355,8 @@ COMMON: Words = NOTES | {
     ForbiddenAddress: Say(
         "network_error",
         lambda f: f"Failed to fetch - {f['host']} is not a public address ({f['why'].replace('_', ' ')})",
-        'The person can allow it with allow_hosts = ["{host}"] in the configuration',
+        ASK_THE_USER,
+        'List "{host}" under allow_hosts in the configuration',
     ),
     FetchFailed: Say("network_error", "Failed to fetch - {why}", "Check the address, or try again later"),
     FetchTimeout: Say(
@@ -367,5 +370,5 @@ COMMON: Words = NOTES | {
         lambda f: f"Failed to fetch - not text but {f['content_type'] or 'binary'} ({_size(f['size'])})",
         "Only text pages can be fetched",
     ),
-    Denied: Say("approval_denied", "{tool} was not approved: {reason}", "{remedy}"),
+    Denied: Say("approval_denied", "{tool} was not approved: {reason}", "{remedy}", "{allow}"),
 }

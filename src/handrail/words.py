@@ -1,10 +1,11 @@
 """Wording faults. A dialect's own table goes before the common one, `sentences.py`.
 
-A table maps a fault, or a tool's name and a fault, to what is said: a code, a message and a suggestion, as format
-strings over the fault's facts, the root and the call's parameters, or as functions of these.
+A table maps a fault, or a tool's name and a fault, to what is said: a code, a message and a suggestion for the model,
+and for the user what would allow it, as format strings over the fault's facts, the root and the call's parameters, or
+as functions of these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from handrail.faults import Fault
@@ -17,6 +18,8 @@ class Say(NamedTuple):
     code: str
     message: Sentence
     suggestion: Sentence = ""
+    allow: Sentence = ""
+    """What would allow it: told to the user, who alone may loosen anything, and never part of an answer."""
 
 
 class ToolError(NamedTuple):
@@ -31,13 +34,25 @@ Words = dict[Key, Say]
 
 def word(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
     """What to say about `fault`: the nearest kind wins, and for one kind the tool's own words."""
+    for say in _words_for(tables, tool, fault):
+        facts = context | fault.facts()
+        return ToolError(say.code, _fill(say.message, facts), _fill(say.suggestion, facts))
+    raise LookupError(f"{type(fault).__name__} has no words")
+
+
+def how_to_allow(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> str:
+    """Words what would allow what `fault` refused, for the user; empty if nothing would."""
+    said = (_fill(say.allow, context | fault.facts()) for say in _words_for(tables, tool, fault))
+    return next((line for line in said if line), "")
+
+
+def _words_for(tables: tuple[Words, ...], tool: str, fault: Fault) -> Iterator[Say]:
+    """Finds what the tables say about `fault`, the best match first."""
     for kind in type(fault).__mro__:
         for table in tables:
             say = table.get((tool, kind)) or table.get(kind)
             if say is not None:
-                facts = context | fault.facts()
-                return ToolError(say.code, _fill(say.message, facts), _fill(say.suggestion, facts))
-    raise LookupError(f"{type(fault).__name__} has no words")
+                yield say
 
 
 def _fill(text: Sentence, facts: Facts) -> str:

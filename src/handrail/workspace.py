@@ -11,7 +11,7 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.journal import journal_of
-from handrail.kernel.log import SessionLog
+from handrail.kernel.log import SessionLog, warn
 from handrail.kernel.remembered import Remembered
 from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
@@ -37,10 +37,14 @@ class Workspace:
     """Opened with a root that the agent cannot change. Close it, or use it in a `with` statement.
 
     `asker` is called with a `Question` when the policy is to ask and no rule decides; it returns a `Verdict` or a bool.
-    Whatever else it does is a refusal.
+    Whatever else it does is a refusal. `tell` hears, for the user and never for the model, what would allow a call
+    that was refused; without it the logger `handrail` warns.
     """
 
-    def __init__(self, root: str, *, asker: Any = None, **flags: Any) -> None:
+    def __init__(
+        self, root: str, *, asker: Any = None, tell: Callable[[str], None] | None = None, **flags: Any
+    ) -> None:
+        self.tell = tell or warn
         boundary = FsBoundary(root)
         try:
             self._open(boundary, flags)
@@ -90,6 +94,13 @@ class Workspace:
     @property
     def root(self) -> str:
         return self.kernel.boundary.root
+
+    def agent_reads(self, path: str) -> bool:
+        """Says whether tools or commands reach a file, so that it cannot keep a secret from the agent."""
+        own = inside(self.root, config_home(), state_home())
+        here = [name for name in inside(self.root, path) if not any(name.startswith(f"{each}/") for each in own)]
+        listed = (*self.settings.readable, *self.settings.writable)
+        return bool(here) or any(inside(directory, path) for directory in listed)
 
     @property
     def processes(self) -> "Processes":
@@ -153,12 +164,14 @@ class ClientSession:
         chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
         about = {"root": workspace.root, "version": __version__}
         try:
-            return SessionLog(path, level=settings.log_level, chars=chars, session=session, about=about)
+            return SessionLog(
+                path, level=settings.log_level, chars=chars, session=session, about=about, tell=workspace.tell
+            )
         except OSError as error:
             if settings.log:
                 raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
             workspace.notes.append(f"there is no session log: {path} cannot be written: {error.strerror}")
-            return SessionLog(None, level="off", chars=0, session=session)
+            return SessionLog(None, level="off", chars=0, session=session, tell=workspace.tell)
 
     def tools(self, dialect: str) -> ToolRouter:
         if dialect not in self._routers:

@@ -1,29 +1,23 @@
 """Approvals over real transports: a server in a process of its own, reached over a pipe and over HTTP."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult, InputRequiredResult
-from mcp_client import ERAS, call, envelope, over_http, over_stdio
+from mcp_client import ERAS, envelope, holding, over_http, over_stdio
 
 WRITE = {"path": "a.txt", "content": "new\n"}
 TOKENS = ("the-token-of-one-person", "the-token-of-another")
 
 
-def _server(transport: str, root: Path) -> AbstractContextManager[Any]:
-    return over_http("--root", root) if transport == "http" else nullcontext((over_stdio("--root", root), None))
-
-
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_person_decides_over_every_transport(root: Path, transport: str, era: str) -> None:
+def test_the_person_decides_over_every_transport(root: Path, tmp_path: Path, transport: str, era: str) -> None:
     (root / "a.txt").write_text("old\n")
     said = ["no", "once"]
 
@@ -31,24 +25,30 @@ def test_the_person_decides_over_every_transport(root: Path, transport: str, era
         assert "-old\n+new" in params.message
         return ElicitResult(action="accept", content={"decision": said.pop(0), "reason": "not today"})
 
-    with _server(transport, root) as (server, _):
-        refused = call(server, "file.write", WRITE, era, elicitation_callback=person)
-        kept = (root / "a.txt").read_text()
-        allowed = call(server, "file.write", WRITE, era, elicitation_callback=person)
+    async def main(connect: Callable[[], AbstractAsyncContextManager[Client]]) -> tuple[Any, str, Any]:
+        async with connect() as client:
+            refused = envelope(await client.call_tool("file.write", WRITE))
+            kept = (root / "a.txt").read_text()
+            return refused, kept, envelope(await client.call_tool("file.write", WRITE))
+
+    if transport == "http":
+        (tmp_path / "tokens").write_text(TOKENS[0])
+        with over_http("--root", root, "--token-file", tmp_path / "tokens") as (url, _):
+            refused, kept, allowed = anyio.run(
+                main, lambda: holding(url, TOKENS[0], era, elicitation_callback=person)
+            )
+    else:
+        server = over_stdio("--root", root)
+        refused, kept, allowed = anyio.run(main, lambda: Client(server, mode=era, elicitation_callback=person))
     assert "the person said no: not today" in refused["error"]["message"]
     assert (kept, allowed["success"], (root / "a.txt").read_text()) == ("old\n", True, "new\n")
 
 
-@asynccontextmanager
-async def _holder(url: str, token: str) -> AsyncIterator[Client]:
+def _holder(url: str, token: str) -> AbstractAsyncContextManager[Client]:
     async def person(context: Any, params: Any) -> ElicitResult:
         raise AssertionError("this test answers by hand")
 
-    async with (
-        httpx2.AsyncClient(timeout=60, headers={"authorization": f"Bearer {token}"}) as http,
-        Client(streamable_http_client(url, http_client=http), mode=ERAS[1], elicitation_callback=person) as client,
-    ):
-        yield client
+    return holding(url, token, ERAS[1], elicitation_callback=person)
 
 
 def test_a_question_is_answered_by_the_client_that_was_asked(root: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from handrail.faults import (
     PathFault,
     TooLarge,
 )
-from handrail.kernel.gate import Question, Verdict, ask
+from handrail.kernel.gate import ASK_THE_USER, Question, Verdict, ask
 from handrail.kernel.journal import Origin
 from handrail.kernel.session import Session
 from handrail.kernel.values import (
@@ -56,6 +56,7 @@ class Asked(NamedTuple):
 
 
 _ASKED_BY_NOBODY = Asked()
+_OPEN_FOR_WRITING = "Open the workspace without --read-only, and without read_only in the configuration"
 
 
 @struct
@@ -149,7 +150,7 @@ class Call:
         parameters as rules see them, `known` a path whose place was just looked up, and that place.
         """
         if self.session.read_only:
-            raise Denied(self.tool, "the workspace is open for reading only", "open it without --read-only")
+            raise Denied(self.tool, "the workspace is open for reading only", ASK_THE_USER, _OPEN_FOR_WRITING)
         self.check_cancelled()
         resolved, targets = self._resolved(known, follow=Effect.DELETE not in effects), shown.get("targets", ())
         named = [place for name in self.paths if isinstance(place := resolved.get(name), str)]

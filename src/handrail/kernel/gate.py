@@ -84,15 +84,20 @@ class Verdict(NamedTuple):
     keep: Keep = Keep()
     reason: str = ""
     remedy: str = ""
+    """What the model is told to do instead."""
     warning: str = ""
     """Something beside the decision that the answer should mention."""
+    allow: str = ""
+    """What would allow it: told to the user, never to the model."""
 
 
 Approver = Callable[[Question], Verdict]
+ASK_THE_USER = "Ask the user: only they can allow it"
+"""What a model is told to do about a refusal. No answer names a command, an option or a setting that loosens."""
 
 
 def ask(approver: Approver, question: Question) -> Verdict:
     verdict = approver(question)
     if not verdict.allowed:
-        raise Denied(question.tool, verdict.reason, verdict.remedy)
+        raise Denied(question.tool, verdict.reason, verdict.remedy, verdict.allow)
     return verdict

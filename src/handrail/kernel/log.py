@@ -6,13 +6,17 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from handrail.kernel.state import make_private
 from handrail.ops.hiding import HIDDEN, hide_secrets, may_hold_secret, names_secret
+from handrail.ops.show import one_line
 
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
 _LONGEST_SECRET = 512
+_TOLD_CHARS = 2000
+"""The longest line that the user is told."""
 _LONGEST_INTEGER = 4096
 """In bits: from about the fourfold on, Python refuses to write it out."""
 # Neither a FIFO without a reader nor one that is full keeps anybody waiting.
@@ -20,17 +24,33 @@ _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTT
 _encode = json.JSONEncoder(default=str).encode
 
 
+def warn(line: str) -> None:
+    """Tells the program that uses the library; where it says nothing else, that is a line on standard error."""
+    import logging  # noqa: PLC0415  only where something is refused
+
+    logging.getLogger("handrail").warning("%s", line)
+
+
 class _Result(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
 class SessionLog:
-    """`about` is said once, with the first request: in which place, and by what, it is answered."""
+    """`about` is said once, with the first request: in which place, and by what, it is answered. `tell` hears what
+    would allow a refused call: the user's way to loosen something, which no answer holds.
+    """
 
     def __init__(
-        self, path: str | None, *, level: str, chars: int, session: str, about: dict[str, str] | None = None
+        self,
+        path: str | None,
+        *,
+        level: str,
+        chars: int,
+        session: str,
+        about: dict[str, str] | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
-        self._about = about or {}
+        self._about, self._tell = about or {}, tell
         self._chars, self._session, self._count = chars, session, 0
         self._level = _LEVELS[level] if path else _LEVELS["off"]
         self.path = path
@@ -50,6 +70,13 @@ class SessionLog:
     def response(self, number: int, result: _Result) -> None:
         if self._fd >= 0 and self._level <= _LEVELS["debug"]:
             self._write("DEBUG", "response", number, {"result": result.to_dict()})
+
+    def refusal(self, number: int, tool: str, allow: str) -> None:
+        """Tells the user what would allow a call that was refused, in the log and wherever they look."""
+        if self._fd >= 0:
+            self._write("INFO", "refusal", number, {"tool": tool, "allow": allow})
+        if self._tell is not None:
+            self._tell(one_line(f"{tool} was refused. {allow}", _TOLD_CHARS))
 
     def failure(self, number: int, tool: str, error: BaseException, event: str = "bug") -> None:
         """Where it was raised, which no answer says."""

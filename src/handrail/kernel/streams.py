@@ -2,7 +2,10 @@
 
 import io
 import os
+import select
+import stat
 import sys
+from contextlib import suppress
 
 _STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY))
 
@@ -17,6 +20,25 @@ def steady_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def say(line: str) -> None:
+    """Writes a line to standard error; drops it where a reader is gone or does not keep up."""
+    waiting = select.poll()
+    waiting.register(2, select.POLLOUT)
+    data = f"{line}\n".encode(errors="backslashreplace")
+    if waiting.poll(0):  # a pipe that is ready takes a page at once
+        with suppress(OSError):
+            os.write(2, data[: select.PIPE_BUF])
+
+
+def file_behind_stderr() -> str:
+    """The path of the file that standard error is kept in; empty where it is a terminal, a pipe or unknown."""
+    if not stat.S_ISREG(os.fstat(2).st_mode):
+        return ""
+    with suppress(OSError):  # only Linux can say
+        return os.readlink("/proc/self/fd/2")
+    return ""
 
 
 def _is_open(number: int) -> bool:

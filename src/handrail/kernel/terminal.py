@@ -19,6 +19,17 @@ def open_terminal() -> tuple[TextIO, TextIO] | None:
     )
 
 
+def user_is_here() -> bool:
+    """Says whether the process has a controlling terminal and reads from it, as a command that a user typed does."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 def forget_typed(reader: TextIO) -> None:
     """What was typed before a question was shown is no answer to it. What is piped in was meant as one, and stays."""
     if not reader.isatty():

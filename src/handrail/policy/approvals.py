@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.gate import ASK_THE_USER, Approver, Question, Verdict
 from handrail.kernel.tally import Tally
 from handrail.limits import Limits
 from handrail.policy.books import RuleBook
@@ -16,7 +16,7 @@ FILE = "file"
 
 
 _SUGGESTED_CHARS = 300
-"""The longest pattern that an answer suggests."""
+"""The longest pattern that the user is shown."""
 
 
 @struct
@@ -76,12 +76,12 @@ class Policy:
         decision = self.rules.decide(question)
         if decision.allowed is False:
             self.rules.count(decision)
-            return _forbidden(decision)
+            return _forbidden(decision, question)
         if question.unasked:
             return Verdict(True, question.unasked)
         if self.approve == "never":
-            remedy = "Run with --approve ask or --approve auto"
-            return Verdict(False, "policy never", reason="the policy is never", remedy=remedy)
+            allow = "Run with --approve ask or --approve auto"
+            return Verdict(False, "policy never", reason="the policy is never", remedy=ASK_THE_USER, allow=allow)
         if self.approve in ("auto", "host") and not decision.doubt:
             return Verdict(True, f"policy {self.approve}")
         if decision.allowed:
@@ -95,7 +95,7 @@ class Policy:
             return verdict
         meanwhile = self.rules.decide(question)
         if meanwhile.allowed is False:
-            return _forbidden(meanwhile)
+            return _forbidden(meanwhile, question)
         return self._store(question, verdict) if verdict.always else verdict
 
     def _store(self, question: Question, verdict: Verdict) -> Verdict:
@@ -125,24 +125,42 @@ def _names(decision: Decision) -> str:
     return ", ".join(each.name for each in decision.by)
 
 
-def _forbidden(decision: Decision) -> Verdict:
+def _forbidden(decision: Decision, question: Question) -> Verdict:
     standing = decision.by[0]
     where = "the project's .handrail.toml" if standing.scope == FILE else f"the {standing.scope}'s rules"
     reason = f"rule {standing.number} of {where} forbids it: {standing.rule.covers}"
-    return Verdict(False, standing.name, reason=reason, remedy="Do it another way; only the person can change the rule")
+    remedy = "Do it another way; only the user can change the rule"
+    return Verdict(False, standing.name, reason=reason, remedy=remedy, allow=_without(standing, question))
 
 
-def nobody(question: Question, person: str = "Run it in a terminal", policy: str = "with --approve auto") -> Verdict:
-    """The answer where there is nobody to ask, and how somebody, or a policy, could decide instead."""
+def _without(standing: Standing, question: Question) -> str:
+    """What switches a rule that forbids off; empty where it ends with its session."""
+    import shlex  # noqa: PLC0415  only where something is refused
+
+    if standing.scope == FILE:
+        return "Take the rule out of the project's .handrail.toml"
+    words = ["handrail", "approvals", "disable", str(standing.number), "--scope", standing.scope]
+    where = ["--root", question.root] if standing.scope == "project" else []
+    return f"Switch the rule off: {shlex.join([*words, *where])}" if standing.scope != "session" else ""
+
+
+def nobody(question: Question, person: str = "Give the workspace an asker", policy: str = 'approve="auto"') -> Verdict:
+    """Refuses where there is nobody to ask; `person` and `policy` name who could decide instead, for the user."""
     why = why_always_asked(question)
     reason = f"there is nobody to ask, and {why}" if why else "there is nobody to ask"
-    return Verdict(False, "nobody", reason=reason, remedy=how_to_allow(question, person, policy))
+    return refused(question, "nobody", reason, person, policy)
 
 
-def how_to_allow(question: Question, person: str, policy: str) -> str:
+def refused(question: Question, by: str, reason: str, person: str, policy: str) -> Verdict:
+    """Refuses what could not be asked: the model hears why, the user what would allow it."""
+    plain = why_always_asked(question) and question.command and not question.guarded
+    remedy = f"Write it as plain commands, or {ASK_THE_USER[0].lower()}{ASK_THE_USER[1:]}" if plain else ASK_THE_USER
+    return Verdict(False, by, reason=reason, remedy=remedy, allow=_how_to_allow(question, person, policy))
+
+
+def _how_to_allow(question: Question, person: str, policy: str) -> str:
     if why_always_asked(question) or question.meant is None:
-        instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"
-        return f"{instead}, or {person[0].lower()}{person[1:]}"
+        return person
     way, command = f"{person}, or {policy}", _adding_it(question, exact_pattern(question.meant))
     instead = f"allow exactly this call: {command}" if command else "add a rule with `handrail approvals add`"
     return f"{way}, or {instead}"

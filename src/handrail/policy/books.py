@@ -89,14 +89,19 @@ class RuleBook:
             self._become(wanted, lambda text: removed(text, number))
             return rule
 
-    def enable(self, number: int, *, enabled: bool) -> Rule:
+    def enable(self, number: int, *, enabled: bool, unattended: bool = False) -> Rule:
+        """Switch a rule on or off; `unattended` marks it, and no later switch takes the mark away."""
         from handrail.policy.ruletext import switched  # noqa: PLC0415  the same
 
+        def edit(text: str) -> str:
+            text = switched(text, number, "enabled", on=enabled)
+            return switched(text, number, "unattended", on=True) if unattended else text
+
         with self._changing():
-            rule = self.get(number)._replace(enabled=enabled)
-            if rule != self.get(number):
-                wanted = [*self.rules[: number - 1], rule, *self.rules[number:]]
-                self._become(wanted, lambda text: switched(text, number, enabled=enabled))
+            old = self.get(number)
+            rule = old._replace(enabled=enabled, unattended=old.unattended or unattended)
+            if rule != old:
+                self._become([*self.rules[: number - 1], rule, *self.rules[number:]], edit)
             return rule
 
     def get(self, number: int) -> Rule:

@@ -36,6 +36,8 @@ class Rule(NamedTuple):
     """It forbids what it covers, whatever other rules, the policy and the person say."""
     sandbox: str = ""
     """Of a rule for commands: the weakest sandbox in which it approves; empty: any."""
+    unattended: bool = False
+    """Whether it was added or switched where no user was at a terminal."""
 
     @property
     def expired(self) -> bool:
@@ -139,6 +141,7 @@ _KINDS: dict[str, Any] = {
     "matches": list,
     "rejects": list,
     "sandbox": str,
+    "unattended": bool,
 }
 
 
@@ -190,6 +193,8 @@ def to_toml(rule: Rule) -> str:
     if rule.sandbox:
         lines.append(f"sandbox = {_quoted(rule.sandbox)}")
     lines.append(f"enabled = {'true' if rule.enabled else 'false'}")
+    if rule.unattended:
+        lines.append("unattended = true")
     if rule.expires_at:
         lines.append(f"expires_at = {rule.expires_at.isoformat()}")
     for key, examples in (("matches", rule.matches), ("rejects", rule.rejects)):

@@ -7,7 +7,7 @@ what it says with what was meant.
 import re
 
 _HEAD = re.compile(r"""\s*\[\[\s*(?:rule|"rule"|'rule')\s*\]\]""")
-_ENABLED = re.compile(r"""(\s*(?:enabled|"enabled"|'enabled')\s*=\s*)(?:true|false)(.*)""")
+_SWITCH = r"""(\s*(?:{0}|"{0}"|'{0}')\s*=\s*)(?:true|false)(.*)"""
 
 
 def added(text: str, table: str) -> str:
@@ -32,16 +32,16 @@ def removed(text: str, number: int) -> str:
     return f"{rest}\n" if rest else ""
 
 
-def switched(text: str, number: int, *, enabled: bool) -> str:
-    """The text with a table that says whether its rule is enabled."""
-    lines, said = text.split("\n"), "true" if enabled else "false"
+def switched(text: str, number: int, key: str, *, on: bool) -> str:
+    """The text with a table that says whether its rule is enabled, or another such thing."""
+    lines, said = text.split("\n"), "true" if on else "false"
     head, following = _table(lines, number)
     for at in range(head, following):
-        if found := _ENABLED.fullmatch(lines[at]):
+        if found := re.fullmatch(_SWITCH.format(key), lines[at]):
             lines[at] = f"{found[1]}{said}{found[2]}"
             return "\n".join(lines)
     indent = lines[head][: lines[head].index("[")] if head < following else ""
-    return "\n".join([*lines[: head + 1], f"{indent}enabled = {said}", *lines[head + 1 :]])
+    return "\n".join([*lines[: head + 1], f"{indent}{key} = {said}", *lines[head + 1 :]])
 
 
 def _table(lines: list[str], number: int) -> tuple[int, int]:

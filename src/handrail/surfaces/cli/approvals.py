@@ -25,11 +25,15 @@ from handrail.surfaces.cli.options import (
     root_option,
     usage_errors,
 )
+from handrail.surfaces.cli.person import refuse_unattended
 from handrail.surfaces.cli.show import echo_json
 from handrail.surfaces.cli.trying import Tried, try_call, try_undo
 from handrail.undo import KINDS
 
 _SCOPES = click.Choice(["user", "project"])
+_unattended_option = click.option(
+    "--unattended", is_flag=True, help="Allow more though no user is at a terminal; the rule is marked."
+)
 _scope_option = click.option("--scope", type=_SCOPES, default="user", show_default=True, help="Whose rules.")
 
 
@@ -72,6 +76,8 @@ def _line(standing: Standing, count: Count | None) -> str:
         state.append(f"in sandbox {rule.sandbox}")
     if rule.expires_at:
         state.append(f"until {rule.expires_at.isoformat()}")
+    if rule.unattended:
+        state.append("unattended")
     if standing.scope != FILE:
         times = "once" if count and count.times == 1 else f"{count.times} times" if count else ""
         state.append(f"used {times}, last {count.last.isoformat()}" if count else "never used")
@@ -89,6 +95,7 @@ def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
         **({"sandbox": rule.sandbox} if rule.sandbox else {}),
         "enabled": rule.enabled,
         "expires_at": rule.expires_at.isoformat() if rule.expires_at else None,
+        "unattended": rule.unattended,
         "matches": list(rule.matches),
         "rejects": list(rule.rejects),
         "used": count.times if count else 0,
@@ -107,6 +114,7 @@ def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
 @click.option("--for", "lifetime", metavar="HOURS", type=click.FloatRange(min=0), help="Expire after so many hours.")
 @click.option("--match", "matches", multiple=True, metavar="JSON", help="A call that the rule must cover.")
 @click.option("--reject", "rejects", multiple=True, metavar="JSON", help="A call that it must not cover.")
+@_unattended_option
 def add(
     tool: str,
     pattern: str,
@@ -122,6 +130,7 @@ def add(
     For a command, PATTERN may be its words as a JSON list: ["git", "status", "..."], where * stands for one argument
     that is no option and a final ... for any further ones.
     """
+    unattended = options.pop("unattended")
     with usage_errors(root):
         expires = parse_time(expires_at) if expires_at else None
         if lifetime is not None:
@@ -134,6 +143,8 @@ def add(
         checked(rule, "the rule", Limits())
         if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
             raise BadRule(f"no dialect has a tool {tool}: the rule would never be used")
+        if not rule.deny:
+            rule = rule._replace(unattended=refuse_unattended("approvals add", unattended=unattended))
         book = _book(scope, root)
         number = book.add(rule)
     _say("Added", scope, number, rule, book)
@@ -143,27 +154,45 @@ def add(
 @click.argument("number", type=int)
 @_scope_option
 @root_option
-def remove(number: int, scope: str, root: str) -> None:
+@_unattended_option
+def remove(number: int, scope: str, root: str, unattended: bool) -> None:
     """Remove a rule."""
-    _change("Removed", scope, number, root, lambda book: book.remove(number))
+
+    def act(book: RuleBook) -> Rule:
+        if book.get(number).deny:
+            refuse_unattended("approvals remove of a rule that denies", unattended=unattended)
+        return book.remove(number)
+
+    _change("Removed", scope, number, root, act)
 
 
 @command.command("enable")
 @click.argument("number", type=int)
 @_scope_option
 @root_option
-def enable(number: int, scope: str, root: str) -> None:
+@_unattended_option
+def enable(number: int, scope: str, root: str, unattended: bool) -> None:
     """Switch a rule on."""
-    _change("Enabled", scope, number, root, lambda book: book.enable(number, enabled=True))
+    _change("Enabled", scope, number, root, lambda book: _switch(book, number, unattended, enabled=True))
 
 
 @command.command("disable")
 @click.argument("number", type=int)
 @_scope_option
 @root_option
-def disable(number: int, scope: str, root: str) -> None:
+@_unattended_option
+def disable(number: int, scope: str, root: str, unattended: bool) -> None:
     """Switch a rule off without forgetting it."""
-    _change("Disabled", scope, number, root, lambda book: book.enable(number, enabled=False))
+    _change("Disabled", scope, number, root, lambda book: _switch(book, number, unattended, enabled=False))
+
+
+def _switch(book: RuleBook, number: int, unattended: bool, *, enabled: bool) -> Rule:
+    """Switches a rule. What allows less afterwards needs no terminal: to allow nothing, or to deny."""
+    if book.get(number).deny == enabled:
+        return book.enable(number, enabled=enabled)
+    what = f"approvals {'enable' if enabled else 'disable of a rule that denies'}"
+    marked = refuse_unattended(what, unattended=unattended)
+    return book.enable(number, enabled=enabled, unattended=marked)
 
 
 def _change(done: str, scope: str, number: int, root: str, act: Callable[[RuleBook], Rule]) -> None:

@@ -11,7 +11,7 @@ from handrail.dialects import NAMES, load
 from handrail.kernel.terminal import wants_colour
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
-from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json, human
 from handrail.tool import ToolResult
@@ -37,15 +37,16 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     """
     spoken = dialect_of(tool, dialect)
     params = given_params(spoken, tool, arguments)
-    progress = Progress()
+    progress, told = Progress(), Told()
     asker = progress.asking(terminal_asker())
-    with open_workspace(options.pop("root"), asker=asker, **options) as workspace:
+    with open_workspace(options.pop("root"), asker=asker, tell=told.append, **options) as workspace:
         with progress.during(tool):
             result = workspace.tools(spoken).call(tool, params)
         if as_json:
             echo_json(result.to_dict())
         else:
             click.echo(human(result, workspace.root, colour=wants_colour(sys.stdout)))
+        told.show()
     raise SystemExit(exit_code(result))
 
 

@@ -10,6 +10,7 @@ from handrail.ops.show import one_line
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
+from handrail.surfaces.cli.person import refuse_unattended
 from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 
 
@@ -27,6 +28,7 @@ from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, mer
     help="The configuration, if not where the client looks by itself.",
 )
 @click.option("--write", is_flag=True, help="Add it to the client's configuration, after a backup.")
+@click.option("--unattended", is_flag=True, help="Write --approve auto or host though no user is at a terminal.")
 def command(
     client: str,
     root: str,
@@ -35,6 +37,7 @@ def command(
     approve: str | None,
     path: str | None,
     write: bool,
+    **unattended: bool,
 ) -> None:
     """Print the configuration that gives CLIENT these tools, or add it to the client's own file with --write."""
     kind = CLIENTS[client]
@@ -46,6 +49,8 @@ def command(
         click.echo(f"# {kind.title}: {target}", err=True)
         click.echo(snippet(kind, made), nl=False)
         return
+    if approve in ("auto", "host"):
+        refuse_unattended(f"config --approve {approve} --write", **unattended)
     old = _text(target)
     try:
         new = merged(kind, old, made)

@@ -9,10 +9,12 @@ import click
 from handrail.dialects import load
 from handrail.exports import api_name
 from handrail.kernel.state import read_text
+from handrail.kernel.streams import file_behind_stderr, say
 from handrail.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, log_option, open_workspace, read_only_option, sandbox_option
+from handrail.workspace import Workspace
 
 DEFAULT = "copilot"
 """The dialect if none is named: files, search, commands and pages."""
@@ -41,7 +43,10 @@ ALONE = "handrail: waiting for an MCP client, which should start this by itself:
     "--token-file",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Bearer tokens, one a line; needed off the loopback interface.",
+    help="Bearer tokens for HTTP, one a line; if not given, one is made up and shown.",
+)
+@click.option(
+    "--no-token", is_flag=True, help="Serve this machine over HTTP without a token; what would be asked is refused."
 )
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A Host or Origin that may be served.")
 def command(
@@ -59,9 +64,11 @@ def command(
     only = frozenset(name.strip() for name in tools.split(",")) if tools is not None else None
     if unknown := (only or frozenset()) - {*spoken.tools, *map(api_name, spoken.tools)}:
         raise click.UsageError(f"the {spoken.name} dialect has no tool {min(unknown)}")
-    tokens = _tokens(token_file) if token_file else []
+    tokens, no_token = _tokens(token_file) if token_file else [], flags.pop("no_token")
     with ExitStack() as opened:
-        workspaces = [opened.enter_context(open_workspace(root, **flags)) for root in roots or (".",)]
+        workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in roots or (".",)]
+        if address is not None:
+            _check_secrecy(workspaces, token_file, no_token=no_token)
 
         from handrail.surfaces.mcp.offer import Offer  # noqa: PLC0415  after all that can be refused without the SDK
         from handrail.surfaces.mcp.server import build  # noqa: PLC0415  only for what is served
@@ -74,16 +81,42 @@ def command(
                 click.echo(ALONE, err=True)
             serve_stdio(build(offer), offer.limits)
         else:
-            _serve_http(build(offer), offer.limits, address, tokens, hosts)
+            made = [] if tokens or no_token else [_new_token()]
+            _serve_http(build(offer), offer.limits, address, tokens, hosts, made)
 
 
-def _serve_http(server: Any, limits: Limits, address: str, tokens: list[str], hosts: tuple[str, ...]) -> None:
+def _tell(line: str) -> None:
+    """Tells the user, who alone sees what a server prints: its clients hand on only its answers."""
+    say(f"handrail: {line}")
+
+
+def _check_secrecy(workspaces: list[Workspace], token_file: str | None, *, no_token: bool) -> None:
+    """Refuses what would let a command of the agent's be a client that answers, or approves by itself."""
+    if no_token and token_file:
+        raise click.UsageError("--no-token and --token-file contradict each other")
+    if no_token and any(each.settings.approve == "host" for each in workspaces):
+        raise click.UsageError("--no-token cannot go with approve = host: every client would approve for itself")
+    kept = token_file or ("" if no_token else file_behind_stderr())
+    if kept and any(each.agent_reads(kept) for each in workspaces):
+        what = "the token file" if token_file else "standard error, which shows the token,"
+        raise click.UsageError(f"{what} lies where the agent reads: {kept}")
+
+
+def _serve_http(
+    server: Any, limits: Limits, address: str, tokens: list[str], hosts: tuple[str, ...], made: list[str]
+) -> None:
     from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415  only for what is served
 
     try:
-        serve_http(server, limits, address, tokens, hosts)
+        serve_http(server, limits, address, tokens + made, hosts, shown="".join(made))
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
+
+
+def _new_token() -> str:
+    from secrets import token_urlsafe  # noqa: PLC0415  only for HTTP
+
+    return token_urlsafe(32)
 
 
 def _tokens(path: str) -> list[str]:

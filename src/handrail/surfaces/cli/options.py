@@ -46,9 +46,11 @@ def usage_errors(root: str) -> Iterator[None]:
         raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
 
 
-def open_workspace(root: str, *, asker: Any = None, **flags: Any) -> Workspace:
+def open_workspace(
+    root: str, *, asker: Any = None, tell: Callable[[str], None] | None = None, **flags: Any
+) -> Workspace:
     with usage_errors(root):
-        workspace = Workspace(root, asker=asker, **flags)
+        workspace = Workspace(root, asker=asker, tell=tell, **flags)
     for note in workspace.notes:
         click.echo(f"handrail: {note}", err=True)
     if workspace.recovered:

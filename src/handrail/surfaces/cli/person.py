@@ -1,15 +1,47 @@
-"""The person at the terminal, if there is one."""
+"""The user at the terminal, if there is one: who is asked, and who is told what would allow a refused call."""
 
-from handrail.kernel.gate import Approver
-from handrail.kernel.terminal import open_terminal
+import sys
+
+import click
+
+from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.terminal import open_terminal, user_is_here
 from handrail.limits import Limits
+from handrail.policy.approvals import nobody
 
 
-def terminal_asker() -> Approver | None:
-    """Somebody to ask, where there is a terminal."""
+def terminal_asker() -> Approver:
+    """Asks at the terminal; refuses where there is none."""
     terminal = open_terminal()
     if terminal is None:
-        return None
+        return _no_terminal
     from handrail.surfaces.cli.answers import Asker  # noqa: PLC0415  only where somebody is there
 
     return Asker(*terminal, Limits())
+
+
+def _no_terminal(question: Question) -> Verdict:
+    return nobody(question, "Run it in a terminal", "with --approve auto")
+
+
+class Told(list[str]):
+    """Collects what would allow refused calls. Whoever calls may hand all of our output to a model, so that it is
+    shown at a terminal only; elsewhere the session log has it.
+    """
+
+    def show(self) -> None:
+        if sys.stderr.isatty():
+            for line in filter(None, self):
+                click.echo(f"handrail: {line}", err=True)
+        self.clear()
+
+
+def refuse_unattended(what: str, *, unattended: bool) -> bool:
+    """Lets only a user at a terminal loosen what is asked, unless `unattended`; returns whether that was needed.
+
+    The refusal does not name the option: a model that reads it must not find the way around in it.
+    """
+    here = user_is_here()
+    if not here and not unattended:
+        raise click.UsageError(f"{what} loosens what is asked, and there is no terminal: the user must run this")
+    return not here

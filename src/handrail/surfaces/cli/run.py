@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
-from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json
 from handrail.tool import ToolResult
@@ -23,13 +23,15 @@ _HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}
 @click.option("--json", "_", is_flag=True, hidden=True, help="The output is always JSON.")
 def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
     """Answer JSON lines from standard input: {"tool", "params", "id"?} in, one envelope a line out."""
-    progress = Progress()
-    with open_workspace(root, asker=progress.asking(terminal_asker()), **options) as workspace:
+    progress, told = Progress(), Told()
+    asker = progress.asking(terminal_asker())
+    with open_workspace(root, asker=asker, tell=told.append, **options) as workspace:
         if sys.stdin.isatty():
             click.echo(ALONE, err=True)
         for line in sys.stdin.buffer:
             if line.strip():
                 echo_json(_answer(workspace, dialect, line, progress))
+                told.show()
 
 
 def _answer(workspace: Workspace, dialect: str | None, line: bytes, progress: Progress) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from handrail.paths import quote, unquote
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import open_workspace
-from handrail.surfaces.cli.person import terminal_asker
+from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.plain import journal_errors, json_option, root_option
 from handrail.surfaces.cli.show import echo_json
 from handrail.undo import CannotUndo, History, Plan
-from handrail.words import word
+from handrail.words import how_to_allow, word
 
 _WHY = {
     "changed": "it was changed since, where the undo would change it",
@@ -55,6 +55,7 @@ def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *,
         except Fault as fault:
             said = word((COMMON,), "", fault, {})
             click.echo(visible(f"✗ {said.message}\n  Suggestion: {said.suggestion}"), err=True)
+            Told([visible(how_to_allow((COMMON,), "", fault, {}))]).show()
             raise SystemExit(3 if isinstance(fault, Denied) else 1) from None
     if as_json:
         echo_json(_facts(plan), indent=2)

@@ -16,6 +16,8 @@ from handrail.surfaces.mcp.offer import Offer
 if TYPE_CHECKING:
     from handrail.workspace import ClientSession
 
+CALLER = "handrail.caller"
+"""In the scope of a request over HTTP: whose token it came with; empty if the server has none."""
 SESSION = "handrail/session"
 """In `_meta` of a stateless request over HTTP: which of its sessions a client means."""
 
@@ -77,7 +79,7 @@ class Clients:
         name = "pipe"
         if context.request is not None:
             session = (context.meta or {}).get(SESSION, "")
-            name = f"{context.request.scope.get('handrail.caller', '')}/{session}"
+            name = f"{context.request.scope.get(CALLER, '')}/{session}"
         client = self._known.get(name)
         if client is None:
             client = self._known[name] = Client(self._offer, name)

@@ -14,7 +14,7 @@ from typing import Any
 from handrail.faults import Cancelled
 from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.values import Change, Put, Remove, Restore
-from handrail.policy.approvals import how_to_allow, nobody
+from handrail.policy.approvals import nobody, refused
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"
@@ -25,6 +25,7 @@ _ANSWERS = {"once": "this call", "always": "exactly this call, from now on", "no
 _MORE = {SHOW_ALL: "ask again, with nothing left out"}
 
 _WAYS = ("Use a client that supports elicitation", "start the server with --approve host or --approve auto")
+_WITH_TOKEN = ("Start the server without --no-token, so that it can ask", "with --approve auto")
 
 Ask = Callable[[Question], Verdict]
 
@@ -39,6 +40,11 @@ def ask_the_client(question: Question) -> Verdict:
 
 def ask_nobody(question: Question) -> Verdict:
     return nobody(question, *_WAYS)
+
+
+def ask_no_stranger(question: Question) -> Verdict:
+    """Refuses: over HTTP without a token a command of the agent's own could be the client, and answer."""
+    return refused(question, "nobody", "a server without a token asks nobody", *_WITH_TOKEN)
 
 
 class Dialogue:
@@ -59,8 +65,7 @@ class Dialogue:
         except CancelledError:
             raise Cancelled from None
         except MCPError as error:
-            remedy = how_to_allow(question, *_WAYS)
-            return Verdict(False, "client", reason=f"the client did not ask: {error}", remedy=remedy)
+            return refused(question, "client", f"the client did not ask: {error}", *_WAYS)
         return verdict(answer.action, answer.content)
 
     def _elicit(self, question: Question, *, everything: bool = False) -> Any:

@@ -4,13 +4,15 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+
+from handrail.surfaces.mcp.bodies import Bodies, GivenUp, TooLong
+from handrail.surfaces.mcp.clients import CALLER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
     from handrail.limits import Limits
 
 Refusal = tuple[int, str]
+_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._~-]+)?)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
 class Guard:
     def __init__(self, app: "ASGIApp", tokens: Sequence[str], hosts: Sequence[str], limits: "Limits") -> None:
-        self._app, self._limits = app, limits
+        self._app, self._limits, self._bodies = app, limits, Bodies(limits)
         self._tokens = [hashlib.sha256(token.encode()).digest() for token in tokens]
         self._hosts = {host.lower() for host in hosts}
 
@@ -40,7 +43,7 @@ class Guard:
             return
         if caller:  # the SDK lets a session be used only by the credential that opened it
             scope["user"] = AuthenticatedUser(AccessToken(token=caller, client_id=caller, scopes=[]))
-        scope["handrail.caller"] = caller
+        scope[CALLER] = caller
         await self._app(scope, _after(body, receive), send)
 
     def _judge(self, headers: dict[str, str]) -> tuple[str, Refusal | None]:
@@ -60,31 +63,25 @@ class Guard:
 
     def _host_is_ours(self, header: str) -> bool:
         """A name could be rebound to this address by whoever owns it; an address could not."""
-        name = _name(f"//{header}")
+        name = _name(header)
         return name is not None and (name == "localhost" or _address(name) is not None or name in self._hosts)
 
     def _origin_is_ours(self, header: str) -> bool:
-        name = _name(header)
+        scheme, _, authority = header.partition("://")
+        name = _name(authority) if scheme else None
         address = _address(name or "")
         loopback = name == "localhost" or (address is not None and address.is_loopback)
         return loopback or name in self._hosts
 
     async def _body(self, receive: "Receive", headers: dict[str, str]) -> tuple[bytes, Refusal | None]:
-        most, seconds = self._limits.message_bytes, self._limits.request_seconds
-        too_much = (413, f"The message is longer than {most} bytes")
-        told = headers.get("content-length", "0")
-        if told.isdigit() and int(told) > most:
-            return b"", too_much
-        body = bytearray()
-        with anyio.move_on_after(seconds):
-            while True:
-                message = await receive()
-                body += message.get("body", b"")
-                if len(body) > most:
-                    return b"", too_much
-                if not message.get("more_body", False):
-                    return bytes(body), None
-        return b"", (408, f"The message did not arrive within {seconds:g} seconds")
+        limits = self._limits
+        try:
+            return await self._bodies.read(receive, headers.get("content-length", "0")), None
+        except TooLong:
+            return b"", (413, f"The message is longer than {limits.message_bytes} bytes")
+        except GivenUp:
+            why = f"within {limits.request_seconds:g} seconds, or before too many others"
+            return b"", (408, f"The message did not arrive {why}")
 
 
 def _after(body: bytes, receive: "Receive") -> "Receive":
@@ -97,11 +94,10 @@ def _after(body: bytes, receive: "Receive") -> "Receive":
     return replay
 
 
-def _name(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
+def _name(authority: str) -> str | None:
+    """The name or address in HOST or HOST:PORT; None where it is anything else, such as USER@HOST or [::1].HOST."""
+    found = _AUTHORITY.fullmatch(authority)
+    return (found[1] or found[2]).lower() if found else None
 
 
 def _address(name: str) -> Any:

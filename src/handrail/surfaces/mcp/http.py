@@ -28,12 +28,20 @@ class BadAddress(Exception):  # noqa: N818  a message for the person who started
 
 
 def serve_http(
-    server: "Server[Any]", limits: "Limits", address: str, tokens: Sequence[str] = (), hosts: Sequence[str] = ()
+    server: "Server[Any]",
+    limits: "Limits",
+    address: str,
+    tokens: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    *,
+    shown: str = "",
 ) -> None:
-    """Until a signal says to stop."""
+    """Serves until a signal says to stop. `shown` is a token that the user does not know yet. Without tokens whoever
+    reaches the address may call, and nobody is asked.
+    """
     host, port = split_address(address)
     if not is_loopback(host) and not tokens:
-        raise BadAddress(f"{host} can be reached from elsewhere: a bearer token is needed, see --token-file")
+        raise BadAddress(f"{host} can be reached from elsewhere: a bearer token is needed")
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=limits.message_bytes,
@@ -53,7 +61,8 @@ def serve_http(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=2,
-        )
+        ),
+        shown,
     ).run()
 
 
@@ -65,11 +74,17 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, token: str) -> None:
+        super().__init__(config)
+        self._token = token
+
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
         host, port, *_ = self.servers[0].sockets[0].getsockname()
         shown = f"[{host}]" if ":" in host else host
         sys.stderr.write(f"handrail: serving http://{shown}:{port}{PATH}\n")
+        if self._token:
+            sys.stderr.write(f"handrail: clients must send the header Authorization: Bearer {self._token}\n")
         sys.stderr.flush()
 
     @contextmanager

@@ -13,8 +13,8 @@ from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 
 import handrail
 from handrail.faults import Denied, Fault
-from handrail.surfaces.mcp.clients import Client, Clients
-from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_nobody, asking
+from handrail.surfaces.mcp.clients import CALLER, Client, Clients
+from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_no_stranger, ask_nobody, asking
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.mcp.sealed import Forged, Refused, Sealer, digest
@@ -74,7 +74,9 @@ class Handlers:
         return question or to_mcp(result)
 
     def _ask(self, context: Any, client: Client, params: CallToolRequestParams) -> Ask:
-        """How this client is asked."""
+        """How this client is asked: itself, on the connection that the call came from, and nobody else."""
+        if context.request is not None and not context.request.scope.get(CALLER):
+            return ask_no_stranger
         able = context.session.client_capabilities
         forms = able.elicitation if able else None
         if forms is None or (forms.form is None and forms.url is not None):
