@@ -75,12 +75,32 @@ def test_a_client_lists_and_calls(url: str, era: str) -> None:
         ({"host": "127.0.0.1.evil.example"}, 421),
         ({"host": "localhost.evil.example"}, 421),
         ({"host": "["}, 421),
+        ({"host": "[::1].evil.example"}, 421),
+        ({"host": "[::1]evil.example"}, 421),
+        ({"host": "evil.example:80@localhost"}, 421),
+        ({"host": "evil.example@localhost"}, 421),
+        ({"host": "localhost:80:80"}, 421),
+        ({"host": "localhost:80/evil.example"}, 421),
+        ({"host": "localhost#evil.example"}, 421),
+        ({"host": "localhost?evil.example"}, 421),
+        ({"host": "[127.0.0.1]"}, 421),
+        ({"host": "[localhost]"}, 421),
+        ({"host": "localhost evil.example"}, 421),
+        ({"host": "LOCALHOST:8080"}, 200),
+        ({"host": "192.0.2.1"}, 200),
         ({"origin": "http://localhost:3000"}, 200),
         ({"origin": "http://127.0.0.1:3000"}, 200),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "http://localhost.evil.example"}, 403),
         ({"origin": "http://192.0.2.1"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://[::1]:3000"}, 200),
+        ({"origin": "http://[::1].evil.example"}, 403),
+        ({"origin": "http://evil.example:80@localhost"}, 403),
+        ({"origin": "http://evil.example/://localhost"}, 403),
+        ({"origin": "http://localhost/evil.example"}, 403),
+        ({"origin": "localhost"}, 403),
+        ({"origin": "://localhost"}, 403),
     ],
 )
 def test_only_known_hosts_and_origins_are_served(url: str, headers: dict[str, str], status: int) -> None:
@@ -217,6 +237,65 @@ def test_a_connection_that_does_not_finish_its_request_is_told_and_closed(
         while piece := connection.recv(4096):
             answer += piece
         assert answer.startswith(b"HTTP/1.1 408")
+
+
+def _finish(connection: socket.socket) -> bytes:
+    """What the server says until it closes; nothing where it closed on what was still being sent."""
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(4096):
+            answer += piece
+    return answer
+
+
+MESSAGE = json.dumps(INITIALIZE).encode()
+
+
+def _parts(size: int, *, chunked: bool) -> tuple[bytes, bytes, bytes]:
+    """A request whose body has `size` bytes, an initialize padded with blanks: head, all but the last byte, the rest."""
+    body, headers = b" " * (size - len(MESSAGE)) + MESSAGE, HEADERS | {"host": "localhost", "expect": "100-continue"}
+    length = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(size)}
+    lines = [f"{name}: {value}" for name, value in (headers | length).items()]
+    head = "\r\n".join(["POST /mcp HTTP/1.1", *lines, "", ""]).encode()
+    if not chunked:
+        return head, body[:-1], body[-1:]
+    return head, f"{size - 1:x}\r\n".encode() + body[:-1] + b"\r\n", b"1\r\n" + body[-1:] + b"\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(
+    ("limits", "size", "room"),
+    [({"http_bodies": 5}, len(MESSAGE), 5), ({"message_bytes": 1_000_000, "http_bodies_bytes": 4_500_000}, 900_000, 5)],
+    ids=["number", "size"],
+)
+def test_unfinished_bodies_beyond_the_limit_are_given_up_oldest_first(
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: dict[str, float],
+    size: int,
+    room: int,
+    chunked: bool,
+) -> None:
+    _impatient(monkeypatch, tmp_path, request_seconds=600, **limits)
+    head, most, rest = _parts(size, chunked=chunked)
+    with contextlib.ExitStack() as opened, over_http("--root", root) as (url, process):
+        before = _usage(process.pid)[2]
+        sent = []
+        for _ in range(60):
+            connection = opened.enter_context(_connect(url, head))
+            assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # the body is waited for: it counts
+            with contextlib.suppress(ConnectionError):  # given up while it was sent: told below
+                connection.sendall(most)
+            sent.append(connection)
+        given_up = [_finish(connection) for connection in sent[:-room]]
+        held = _usage(process.pid)[2] - before
+        for connection in sent[-room:]:
+            connection.sendall(rest)
+        answers = [connection.recv(4096) for connection in sent[-room:]]
+    assert {answer[:12] for answer in given_up} <= {b"HTTP/1.1 408", b""}
+    assert {answer[:12] for answer in answers} == {b"HTTP/1.1 200"}
+    assert held < 40_000, held
 
 
 def test_a_thousand_silent_connections_do_not_keep_others_out(url: str) -> None:
