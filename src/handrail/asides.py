@@ -28,6 +28,7 @@ _SKIPPED = {
     "too_large": "larger than the size limit",
     "unreadable": "not readable",
     "abandoned": "the pattern took too long in it",
+    "rules": "not a regular file, or too long for an ignore file",
 }
 _REFUSED = {
     "write_outside": "writing outside the workspace is blocked by the sandbox{where}; only the user can allow it",

@@ -123,6 +123,10 @@ class Limits(NamedTuple):
     """How often a regular expression may repeat something, nested counts multiplied."""
     glob_alternatives: int = 1000
     """How many plain globs the braces of one may stand for."""
+    ignore_bytes: int = 128 * KIB
+    """The largest ignore file that a search follows."""
+    ignore_rules: int = 20_000
+    """The rules of all ignore files that one walk follows, braces written out."""
     line_bytes: int = 2000
     """The longest line that a search shows whole; a longer one is cut around its match."""
     search_look_seconds: float = 0.02
@@ -131,6 +135,10 @@ class Limits(NamedTuple):
     """How much ripgrep may print in one go; beyond it, lines are counted first and then fetched."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""
+    search_memory_bytes: int = GIB
+    """The memory of one ripgrep; where it is not enough, the built-in engine answers."""
+    search_silent_seconds: float = 1.0
+    """After how long without a word from ripgrep its ignore files are looked over for one that holds it."""
     skipped_names: int = 20
     """How many skipped files are named; the rest are counted."""
     rank_candidates: int = 200

@@ -28,7 +28,7 @@ class RootReplaced(Note):
 class FileSkipped(Note):
     name: str
     why: str
-    """too_large, unreadable, abandoned"""
+    """too_large, unreadable, abandoned, rules"""
 
 
 class MoreFilesSkipped(Note):

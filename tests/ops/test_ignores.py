@@ -1,6 +1,6 @@
 import pytest
 
-from handrail.ops.ignores import compile_ignores
+from handrail.ops.ignores import TooManyRules, compile_ignores
 
 RULES = """\ufeff# comment
 *.log
@@ -30,8 +30,14 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("path", "is_directory", "verdict"), VERDICTS)
 def test_the_last_line_that_fits_decides(path: str, is_directory: bool, verdict: bool | None) -> None:
-    assert compile_ignores(RULES)(path, is_directory) is verdict
+    assert compile_ignores(RULES, 99).verdict(path, is_directory) is verdict
 
 
 def test_an_empty_file_says_nothing() -> None:
-    assert compile_ignores("")("a", False) is None
+    assert compile_ignores("", 0).verdict("a", False) is None
+
+
+def test_compile_ignores_counts_what_braces_stand_for() -> None:
+    assert compile_ignores("{a,b}{c,d}\n# no rule\ne\n", 5).rules == 5
+    with pytest.raises(TooManyRules):
+        compile_ignores("{a,b}{c,d}\ne\n", 4)

@@ -41,7 +41,7 @@ class _Pass:
 
     def files(self, dir_fd: int, keep: "Keep") -> Iterator[Searched]:
         """The files with matches, in path order. `keep` says how many lines of the next one are wanted."""
-        walk = Walk(self.scope, self.watch, self.skipped, sizes=self.scope.max_file_bytes is not None)
+        walk = Walk(self.scope, self.watch, self.skipped, self.limits, sizes=self.scope.max_file_bytes is not None)
         for found in walk.files(dir_fd):
             self.watch.check()
             if self.watch.expired():
@@ -152,7 +152,7 @@ class Builtin:
         skipped = Skipped.none(self._limits)
         shortlist = Shortlist(dir_fd, request, skipped)
         batch: list[str] = []
-        for found in Walk(replace(request.scope, max_depth=None), watch, skipped).files(dir_fd):
+        for found in Walk(replace(request.scope, max_depth=None), watch, skipped, self._limits).files(dir_fd):
             batch.append(found.path)
             if any_one or len(batch) == _BATCH:
                 shortlist.add(batch)

@@ -1,18 +1,28 @@
-"""Starting a program inside an open directory, able to read nothing but that directory (Landlock, where Linux has it).
+"""Running a program inside an open directory, able to read nothing but that directory (Landlock, where Linux has it).
 And what a process does to itself before it meets something hostile: `give_up_files`, `filter_calls`.
 
 Where Landlock can, it reaches no TCP port either, no abstract socket, and no process but its own.
 
 The domain is put on a thread that starts the program and then ends, so that the caller itself stays free.
+
+The program holds the reading end of a pipe whose other end is ours. When we end, however that happens, the system closes
+ours, and signals the program for it (`F_SETSIG`): nothing has to run in between, and no launcher is needed.
 """
 
 import ctypes
+import fcntl
 import os
+import resource
+import signal
 import struct
 import sys
 import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
+
+from handrail.kernel.found import GaveUp
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -88,6 +98,56 @@ def filter_calls(code: bytes) -> None:
     program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
     _checked(_libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _checked(_libc().syscall(_SECCOMP[os.uname().machine], _SET_FILTER, _EVERY_THREAD, program))
+
+
+@contextmanager
+def running(
+    argv: list[str],
+    dir_fd: int,
+    stdout: int,
+    *,
+    stderr: int,
+    pass_fds: tuple[int, ...] = (),
+    limits: Mapping[int, int],
+) -> "Iterator[Popen[bytes]]":
+    """Run `argv` within resource limits; it ends with the block, or with this process if that is killed first.
+
+    The handle `stdout` is handed over: what reads from its other end sees when the program ends.
+    """
+    theirs, ours = os.pipe2(os.O_CLOEXEC)
+    try:
+        try:
+            process = start(argv, dir_fd, stdout=stdout, stderr=stderr, pass_fds=(*pass_fds, theirs))
+        finally:
+            os.close(stdout)
+        try:
+            _signal_when_closed(theirs, process.pid)
+            _bound(process.pid, limits)
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def _bound(pid: int, limits: Mapping[int, int]) -> None:
+    """Lower the limits of a child. A process of two users (set-user-id) may not: it runs nothing unbounded."""
+    try:
+        for which, wanted in limits.items():
+            _, hard = resource.prlimit(pid, which)
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.prlimit(pid, which, (most, most))
+    except PermissionError as error:
+        raise GaveUp("its limits cannot be set") from error
+
+
+def _signal_when_closed(reading: int, pid: int) -> None:
+    """Have a process killed as soon as the other end of a pipe is closed."""
+    fcntl.fcntl(reading, fcntl.F_SETOWN, pid)
+    fcntl.fcntl(reading, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC)
 
 
 @cache

@@ -82,7 +82,7 @@ def _entry(fd: int, name: str) -> Entry | None:
 def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:
     """What a search passed over, and why its answer may be less than expected."""
     skipped = result.skipped
-    for why in ("too_large", "unreadable", "abandoned"):
+    for why in ("too_large", "unreadable", "abandoned", "rules"):
         named = getattr(skipped, why)
         yield from (FileSkipped(name, why) for name in named.names)
         if named.count > len(named.names):

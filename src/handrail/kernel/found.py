@@ -50,13 +50,15 @@ class Skipped:
     unreadable: Named
     abandoned: Named
     """Files in which the pattern took too long."""
+    rules: Named
+    """Ignore files that were not followed."""
 
     @classmethod
     def none(cls, limits: Limits) -> "Skipped":
-        return cls(*(Named(limits.skipped_names) for _ in range(4)))
+        return cls(*(Named(limits.skipped_names) for _ in range(5)))
 
     def settle(self) -> "Skipped":
-        for named in (self.too_large, self.too_deep, self.unreadable, self.abandoned):
+        for named in (self.too_large, self.too_deep, self.unreadable, self.abandoned, self.rules):
             named.settle()
         return self
 
@@ -126,6 +128,10 @@ class Counts:
     skipped: Skipped
     files_searched: int
     complete: bool
+
+
+class GaveUp(Exception):  # noqa: N818  not an answer: another engine gives it
+    """An engine gives no answer: ripgrep hangs, or was ended by one of its limits."""
 
 
 class Engine(Protocol):

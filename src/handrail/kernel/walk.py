@@ -5,19 +5,23 @@ What is ignored is decided as ripgrep decides it: `.rgignore` before `.ignore` b
 nested repositories too. Files above the directory that is walked, and the person's own global ones, say nothing.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from handrail.kernel.found import Skipped, Watch
+from handrail.kernel.found import GaveUp, Named, Skipped, Watch
 from handrail.kernel.query import Scope
-from handrail.ops.ignores import Verdict, compile_ignores
+from handrail.kernel.small import read_small
+from handrail.limits import Limits
+from handrail.ops.ignores import TooManyRules, Verdict, compile_ignores
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
-_RULE_BYTES = 1 << 20
+_UNFIT = (errno.EFBIG, errno.EINVAL)
 
 Rules = dict[str, list[tuple[int, Callable[[str, bool], Verdict]]]]
 
@@ -44,8 +48,15 @@ class Walk:
     scope: Scope
     watch: Watch
     skipped: Skipped
+    limits: Limits
     sizes: bool = False
     """Whether files over the size limit are left out and named."""
+    wary: bool = False
+    """Whether an ignore file that would hold ripgrep ends the walk."""
+    _ignore_files: "IgnoreFiles" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ignore_files = IgnoreFiles(self.limits, self.skipped.rules)
 
     def files(self, dir_fd: int) -> Iterator[Found]:
         """Every regular file in scope, in the order of their paths as plain strings."""
@@ -109,7 +120,10 @@ class Walk:
         with os.scandir(fd) as entries:
             listed = list(entries)
         if self.scope.ignore_files:
-            rules = with_rules_of(fd, {entry.name for entry in listed}, len(prefix), rules)
+            names = {entry.name for entry in listed}
+            if self.wary:
+                expect_fit(fd, self.limits)
+            rules = self._ignore_files.rules_of(fd, names, prefix, rules)
         kept = []
         for entry in listed:
             if entry.is_dir(follow_symlinks=False):
@@ -154,28 +168,50 @@ def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
     return kept[0]
 
 
-def with_rules_of(fd: int, names: set[str], start: int, above: Rules) -> Rules:
-    """The rules in force in a directory: those from above, and its own before them."""
-    rules = above
+class IgnoreFiles:
+    """Reads the ignore files of one walk, within its limits; names those that it cannot follow."""
+
+    def __init__(self, limits: Limits, unfit: Named) -> None:
+        self._limits, self._unfit, self._left = limits, unfit, limits.ignore_rules
+
+    def rules_of(self, fd: int, names: set[str], prefix: str, above: Rules) -> Rules:
+        """Return the rules in force in a directory: its own before those from above."""
+        rules = above
+        for kind in _KINDS:
+            if kind.partition("/")[0] in names and (text := self._text(fd, kind, prefix)):
+                try:
+                    found = compile_ignores(text, self._left)
+                except TooManyRules:
+                    self._unfit.add(prefix + kind)
+                    continue
+                self._left -= found.rules
+                rules = {**rules, kind: [(len(prefix), found.verdict), *rules.get(kind, [])]}
+        return rules
+
+    def _text(self, fd: int, kind: str, prefix: str) -> str | None:
+        try:
+            file = open_file(fd, kind)
+        except OSError:
+            return None
+        try:
+            return read_small(file, self._limits.ignore_bytes).decode(errors="surrogateescape")
+        except OSError as error:
+            if error.errno in _UNFIT:
+                self._unfit.add(prefix + kind)
+            return None
+        finally:
+            os.close(file)
+
+
+def expect_fit(dir_fd: int, limits: Limits) -> None:
+    """Raise GaveUp for an ignore file of a directory that would hold ripgrep, which follows links."""
     for kind in _KINDS:
-        if kind.partition("/")[0] in names:
-            text = _read_rules(fd, kind)
-            if text is not None:
-                rules = {**rules, kind: [(start, compile_ignores(text)), *rules.get(kind, [])]}
-    return rules
-
-
-def _read_rules(fd: int, name: str) -> str | None:
-    try:
-        file = open_file(fd, name)
-    except OSError:
-        return None
-    try:
-        return os.read(file, _RULE_BYTES).decode(errors="surrogateescape")
-    except OSError:
-        return None
-    finally:
-        os.close(file)
+        try:
+            found = os.stat(kind, dir_fd=dir_fd)
+        except OSError:
+            continue
+        if not stat.S_ISDIR(found.st_mode) and (not stat.S_ISREG(found.st_mode) or found.st_size > limits.ignore_bytes):
+            raise GaveUp(f"{kind} is unfit for ripgrep")
 
 
 def ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:

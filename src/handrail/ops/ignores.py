@@ -2,10 +2,15 @@
 
 import re
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
 from handrail.faults import InvalidPattern
+from handrail.limits import Limits
 from handrail.ops.globs import check, expand_braces, path_regex
 
+_LIMITS = Limits()
 DEFAULT_EXCLUSIONS = (
     *(".git", ".hg", ".svn", ".jj"),
     *("node_modules", "bower_components", ".next", ".nuxt", ".turbo", ".parcel-cache"),
@@ -18,30 +23,45 @@ Verdict = bool | None
 """True: ignored; False: kept, whatever a weaker file says; None: nothing is said."""
 
 
-def compile_ignores(text: str) -> Callable[[str, bool], Verdict]:
-    """What an ignore file says about a path relative to the directory it lies in. The last line that fits decides."""
-    anything, directories = [], []
+class TooManyRules(ValueError):
+    """An ignore file holds more rules than it may."""
+
+
+class Ignores(NamedTuple):
+    verdict: Callable[[str, bool], Verdict]
+    """On a path relative to the directory that the file lies in, and whether that is a directory."""
+    rules: int
+    """How many it holds, braces written out."""
+
+
+def compile_ignores(text: str, most: int) -> Ignores:
+    """Read an ignore file; the last line that fits decides. Raises TooManyRules for more than `most` of them."""
+    anything, directories, count = [], [], 0
     for line in reversed(_by_bytes(text.removeprefix("\ufeff")).split("\n")):
         rule = _rule(line.removesuffix("\r"))
         if rule is not None:
-            regex, keeps, only_directories = rule
+            regexes, keeps, only_directories = rule
+            count += len(regexes)
+            if count > most:
+                raise TooManyRules
+            regex = "|".join(regexes)
             directories.append((regex, keeps))
             if not only_directories:
                 anything.append((regex, keeps))
     verdict_on_file, verdict_on_directory = _first_of(anything), _first_of(directories)
-    return lambda path, is_directory: (verdict_on_directory if is_directory else verdict_on_file)(path)
+    return Ignores(lambda path, is_directory: (verdict_on_directory if is_directory else verdict_on_file)(path), count)
 
 
 def _first_of(rules: list[tuple[str, bool]]) -> Callable[[str], Verdict]:
-    """One regular expression for all rules: the group that took part says which one decided."""
-    if not rules:
-        return lambda _path: None
-    keeps = [keep for _, keep in rules]
-    match = re.compile("|".join(f"({regex})" for regex, _ in rules), re.DOTALL).fullmatch
+    """One regular expression for each run of rules with the same verdict; the first one that matches decides."""
+    runs = [
+        (re.compile("|".join(regex for regex, _ in run), re.DOTALL).fullmatch, keeps)
+        for keeps, run in groupby(rules, key=itemgetter(1))
+    ]
 
     def verdict(path: str) -> Verdict:
-        found = match(path if path.isascii() else _by_bytes(path))
-        return None if found is None else not keeps[(found.lastindex or 1) - 1]
+        path = path if path.isascii() else _by_bytes(path)
+        return next((not keeps for match, keeps in runs if match(path)), None)
 
     return verdict
 
@@ -51,8 +71,8 @@ def _by_bytes(text: str) -> str:
     return text.encode(errors="surrogateescape").decode("latin-1")
 
 
-def _rule(line: str) -> tuple[str, bool, bool] | None:
-    if line.startswith("#"):
+def _rule(line: str) -> tuple[list[str], bool, bool] | None:
+    if line.startswith("#") or len(line) > _LIMITS.pattern_chars:
         return None
     if not line.endswith("\\ "):
         line = line.rstrip()
@@ -73,4 +93,4 @@ def _rule(line: str) -> tuple[str, bool, bool] | None:
         alternatives = expand_braces(line)
     except InvalidPattern:
         return None
-    return "|".join(path_regex(each) for each in alternatives), keeps, only_directories
+    return [path_regex(each) for each in alternatives], keeps, only_directories

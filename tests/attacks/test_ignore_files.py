@@ -1,0 +1,166 @@
+"""Ignore files made to hold or to choke a search: it ends soon, with an answer that names them."""
+
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Workspace
+from handrail.kernel import rgprocess
+from handrail.kernel.query import SearchRequest
+from handrail.kernel.search import Searcher
+from handrail.limits import Limits
+
+NAMED = "skipped {}: not a regular file, or too long for an ignore file"
+NEEDLE = {"pattern": "needle"}
+ASKING = [
+    ("context", "grep", NEEDLE),
+    ("context", "search", {"query": "needle"}),
+    ("file", "file.list", {"pattern": "**/*.txt"}),
+]
+
+
+@contextmanager
+def opened(root: Path) -> Iterator[int]:
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(3 << 30)
+
+
+def many(path: Path) -> None:
+    path.write_text("".join(f"**/q*{number}/*.z\n" for number in range(50_000)))
+
+
+def braces(path: Path) -> None:
+    path.write_text("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}\n" * 1000)
+
+
+def link_to_a_fifo(path: Path) -> None:
+    os.mkfifo(path.parent / "pipe")
+    path.symlink_to("pipe")
+
+
+@pytest.mark.parametrize("name", [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"])
+@pytest.mark.parametrize("make", [huge, os.mkfifo, many])
+def test_an_unfit_ignore_file_is_named_and_the_search_answers(
+    root: Path, make: Callable[[Path], None], name: str
+) -> None:
+    (root / "a.txt").write_text("needle\n")
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    make(root / name)
+    with Workspace(str(root)) as workspace:
+        result = workspace.call("file", "file.search", NEEDLE)
+        listed = workspace.call("file", "file.list", {"pattern": "**/*.txt"})
+    found: Any = result.output
+    assert [match["path"] for match in found["matches"]] == ["a.txt"]
+    assert result.warnings == [NAMED.format(name)]
+    assert listed.warnings == [NAMED.format(name)]
+
+
+@pytest.mark.parametrize("make", [huge, os.mkfifo, link_to_a_fifo])
+def test_an_unfit_ignore_file_further_down_costs_ripgrep_its_turn(root: Path, make: Callable[[Path], None]) -> None:
+    (root / "a.txt").write_text("needle\n")
+    (root / "sub").mkdir()
+    (root / "sub" / "b.txt").write_text("needle\n")
+    make(root / "sub" / ".gitignore")
+    limits = {"search_silent_seconds": 0.1, "search_memory_bytes": 256 << 20}
+    with Workspace(str(root), limits=limits) as workspace:
+        for dialect, tool, given in ASKING:
+            result = workspace.call(dialect, tool, given)
+            assert "sub/b.txt" in str(result.output)
+            assert all("ran out of time" not in said for said in result.warnings)
+
+
+def test_the_built_in_engine_is_not_asked_where_the_user_forbids_it(root: Path) -> None:
+    os.mkfifo(root / ".gitignore")
+    with Workspace(str(root), builtin_search=False) as workspace:
+        result = workspace.call("file", "file.search", NEEDLE)
+    assert result.error is not None
+    assert result.error.code == "ripgrep_not_found"
+
+
+def test_braces_that_stand_for_many_rules_are_counted(root: Path) -> None:
+    braces(root / ".gitignore")
+    (root / "a.txt").write_text("needle\n")
+    with opened(root) as fd:
+        result = Searcher(engine="builtin").search(fd, SearchRequest("needle"))
+    assert (result.total, result.skipped.rules.names) == (1, [".gitignore"])
+
+
+def test_ripgrep_runs_within_limits_of_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "a.txt").write_text("needle\n")
+    seen: list[tuple[int, int]] = []
+
+    def noted(_: int, process: int, *_rest: Any) -> Iterator[bytes]:
+        seen.extend(resource.prlimit(process, which) for which in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
+        yield from ()
+
+    monkeypatch.setattr(rgprocess, "_collected", noted)
+    limits = Limits(search_memory_bytes=123 << 20, search_seconds=9)
+    with opened(root) as fd:
+        Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_searched=True))
+    seconds = 10 * (os.cpu_count() or 1)
+    assert seen == [(123 << 20, 123 << 20), (seconds, seconds)]
+
+
+SEARCHING = """
+import os, sys
+from handrail.kernel import rgprocess
+from handrail.kernel.query import SearchRequest
+from handrail.kernel.search import Searcher
+from handrail.limits import Limits
+
+real = rgprocess._collected
+def noted(fd, pid, *rest):
+    print(pid, flush=True)
+    yield from real(fd, pid, *rest)
+rgprocess._collected = noted
+fd = os.open(sys.argv[1], os.O_RDONLY)
+limits = Limits(search_silent_seconds=600, search_seconds=600)
+Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_searched=True))
+"""
+
+
+def test_ripgrep_that_hangs_dies_with_its_parent(root: Path) -> None:
+    (root / "sub").mkdir()
+    os.mkfifo(root / "sub" / ".gitignore")
+    with subprocess.Popen([sys.executable, "-c", SEARCHING, str(root)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    poll = select.poll()
+    poll.register(child, select.POLLIN)
+    ended = poll.poll(60_000)
+    if not ended:
+        signal.pidfd_send_signal(child, signal.SIGKILL)
+    os.close(child)
+    assert ended
+
+
+def test_ripgrep_answers_where_the_user_has_lower_limits(root: Path) -> None:
+    (root / "a.txt").write_text("needle\n")
+    asked = """
+import sys
+from handrail import Workspace
+with Workspace(sys.argv[1]) as workspace:
+    print(workspace.call("context", "grep", {"pattern": "needle"}).metadata["engine"])
+"""
+    powerless = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    argv = ["sh", "-c", 'ulimit -H -t 20; exec "$@"', "sh", *powerless, sys.executable, "-c", asked, str(root)]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "ripgrep\n"
