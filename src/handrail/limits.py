@@ -38,6 +38,12 @@ class Limits(NamedTuple):
     """The longest command whose programs are looked for: the parser's time can grow with the square of it."""
     protect_seconds: float = 2.0
     """How long what is known about protected files stays good, at least."""
+    project_file_bytes: int = 64 * KIB
+    """The largest `.handrail.toml` or `.handrailignore` that is read; with a larger one the workspace is not opened."""
+    config_bytes: int = 4 * MIB
+    """The largest configuration file of the user's own, or of an MCP client, that is read."""
+    protect_globs: int = 2000
+    """Globs for protected files that a project may name, braces written out."""
     masked_files: int = 400
     """Protected files that a sandbox can cover; with more of them no command runs."""
     remembered_files: int = 10_000

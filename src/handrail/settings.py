@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from handrail.faults import InvalidPattern
@@ -9,7 +10,7 @@ from handrail.kernel.session import Powers
 from handrail.kernel.state import OWN_VARIABLES
 from handrail.limits import MAY_BE_LOWERED, Limits
 from handrail.ops.places import OWN_FILES
-from handrail.ops.protection import SECRETS, protection
+from handrail.ops.protection import SECRETS, alternatives, protection
 
 PROJECT_FILE, IGNORE_FILE = OWN_FILES
 
@@ -102,6 +103,10 @@ def load(
     """The settings in force, and what was asked for in vain. `ignored` are the globs of the project's ignore file."""
     settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
     wanted = _parse(project, PROJECT_FILE)
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    limits = _merge(settings, given, "").limits
+    _expect_few(wanted.get("protect"), f"{PROJECT_FILE}: ", limits)
+    _expect_few(ignored, f"{IGNORE_FILE}: ", limits)
     rules = wanted.pop("rule", [])
     settings, notes = _tighten(settings, wanted)
     settings = settings._replace(rules=tuple(rules) if isinstance(rules, list) else (rules,))
@@ -111,7 +116,6 @@ def load(
             notes.append(_unknown_variable(name, [*known, *OWN_VARIABLES]))
         elif name in known and value:
             settings = _merge(settings, {known[name]: _from_text(known[name], value)}, f"{name}: ")
-    given = {key: value for key, value in (flags or {}).items() if value is not None}
     settings = _merge(settings, given, "")
     globs = _checked("protect", ignored or [], f"{IGNORE_FILE}: ")
     return settings._replace(protect=(*settings.protect, *globs)), notes
@@ -187,6 +191,16 @@ def _checked(key: str, value: Any, where: str) -> Any:
     elif not isinstance(value, kinds[key][0]):
         raise BadSettings(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
     return value
+
+
+def _expect_few(globs: Any, where: str, limits: Limits) -> None:
+    """Refuse more globs than a project may name, before any is compiled. Whether they are globs is said later."""
+    count = 0
+    for each in globs if isinstance(globs, list) else ():
+        with suppress(InvalidPattern):
+            count += alternatives(each) if isinstance(each, str) else 1
+        if count > limits.protect_globs:
+            raise BadSettings(f"{where}more than {limits.protect_globs} globs to protect")
 
 
 def _check_globs(globs: Iterable[str], where: str) -> None:

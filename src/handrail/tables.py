@@ -1,17 +1,24 @@
 """TOML that a person, or a stranger's project, wrote."""
 
+import re
 from typing import Any
 
 from handrail.limits import LARGEST_INTEGER
 
 _DEEPEST = 100
 """How deep it may be nested: far beyond any sense, and short of what Python can show."""
+_PARTS = 20
+"""How many parts a dotted key may have: the parser's time grows with the square of them."""
+_KEY = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{_PARTS}}}")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """What it says, or a ValueError."""
     import tomllib  # noqa: PLC0415  only where there is a file
 
+    if _LONG_KEY.search(text):
+        raise ValueError("it is nested too deeply")
     try:
         found = tomllib.loads(text)
     except RecursionError:

@@ -14,7 +14,7 @@ from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog, warn
 from handrail.kernel.remembered import Remembered
 from handrail.kernel.session import Kernel, Session, inside
-from handrail.kernel.state import State, config_home, directory_named, environment, read_text, state_home
+from handrail.kernel.state import State, config_home, directory_named, environment, read_small_text, state_home
 from handrail.kernel.tally import Tally
 from handrail.kernel.wards import Wards
 from handrail.limits import Limits
@@ -187,9 +187,11 @@ class ClientSession:
 def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """The settings in force beneath a root, and what its project asked for in vain."""
     user_file = f"{config_home()}/config.toml"
-    user = _readable(user_file, lambda: read_text(user_file))
-    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE))
-    ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE)))
+    user = _readable(user_file, lambda: read_small_text(user_file, Limits().config_bytes))
+    own = user or flags.get("limits")
+    limits = load_settings(user=user, flags=flags, user_file=user_file)[0].limits if own else Limits()
+    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE, limits))
+    ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE, limits)))
     return load_settings(
         user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
     )
@@ -207,8 +209,8 @@ def _with_directories(settings: Settings, notes: list[str]) -> Settings:
     return settings._replace(readable=readable, writable=writable)
 
 
-def _project_text(boundary: FsBoundary, name: str) -> str:
-    file = Reader(boundary, Limits()).read_if_there(name)
+def _project_text(boundary: FsBoundary, name: str, limits: Limits) -> str:
+    file = Reader(boundary, Limits(edit_bytes=limits.project_file_bytes)).read_if_there(name)
     return file.data.decode() if file else ""
 
 

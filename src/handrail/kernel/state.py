@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import io
 import os
 import stat
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from handrail.faults import NotADirectory, NotFound
+from handrail.kernel.small import read_small
 from handrail.kernel.values import Version
 
 OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
@@ -112,6 +114,18 @@ def read_text(path: str) -> str:
         return ""
     with open(fd, encoding="utf-8") as file:
         return file.read()
+
+
+def read_small_text(path: str, most: int) -> str:
+    """Read a regular file of at most `most` bytes, empty where there is none; nothing else is waited for."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        return io.TextIOWrapper(io.BytesIO(read_small(fd, most)), encoding="utf-8").read()
+    finally:
+        os.close(fd)
 
 
 def version_of(path: str) -> Version | None:

@@ -116,6 +116,12 @@ def _plain(glob: str) -> list[str]:
     return found
 
 
+def alternatives(glob: str) -> int:
+    """Count the plain globs that a glob stands for."""
+    check(glob)
+    return len(expand_braces(glob))
+
+
 def read_globs(text: str) -> list[str]:
     """The globs of a `.handrailignore`: one a line, `#` begins a comment. Nothing can be taken back with `!`."""
     lines = [line.strip() for line in text.removeprefix("\ufeff").split("\n")]

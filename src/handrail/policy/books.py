@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
-from handrail.kernel.state import locked_beside, read_text, version_of, write_text
+from handrail.kernel.state import locked_beside, read_small_text, version_of, write_text
 from handrail.kernel.values import Version
 from handrail.limits import Limits
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
@@ -33,7 +33,7 @@ class RuleBook:
         if not self.path:
             return
         try:
-            text = read_text(self.path)
+            text = read_small_text(self.path, self.limits.config_bytes)
         except (OSError, ValueError) as error:
             raise BadRule(f"{self.path} cannot be read: {error}") from None
         if text != self._text:

@@ -1,7 +1,6 @@
 """The MCP clients that `handrail config` knows: where each keeps its servers, and in which form."""
 
 import json
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from handrail.dialects import load
 from handrail.exports import api_name
 from handrail.kernel.programs import application_data, home, own_command
+from handrail.tables import parse_toml
 
 NAME = "handrail"
 
@@ -63,7 +63,7 @@ def merged(client: ClientKind, old: str, made: dict[str, Any]) -> str:
 
 def entry_in(client: ClientKind, text: str) -> Any:
     """Our server as a configuration that can be merged has it already; None if it has not."""
-    settings = (tomllib.loads(text) if client.toml else json.loads(text)) if text.strip() else {}
+    settings = (parse_toml(text) if client.toml else json.loads(text)) if text.strip() else {}
     return settings.get(client.key, {}).get(NAME)
 
 
@@ -81,8 +81,8 @@ def _merged_json(key: str, old: str, made: dict[str, Any]) -> str:
 def _merged_toml(key: str, old: str, made: dict[str, Any]) -> str:
     """Text, so that comments and order stay; checked against what it means."""
     try:
-        before = tomllib.loads(old)
-    except tomllib.TOMLDecodeError as error:
+        before = parse_toml(old)
+    except ValueError as error:
         raise Unmergeable(f"it is not valid TOML ({error}); add the entry by hand") from None
     header = f"[{key}.{NAME}]"
     kept, inside = list[str](), False
@@ -101,8 +101,8 @@ def _merged_toml(key: str, old: str, made: dict[str, Any]) -> str:
 
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        return parse_toml(text)
+    except ValueError:
         return None
 
 
