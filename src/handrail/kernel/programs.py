@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from itertools import chain, count
 
 from handrail.kernel.state import write_text
@@ -47,13 +48,22 @@ def replace_with_backup(path: str, text: str) -> str | None:
 
 def _backup(path: str) -> str:
     """A copy under a name that nothing has."""
-    stem = f"{path}.{time.strftime('%Y%m%d-%H%M%S')}"
-    names = chain([f"{stem}.bak"], (f"{stem}-{number}.bak" for number in count(2)))
-    name, fd = next(made for made in map(_created, names) if made)
+    name, fd = next(made for made in map(_created, backup_names(path)) if made)
     with open(fd, "wb") as copy, open(path, "rb") as file:
         shutil.copyfileobj(file, copy)
         os.fchmod(fd, os.fstat(file.fileno()).st_mode & 0o777)
     return name
+
+
+def backup_names(path: str) -> Iterator[str]:
+    """Names for a copy of a file, in the order in which they are tried."""
+    stem = f"{path}.{time.strftime('%Y%m%d-%H%M%S')}"
+    return chain([f"{stem}.bak"], (f"{stem}-{number}.bak" for number in count(2)))
+
+
+def is_beneath(path: str, root: str) -> bool:
+    """Whether an absolute path lies in a directory by its name alone."""
+    return os.path.commonpath([path, root]) == root != path
 
 
 def _created(name: str) -> tuple[str, int] | None:

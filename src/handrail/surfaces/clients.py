@@ -19,11 +19,12 @@ class Unmergeable(Exception):  # noqa: N818  a message for the person whose file
 
 @dataclass(frozen=True, slots=True)
 class ClientKind:
-    """`file` is told the workspace's root: some clients keep a file in each project."""
+    """`file` is told the workspace's root: some clients keep a file in each project (`in_project`)."""
 
     title: str
     dialect: str
     file: Callable[[str], str]
+    in_project: bool = True
     key: str = "mcpServers"
     typed: bool = False
     """Whether the entry must say that it is a stdio server."""
@@ -33,12 +34,14 @@ class ClientKind:
 CLIENTS = {
     "claude-code": ClientKind("Claude Code", "copilot", lambda root: f"{root}/.mcp.json", typed=True),
     "claude-desktop": ClientKind(
-        "Claude Desktop", "copilot", lambda _: f"{application_data()}/Claude/claude_desktop_config.json"
+        "Claude Desktop", "copilot", lambda _: f"{application_data()}/Claude/claude_desktop_config.json", in_project=False
     ),
     "cursor": ClientKind("Cursor", "copilot", lambda root: f"{root}/.cursor/mcp.json"),
     "vscode": ClientKind("VS Code", "copilot", lambda root: f"{root}/.vscode/mcp.json", key="servers", typed=True),
     "gemini-cli": ClientKind("Gemini CLI", "gemini", lambda root: f"{root}/.gemini/settings.json"),
-    "codex": ClientKind("Codex", "codex", lambda _: f"{home()}/.codex/config.toml", key="mcp_servers", toml=True),
+    "codex": ClientKind(
+        "Codex", "codex", lambda _: f"{home()}/.codex/config.toml", in_project=False, key="mcp_servers", toml=True
+    ),
 }
 
 
@@ -70,6 +73,8 @@ def entry_in(client: ClientKind, text: str) -> Any:
 def _merged_json(key: str, old: str, made: dict[str, Any]) -> str:
     try:
         settings = json.loads(old) if old.strip() else {}
+    except RecursionError:
+        raise Unmergeable("it is nested too deeply; add the entry by hand") from None
     except ValueError as error:
         raise Unmergeable(f"it is not plain JSON ({error}); add the entry by hand") from None
     if not isinstance(settings, dict) or not isinstance(settings.get(key, {}), dict):

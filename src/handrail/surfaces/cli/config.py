@@ -4,14 +4,18 @@ import json
 
 import click
 
-from handrail.kernel.programs import absolute, replace_with_backup
-from handrail.kernel.state import read_text
+from handrail.faults import Fault
+from handrail.kernel.programs import absolute, is_beneath
+from handrail.kernel.projectfile import ProjectFile, UserFile
+from handrail.limits import Limits
 from handrail.ops.show import one_line
+from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
 from handrail.surfaces.cli.person import refuse_unattended
 from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
+from handrail.words import word
 
 
 @click.command("config", epilog=f"CLIENT is one of {', '.join(CLIENTS)}.")
@@ -51,7 +55,9 @@ def command(
         return
     if approve in ("auto", "host"):
         refuse_unattended(f"config --approve {approve} --write", **unattended)
-    old = _text(target)
+    in_project = is_beneath(target, place) if path else kind.in_project
+    file = ProjectFile(place, target, Limits()) if in_project else UserFile(target, Limits())
+    old = _text(target, file)
     try:
         new = merged(kind, old, made)
     except Unmergeable as error:
@@ -60,7 +66,7 @@ def command(
         click.echo(f"{target} has it already")
         return
     before = entry_in(kind, old)
-    backup = _written(target, new)
+    backup = _written(target, file, new)
     click.echo(f"{'Added to' if before is None else 'Replaced in'} {target}")
     if before is not None:
         click.echo(f"  before: {one_line(json.dumps(before, ensure_ascii=False), 2000)}")
@@ -70,17 +76,25 @@ def command(
     click.echo(f"Restart {kind.title} to see the tools")
 
 
-def _text(path: str) -> str:
+def _text(path: str, file: ProjectFile | UserFile) -> str:
     try:
-        return read_text(path)
+        return file.read()
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} was left as it is: it is not text") from None
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    except Fault as fault:
+        raise click.ClickException(f"{path} cannot be read: {_said(fault)}") from None
 
 
-def _written(path: str, text: str) -> str | None:
+def _written(path: str, file: ProjectFile | UserFile, text: str) -> str | None:
     try:
-        return replace_with_backup(path, text)
+        return file.replace(text)
     except OSError as error:
         raise click.ClickException(f"{path} was left as it is: {error}") from None
+    except Fault as fault:
+        raise click.ClickException(f"{path} was left as it is: {_said(fault)}") from None
+
+
+def _said(fault: Fault) -> str:
+    return word((COMMON,), "", fault, {}).message

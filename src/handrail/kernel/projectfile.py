@@ -1,0 +1,66 @@
+"""Configurations of other programs: the user's own, and those in a project, which a stranger may have made."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+
+from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.commit import Writer
+from handrail.kernel.files import Reader
+from handrail.kernel.journal import journal_of
+from handrail.kernel.programs import backup_names, replace_with_backup
+from handrail.kernel.state import State, read_small_text
+from handrail.kernel.values import File, Put
+from handrail.limits import Limits
+from handrail.paths import quote
+
+_PRIVATE = 0o600
+
+
+class UserFile:
+    """A file that the user keeps for all projects; it may be a link to wherever they keep it."""
+
+    def __init__(self, path: str, limits: Limits) -> None:
+        self._path, self._most = path, limits.config_bytes
+
+    def read(self) -> str:
+        """Return the text, empty where there is none. Raises OSError for what is no small regular file."""
+        return read_small_text(self._path, self._most)
+
+    def replace(self, text: str) -> str | None:
+        """Write it whole. Returns where the former content is kept."""
+        return replace_with_backup(self._path, text)
+
+
+class ProjectFile:
+    """A file in a project, reached as the tools reach it: no link leads out. Raises the faults that they have."""
+
+    def __init__(self, root: str, path: str, limits: Limits) -> None:
+        os.makedirs(root, exist_ok=True)
+        self._root, self._name, self._limits = root, os.path.relpath(path, root), limits
+        self._base: File | None = None
+
+    def read(self) -> str:
+        """Return the text, empty where there is none."""
+        with closing(FsBoundary(self._root)) as boundary:
+            limits = self._limits._replace(edit_bytes=self._limits.config_bytes)
+            self._base = Reader(boundary, limits).read_if_there(quote(self._name))
+        return self._base.data.decode() if self._base else ""
+
+    def replace(self, text: str) -> str | None:
+        """Write it whole, and what `read` found beside it, both or neither. Returns where that is."""
+        base = self._base
+        with closing(FsBoundary(self._root)) as boundary:
+            changes: list[Put] = [Put(quote(self._name), text.encode(), base, None if base else _PRIVATE)]
+            backup = self._free_name(boundary) if base and base.data else None
+            if base and backup:
+                changes.append(Put(quote(backup), base.data, mode=base.mode & 0o777))
+            state = State(boundary.root)
+            with closing(Writer(boundary, state, journal_of(state, "off"))) as writer:
+                writer.commit([*changes], writer.targets([*changes]))
+        return os.path.join(self._root, backup) if backup else None
+
+    def _free_name(self, boundary: FsBoundary) -> str:
+        reader = Reader(boundary, self._limits)
+        names: Iterator[str] = backup_names(self._name)
+        return next(name for name in names if reader.standing(quote(name)) is None)
