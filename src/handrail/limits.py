@@ -48,6 +48,8 @@ class Limits(NamedTuple):
     """Protected files that a sandbox can cover; with more of them no command runs."""
     remembered_files: int = 10_000
     """Protected files that later sessions know again after they were moved."""
+    guarded_repositories: int = 100
+    """Trees with a `.git` of their own (the workspace, submodules, worktrees in it) that are guarded in the sandbox."""
     rule_seconds: float = 0.25
     """The time that one approval rule may take to match."""
     rule_chars: int = 20_000

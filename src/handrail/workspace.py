@@ -12,6 +12,7 @@ from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.journal import journal_of
 from handrail.kernel.log import SessionLog, warn
+from handrail.kernel.placeholder import is_empty_directory
 from handrail.kernel.remembered import Remembered
 from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.state import State, config_home, directory_named, environment, read_small_text, state_home
@@ -210,6 +211,8 @@ def _with_directories(settings: Settings, notes: list[str]) -> Settings:
 
 
 def _project_text(boundary: FsBoundary, name: str, limits: Limits) -> str:
+    if is_empty_directory(boundary.fd, name):  # a sandbox stands on it, or did when it was killed
+        return ""
     file = Reader(boundary, Limits(edit_bytes=limits.project_file_bytes)).read_if_there(name)
     return file.data.decode() if file else ""
 

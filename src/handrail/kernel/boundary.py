@@ -23,6 +23,7 @@ from handrail.faults import (
     SpecialFile,
     WriteFailed,
 )
+from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk, place_of
 from handrail.limits import Limits
 from handrail.paths import GivenPath, split
@@ -170,14 +171,14 @@ class FsBoundary:
             raise
         return fd, found
 
-    @staticmethod
-    def _expect_file(given: GivenPath, mode: int) -> None:
+    def _expect_file(self, given: GivenPath, mode: int) -> None:
         if stat.S_ISREG(mode):
             if given.wants_directory:
                 raise NotADirectory(given.given)
             return
         if stat.S_ISDIR(mode):
-            raise IsDirectory(given.given)
+            free = is_placeholder(self.fd, "/".join(given.parts))  # a sandbox keeps the name free
+            raise NotFound(given.given) if free else IsDirectory(given.given)
         if stat.S_ISLNK(mode):  # links were followed: this one has just come
             raise Conflict(given.given)
         raise SpecialFile(given.given, next((name for test, name in _KINDS if test(mode)), "special file"))

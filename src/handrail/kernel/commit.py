@@ -27,6 +27,7 @@ from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.entering import Done, touched
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.metadata import copy_metadata
+from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.publishing import publish, turn
 from handrail.kernel.putright import PutRight, drop, mark_of
 from handrail.kernel.record import Ledger, Record, Step
@@ -156,6 +157,8 @@ class Writer:
         itself = isinstance(change, (Remove, Restore, RemoveDirectory))
         place, found = self._boundary.look(change.path, follow=not itself, future=True)
         try:
+            if isinstance(change, Put) and found and stat.S_ISDIR(found.st_mode):
+                found = None if is_placeholder(place.dir_fd, place.name) else found  # a sandbox keeps the name free
             is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
             if is_file and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)

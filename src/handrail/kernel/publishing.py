@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 
 from handrail.faults import Conflict
+from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.record import Step
 from handrail.kernel.resolve import Place, exchange_names, rename_to_free_name
 from handrail.kernel.trees import is_still
@@ -90,7 +91,21 @@ def _create(step: Step, fd: int) -> None:
     try:
         # Were a link planted in the temporary's place, following it would bring a file from outside in.
         os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+    except FileExistsError:
+        if not is_placeholder(fd, step.name):
+            raise
+        _take_over(step, fd)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         rename_to_free_name(step.temp, step.name, fd)
+
+
+def _take_over(step: Step, fd: int) -> None:
+    """Publish where a sandbox keeps the name free: at no moment could a command create it."""
+    exchange_names(step.temp, step.name, fd)
+    try:
+        os.rmdir(step.temp, dir_fd=fd)
+    except OSError:
+        exchange_names(step.temp, step.name, fd)  # it is no empty directory: nothing that a sandbox stands on
+        raise

@@ -20,7 +20,7 @@ from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
 from handrail.limits import Limits
-from handrail.ops.places import GUARDED, guarded_place
+from handrail.ops.places import GUARDED, OWN_FILES, guarded_place
 from handrail.paths import unquote
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
     from handrail.kernel.shadow import Shadow
-
-
-PROJECT_FILES = (".handrail.toml", ".handrailignore")
 
 
 class Powers(NamedTuple):
@@ -70,7 +67,7 @@ class Kernel:
 
     def guarded(self, paths: Iterable[str]) -> str:
         """The guarded name that one of these places beneath the root is or lies in; empty where there is none."""
-        names = (*self.guarded_names, *PROJECT_FILES)
+        names = self.guarded_names
         return next((found for path in paths if (found := guarded_place(unquote(path), names))), "")
 
     def masks(self) -> dict[str, tuple[int, int]]:
@@ -150,7 +147,7 @@ class Session:
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
-                    guarded=(*kernel.guarded_names, *_project_files(kernel.boundary.fd)),
+                    guarded=(*kernel.guarded_names, *OWN_FILES),
                     limits=kernel.limits,
                 )
                 self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings, masks=kernel.masks)
@@ -201,11 +198,6 @@ class Session:
 
                 shutil.rmtree(self._own_spools, ignore_errors=True)
             self._ended = True
-
-
-def _project_files(root_fd: int) -> list[str]:
-    """What tightens our own settings: a command must not loosen them for the next session."""
-    return [name for name in PROJECT_FILES if name in os.listdir(root_fd)]
 
 
 def _own_home(root: str) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Sandbox:
         environment = dict(os.environ if person is None else person)
         self.settings = settings
         self._place = build.Place(root, root_fd, settings, environment)
-        self._guard = Guard(root_fd)
+        self._guard = Guard(root_fd, root, settings.limits)
         self._masks, self._masked = masks, dict[str, tuple[int, int]]()
         self._lock = threading.Lock()
         self._link: Link | None = None
@@ -119,12 +119,12 @@ class Sandbox:
                     return Started(channel, self._ways[0], restarted)
 
     def _renew_masks(self) -> None:
-        """A name that came since, or a file that was replaced, stands uncovered: only a new sandbox covers it."""
+        """A name that came since, or one that was replaced, stands uncovered: only a new sandbox covers it."""
         if not (self._ways and self._ways[0].by_bubblewrap):
             return
         wanted = self._masks()
         if self._link is not None and self._alive():
-            if wanted.items() <= self._masked.items():
+            if wanted.items() <= self._masked.items() and self._guard.intact():
                 return
             self._link.kill(self.settings.limits.end_patience_seconds)
             self._link.lost()

@@ -142,7 +142,7 @@ def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) 
         )
         inside = [SHELL, "-c", script, "sh", *alongside]
     argv = [bwrap, *profile.arguments(view, filter_fd, info_in), "--", *inside]
-    guards = [fd for _, fd in (*guard.writable, *guard.read_only)]
+    guards = [fd for _, fd, _ in guard.ordered()]
     launch = Launch(argv, [*handles.open, *guards, place.root_fd], who.drop_to)
     return Building(launch, info, handles.open)
 
@@ -179,8 +179,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         system=places.system_directories(),
         read_only=[(path, handles.path(path)) for path in readable],
         writable=[(path, handles.path(path)) for path in writable],
-        guard_writable=[(f"{root}/{name}", fd) for name, fd in guard.writable],
-        guard_read_only=[(f"{root}/{name}", fd) for name, fd in guard.read_only],
+        guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in guard.ordered()],
         hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
         data=[

@@ -14,72 +14,111 @@ import stat
 from dataclasses import dataclass, field
 
 from handrail.kernel.placeholder import MARK
+from handrail.kernel.repositories import GitDirectory, find, kind_at, names_in
+from handrail.limits import Limits
+from handrail.ops.gitnames import OCCUPIED, OCCUPIED_LINKED, may_be_written
 
-GIT_READ_ONLY = ("hooks", "info", "modules")
-GIT_FILES = ("config", "config.worktree")
-# A file of this name sends git elsewhere for its configuration and hooks. "." is what its absence means.
-GIT_REDIRECT, GIT_HERE = "commondir", b".\n"
+_ALTERNATES = ("objects/info/alternates", "objects/info/http-alternates")
 
 
 @dataclass
 class Guard:
-    """Read-only mounts (and one writable: `.git` itself, which must not be swapped) beneath an open root."""
+    """Mounts beneath an open root: read-only ones, and writable ones for directories that must not be swapped."""
 
     root_fd: int
-    writable: list[tuple[str, int]] = field(default_factory=list)
-    read_only: list[tuple[str, int]] = field(default_factory=list)
+    root: str = "/"
+    limits: Limits = field(default_factory=Limits)
+    mounts: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    """By name: the handle to mount there, and whether it may be written."""
     unguarded: list[str] = field(default_factory=list)
     """Names that are links: a mount would follow them."""
+    _stood: dict[str, tuple[int, int]] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
-    _ours: list[tuple[str, int]] = field(default_factory=list)
+    _ours: list[tuple[str, int, bytes | None]] = field(default_factory=list)
 
     def stand(self, names: tuple[str, ...]) -> None:
         """Raises OSError where a name cannot be looked at or occupied: then nothing may run."""
-        if self._kind(".git") == "directory":
-            self.writable.append((".git", self._open(".git")))
-            for name in GIT_READ_ONLY:
-                self._protect(f".git/{name}")
-            self._protect(f".git/{GIT_REDIRECT}", content=GIT_HERE)
-            for name in GIT_FILES:
-                if self._kind(f".git/{name}") != "absent":
-                    self._protect(f".git/{name}")
-        elif self._kind(".git") == "file":
-            self._protect(".git")
-        for name in names:
+        found = find(self.root_fd, self.root, self.limits)
+        for directory in found.directories:
+            self._guard_git(directory)
+        for name in dict.fromkeys((*found.files, *names)):
             self._protect(name)
+        self._stood = {name: _identity(os.fstat(fd)) for name, (fd, _) in self.mounts.items()}
 
-    def _protect(self, name: str, content: bytes | None = None) -> None:
+    def intact(self) -> bool:
+        """Whether each name is still what was mounted: one that was replaced outside has lost its mount inside."""
+        for name, identity in self._stood.items():
+            try:
+                found = os.stat(name, dir_fd=self.root_fd, follow_symlinks=False)
+            except OSError:
+                return False
+            if _identity(found) != identity:
+                return False
+        return True
+
+    def ordered(self) -> list[tuple[str, int, bool]]:
+        """The mounts, each behind those of the directories that it lies in: a later one covers an earlier one."""
+        return [(name, *self.mounts[name]) for name in sorted(self.mounts, key=lambda name: name.split("/"))]
+
+    def _guard_git(self, directory: GitDirectory) -> None:
+        """All but what ordinary git work writes is read-only; names that git would obey are occupied."""
+        path = directory.path
+        if not self._hold(path) or not self._hold_parents(path):
+            self.unguarded.append(path)
+            return
+        occupied = OCCUPIED_LINKED if directory.linked else OCCUPIED
+        for name in names_in(self.root_fd, path):
+            is_directory = kind_at(self.root_fd, f"{path}/{name}") == "directory"
+            if name not in occupied and not may_be_written(name, is_directory=is_directory):
+                self._protect(f"{path}/{name}", there=True)
+        for name, content in occupied.items():
+            self._protect(f"{path}/{name}", content=content)
+        for name in _ALTERNATES:
+            self._protect(f"{path}/{name}", there=True)
+
+    def _protect(self, name: str, content: bytes | None = None, *, there: bool = False) -> None:
+        """Mount a name read-only. If it is absent, occupy it first; `there`: then leave it alone."""
+        kind = kind_at(self.root_fd, name)
+        if there and kind == "absent":
+            return
         if not self._hold_parents(name):
             self.unguarded.append(name)
             return
-        kind = self._kind(name)
         if kind == "absent":
             try:
                 self._occupy(name, content)
             except FileNotFoundError:  # no parent: a command that wants the name must create a directory first
                 self.unguarded.append(name)
                 return
-            kind = self._kind(name)
+            kind = kind_at(self.root_fd, name)
         if kind == "link":
             self.unguarded.append(name)
             return
-        fd = self._open(name)
-        self.read_only.append((name, fd))
+        try:
+            fd = self._open(name)
+        except FileNotFoundError:
+            if there:  # it went again
+                return
+            raise
+        if name in self.mounts:
+            os.close(self.mounts[name][0])
+        self.mounts[name] = (fd, False)
         if name in self._made or self._is_marked(fd):
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
             fcntl.flock(handle, fcntl.LOCK_SH)
-            self._ours.append((name, handle))
+            self._ours.append((name, handle, content))
 
     def _hold_parents(self, name: str) -> bool:
         """What is mounted upon cannot be renamed, but its parents could: mount them on themselves. False at a link."""
         parts = name.split("/")[:-1]
-        for parent in ("/".join(parts[: count + 1]) for count in range(len(parts))):
-            kind = self._kind(parent)
-            if kind == "link":
-                return False
-            if kind == "directory" and all(parent != held for held, _ in (*self.writable, *self.read_only)):
-                self.writable.append((parent, self._open(parent)))
-        return True
+        return all(self._hold("/".join(parts[: count + 1])) for count in range(len(parts)))
+
+    def _hold(self, directory: str) -> bool:
+        """Mount a directory on itself. False at a link."""
+        kind = kind_at(self.root_fd, directory)
+        if kind == "directory" and directory not in self.mounts:
+            self.mounts[directory] = (self._open(directory), True)
+        return kind != "link"
 
     def _occupy(self, name: str, content: bytes | None) -> None:
         with contextlib.suppress(FileExistsError):  # another sandbox was as fast
@@ -112,35 +151,30 @@ class Guard:
         except OSError:
             return False
 
-    def _kind(self, name: str) -> str:
-        try:
-            mode = os.stat(name, dir_fd=self.root_fd, follow_symlinks=False).st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            return "absent"
-        if stat.S_ISDIR(mode):
-            return "directory"
-        return "link" if stat.S_ISLNK(mode) else "file"
-
     def _open(self, name: str) -> int:
         return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
 
     def release_handles(self) -> None:
         """The mounts stand: the handles that they were made from are no longer needed."""
-        for _, fd in (*self.writable, *self.read_only):
+        for fd, _ in self.mounts.values():
             os.close(fd)
-        self.writable, self.read_only = [], []
+        self.mounts = {}
 
     def leave(self) -> None:
         """Take away what we put there, unless someone filled it or another sandbox still stands on it."""
         self.release_handles()
-        self.unguarded = []
-        for name, handle in self._ours:
+        self.unguarded, self._stood = [], {}
+        for name, handle, content in self._ours:
             with contextlib.suppress(OSError):  # filled, replaced, in use or already gone: not ours to remove
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 same = os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False))
                 if same and stat.S_ISDIR(os.fstat(handle).st_mode):
                     os.rmdir(name, dir_fd=self.root_fd)
-                elif same and os.pread(handle, 64, 0) == GIT_HERE:
+                elif same and os.pread(handle, 64, 0) == content:
                     os.unlink(name, dir_fd=self.root_fd)
             os.close(handle)
         self._ours = []
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from handrail.limits import Limits
 
 
+_BIND = {True: "--bind-fd", False: "--ro-bind-fd"}
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """All that exists inside. Handles (`*_fd`, the numbers in pairs) are open directories or files."""
@@ -21,8 +24,8 @@ class View:
     """(name, link target or "")"""
     read_only: list[tuple[str, int]] = field(default_factory=list)
     writable: list[tuple[str, int]] = field(default_factory=list)
-    guard_writable: list[tuple[str, int]] = field(default_factory=list)
-    guard_read_only: list[tuple[str, int]] = field(default_factory=list)
+    guards: list[tuple[str, int, bool]] = field(default_factory=list)
+    """(path, handle, whether it may be written), outer ones first"""
     hidden_files: list[tuple[str, int]] = field(default_factory=list)
     """(path, handle of something empty)"""
     hidden_directories: list[str] = field(default_factory=list)
@@ -43,8 +46,7 @@ def arguments(view: View, seccomp_fd: int, info_fd: int | None) -> list[str]:
         *_binds("--ro-bind-fd", view.read_only),
         *_binds("--bind-fd", view.writable),
         *_binds("--bind-fd", [(view.root, view.root_fd)]),
-        *_binds("--bind-fd", view.guard_writable),
-        *_binds("--ro-bind-fd", view.guard_read_only),
+        *(word for path, fd, writable in view.guards for word in _binds(_BIND[writable], [(path, fd)])),
         *_hidden(view),
         "--remount-ro",
         "/",

@@ -1,0 +1,132 @@
+"""Finds the git directories and `.git` files of a workspace from git's own records; the tree is not walked."""
+
+import os
+import posixpath
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from handrail.kernel.walk import FILE, open_file
+from handrail.limits import Limits
+from handrail.ops.gitnames import gitlinks, pointed_to
+
+_SMALL = 1 << 16
+
+
+class GitDirectory(NamedTuple):
+    """A git directory beneath the root, and the tree that it belongs to."""
+
+    path: str
+    linked: bool = False
+    """Whether it is one of a linked worktree, which shares the rest with another."""
+
+
+class Repositories(NamedTuple):
+    directories: list[GitDirectory]
+    files: list[str]
+    """`.git` files of submodules and linked worktrees."""
+    submodules: list[str]
+    """The trees that an index names as submodules, with a `.git` or without."""
+
+
+def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
+    """Reads a regular file beneath `dir_fd`, no link on the way; None where there is none, or a larger one."""
+    try:
+        fd = open_file(dir_fd, path, FILE)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            return None
+        data = b""
+        while len(data) <= most and (more := os.read(fd, most + 1 - len(data))):
+            data += more
+        return data if len(data) <= most else None
+    finally:
+        os.close(fd)
+
+
+def kind_at(dir_fd: int, path: str) -> str:
+    """Says what stands at `path`, no link on the way: absent, directory, link, file or special."""
+    try:
+        fd = open_file(dir_fd, path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent"
+    try:
+        mode = os.fstat(fd).st_mode
+    finally:
+        os.close(fd)
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "special"
+
+
+def below(tree: str, name: str) -> str:
+    return f"{tree}/{name}" if tree else name
+
+
+def find(root_fd: int, root: str, limits: Limits) -> Repositories:
+    """Finds them from the top: its worktrees, the submodules in each index, and so on down, as far as the limit."""
+    found, waiting, seen = Repositories([], [], []), [""], set[str]()
+    while waiting and len(seen) < limits.guarded_repositories:
+        tree = waiting.pop(0)
+        if tree in seen:
+            continue
+        seen.add(tree)
+        dot_git = below(tree, ".git")
+        kind = kind_at(root_fd, dot_git)
+        if kind == "directory":
+            found.directories.append(GitDirectory(dot_git))
+            waiting += _worktrees(root_fd, root, dot_git, found)
+            git_directory = dot_git
+        elif kind == "file":
+            found.files.append(dot_git)
+            git_directory = place_of(root_fd, tree, root)
+        else:
+            continue
+        if git_directory:
+            links = [below(tree, link) for link in _links_in(root_fd, git_directory, limits.edit_bytes)]
+            found.submodules.extend(links)
+            waiting += links
+    return found
+
+
+def place_of(root_fd: int, tree: str, root: str) -> str:
+    """The git directory that the `.git` file of a tree leads to, beneath the root; empty where it lies elsewhere."""
+    place = pointed_to(read_plain(root_fd, below(tree, ".git"), _SMALL) or b"")
+    return inside(root, posixpath.join(root, tree, place)) if place else ""
+
+
+def inside(root: str, path: str) -> str:
+    path = posixpath.normpath(path)
+    return path[len(root) + 1 :] if path.startswith(f"{root.rstrip('/')}/") else ""
+
+
+def _worktrees(root_fd: int, root: str, dot_git: str, found: Repositories) -> Iterator[str]:
+    """The trees of the linked worktrees that lie beneath the root."""
+    for name in names_in(root_fd, f"{dot_git}/worktrees"):
+        own = f"{dot_git}/worktrees/{name}"
+        told = (read_plain(root_fd, f"{own}/gitdir", _SMALL) or b"").decode(errors="surrogateescape").strip()
+        tree = inside(root, posixpath.join(root, own, posixpath.dirname(told))) if told else ""
+        if tree and kind_at(root_fd, f"{tree}/.git") == "file":
+            found.directories.append(GitDirectory(own, linked=True))
+            yield tree
+
+
+def names_in(root_fd: int, path: str) -> list[str]:
+    """The names in a directory, no link on the way; none where there is no such directory."""
+    try:
+        fd = open_file(root_fd, path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return sorted(os.listdir(fd))
+    finally:
+        os.close(fd)
+
+
+def _links_in(root_fd: int, git_directory: str, most: int) -> list[str]:
+    files = [name for name in names_in(root_fd, git_directory) if name == "index" or name.startswith("sharedindex.")]
+    indexes = [read_plain(root_fd, f"{git_directory}/{name}", most) or b"" for name in files]
+    return [link for index in indexes for link in gitlinks(index)]

@@ -1,0 +1,201 @@
+"""What may lie in a git directory after a command was at work there: an allow-list by name, kind and content.
+
+Git runs what its configuration and hooks say, follows links where it writes, and goes on with an unfinished operation as
+the files of that operation say. Everything that is not listed here is therefore guarded or set aside.
+"""
+
+import re
+import struct
+
+ASIDE = "handrail-aside"
+"""The directory in a git directory that takes what is set aside. Git does not know the name."""
+
+OCCUPIED: dict[str, bytes | None] = {
+    "config": b"",
+    "config.worktree": b"",
+    "commondir": b".\n",
+    "hooks": None,
+    "info": None,
+    "modules": None,
+    "worktrees": None,
+    "remotes": None,
+    "branches": None,
+    ASIDE: None,
+}
+"""Names that git obeys: what stands for each that is absent (None: an empty directory), with the meaning of nothing."""
+OCCUPIED_LINKED: dict[str, bytes | None] = {"config.worktree": b"", ASIDE: None}
+"""The same for the directory of a linked worktree, which has a `commondir` and takes the rest from there."""
+
+DEEP = frozenset({"refs", "logs", "reftable", "rr-cache", "lost-found", "NOTES_MERGE_WORKTREE"})
+"""Directories that are looked through to the bottom."""
+SHALLOW = frozenset({"objects", "objects/info", "objects/pack", "objects/info/commit-graphs", "lfs"})
+"""Directories of which only the own names are looked at: what lies deeper is named after its content."""
+UNFINISHED = frozenset({"rebase-merge", "rebase-apply", "sequencer"})
+"""Directories of operations that go on later: also looked through, and their content counts."""
+_IN_OBJECTS = re.compile(
+    r"[0-9a-f]{2}|pack|info|maintenance\.lock|schedule\.lock|(?:tmp_|incoming-|bulk-|tmp-objdir)[\w.-]*"
+)
+_IN_OBJECTS_INFO = re.compile(r"(?:packs|commit-graph|commit-graphs|multi-pack-index)(?:\.lock|_\w{6})?|(?:tmp_)\w+")
+_FILE = re.compile(
+    r"""(?: (?:[A-Z]+_)*HEAD | (?:COMMIT|TAG|NOTES)_EDITMSG | EDIT_DESCRIPTION | (?:MERGE|SQUASH)_MSG
+        | MERGE_(?:MODE|RR|AUTOSTASH) | AUTO_MERGE | NOTES_MERGE_(?:PARTIAL|REF)
+        | BISECT_(?:ANCESTORS_OK|EXPECTED_REV|FIRST_PARENT|LOG|NAMES|RUN|START|TERMS)
+        | ADD_EDIT\.patch | addp-hunk-edit\.diff
+        | index | index\.stash\.[0-9]+ | next-index-[0-9]+ | sharedindex(?:\.[0-9a-f]{40,64}|_\w{6})
+        | packed-refs | packed-refs\.new | shallow | shallow_\w{6} | gc\.pid | gc\.log
+    )(?:\.lock)?""",
+    re.VERBOSE,
+)
+
+_STRATEGY = r"(?:ort|recursive|resolve|octopus|ours|subtree)"
+_WORDS = r"[\w =:'-]*"
+_KEY_ID = r"(?:-S[\w@.+ <>-]*)?"
+_QUOTED = r"'(?:[^']|'\\'')*'"
+_AUTHOR = rf"(?:GIT_AUTHOR_[A-Z]+={_QUOTED})?"
+_STEPS = (
+    *("p", "pick", "r", "reword", "e", "edit", "s", "squash", "f", "fixup", "d", "drop", "l", "label", "t", "reset"),
+    *("m", "merge", "u", "update-ref", "b", "break", "noop", "revert"),
+)
+_TODO = rf"[ \t]*(?:#.*|(?:{'|'.join(_STEPS)})(?:[ \t].*)?)?"
+_SETTINGS = (
+    *("signoff", "record-origin", "allow-ff", "edit", "no-commit", "allow-empty", "allow-empty-message", "mainline"),
+    *("keep-redundant-commits", "strategy-option", "allow-rerere-auto", "default-msg-cleanup"),
+)
+_OPTION = rf"\s*(?:\[options\]|(?:{'|'.join(_SETTINGS)})\s*=\s*[\w=-]*|strategy\s*=\s*{_STRATEGY})?\s*"
+_LINES = {
+    "rebase-merge/git-rebase-todo": _TODO,
+    "rebase-merge/git-rebase-todo.backup": _TODO,
+    "rebase-merge/strategy": f"{_STRATEGY}?",
+    "rebase-merge/strategy_opts": _WORDS,
+    "rebase-merge/gpg_sign_opt": _KEY_ID,
+    "rebase-merge/allow_rerere_autoupdate": _WORDS,
+    "rebase-merge/author-script": _AUTHOR,
+    "rebase-apply/author-script": _AUTHOR,
+    "rebase-apply/apply-opt": f"(?!.*unsafe){_WORDS}",
+    "rebase-apply/gpg_sign_opt": _KEY_ID,
+    "rebase-apply/allow_rerere_autoupdate": _WORDS,
+    "sequencer/todo": _TODO,
+    "sequencer/opts": _OPTION,
+    "BISECT_NAMES": rf"(?:\s*{_QUOTED})*\s*",
+    "BISECT_TERMS": r"(?:[\w.][\w./-]*)?",
+    "BISECT_START": r"(?:[\w.][\w./-]*)?",
+    "BISECT_LOG": r"(?:#.*|git bisect [^$`;|&<>]*)?",
+}
+"""Files from which git, or a shell script of it, reads orders: how each of their lines looks if it runs nothing."""
+_ORDERS = {name: re.compile(line) for name, line in _LINES.items()}
+
+_PLAIN_KEYS = re.compile(
+    r"""core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol
+            |quotepath|abbrev)
+        | user\.(?:name|email) | init\.defaultbranch | extensions\.objectformat
+        | remote\.(?:url|pushurl|fetch|tagopt) | branch\.(?:remote|merge|rebase|description) | submodule\.active
+        | (?:pull|fetch|push|merge|rebase|color|advice|gc)\.(?:rebase|ff|prune|default|autostash|conflictstyle|ui|\w+hint|auto|autodetach)
+    """,
+    re.VERBOSE,
+)
+_STRANGE = frozenset({"", ".", "..", ".git"})
+"""Parts that no path of an index has, unless it was made to mislead."""
+_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?: "((?:[^"\\\n]|\\.)*)")?\]')
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[^\n]*)?")
+
+
+def may_be_written(name: str, *, is_directory: bool) -> bool:
+    """Whether ordinary git work writes this name at the top of a git directory."""
+    if is_directory:
+        return name in DEEP or name in UNFINISHED or name in SHALLOW
+    return bool(_FILE.fullmatch(name))
+
+
+def belongs(directory: str, name: str) -> bool:
+    """Whether a name belongs into `objects` or one of the like; any name does in the others."""
+    if directory == "objects":
+        return bool(_IN_OBJECTS.fullmatch(name))
+    return directory != "objects/info" or bool(_IN_OBJECTS_INFO.fullmatch(name))
+
+
+def gives_orders(name: str) -> bool:
+    """Whether git reads orders from this file, so that its content counts."""
+    return name in _ORDERS
+
+
+def is_harmless(name: str, content: bytes) -> bool:
+    """Whether the orders in this file run nothing but git's own work."""
+    try:
+        return all(map(_ORDERS[name].fullmatch, content.decode().split("\n")))
+    except UnicodeDecodeError:
+        return False
+
+
+def is_plain_config(content: bytes) -> bool:
+    """Whether a configuration has only settings that run nothing, as `git init` and `git clone` write them."""
+    section = ""
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError:
+        return False
+    for line in map(str.strip, lines):
+        if not line or line[0] in "#;":
+            continue
+        if header := _SECTION.fullmatch(line):
+            section = header[1].lower()
+            continue
+        key = _KEY.fullmatch(line)
+        if key is None or line.endswith("\\") or not _PLAIN_KEYS.fullmatch(f"{section}.{key[1].lower()}"):
+            return False
+        value = line.partition("=")[2].strip().strip('"')
+        if key[1].lower() in ("url", "pushurl") and not _is_address(value):
+            return False
+    return True
+
+
+def _is_address(value: str) -> bool:
+    """Whether a remote is an ordinary one: `ext::…` and its like name a program."""
+    return not value.startswith("-") and "::" not in value
+
+
+def gitlinks(index: bytes) -> list[str]:
+    """The paths of an index that are repositories of their own (submodules)."""
+    if index[:4] != b"DIRC" or b"\0\0\xe0\0" not in index:
+        return []
+    for hash_bytes in (20, 32):
+        try:
+            return _linked(index, hash_bytes)
+        except (ValueError, IndexError, struct.error):
+            continue
+    return []
+
+
+def _linked(index: bytes, hash_bytes: int) -> list[str]:
+    version, count = struct.unpack_from(">II", index, 4)
+    at, name, found = 12, b"", list[str]()
+    for _ in range(count):
+        start, flags_at = at, at + 40 + hash_bytes
+        (flags,) = struct.unpack_from(">H", index, flags_at)
+        at = flags_at + (4 if flags & 0x4000 and version > 2 else 2)
+        if version == 4:  # noqa: PLR2004  each name says how much of the one before it goes
+            dropped, at = _number(index, at)
+            end = index.index(b"\0", at)
+            name, at = name[: len(name) - dropped] + index[at:end], end + 1
+        else:
+            end = index.index(b"\0", at)
+            name, at = index[at:end], start + ((end - start) // 8 + 1) * 8
+        if flags & 0xFFF != min(len(name), 0xFFF):
+            raise ValueError(name)
+        if index[start + 24 : start + 28] == b"\0\0\xe0\0":
+            found.append(name.decode(errors="surrogateescape"))
+    return [path for path in found if not _STRANGE.intersection(path.lower().split("/"))]
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number in git's variable length, and where it ends."""
+    value = data[at] & 0x7F
+    while data[at] & 0x80:
+        at += 1
+        value = ((value + 1) << 7) | (data[at] & 0x7F)
+    return value, at + 1
+
+
+def pointed_to(content: bytes) -> str:
+    """Where a `.git` file leads; empty where it is none."""
+    word, _, place = content.decode(errors="surrogateescape").partition(":")
+    return place.strip() if word == "gitdir" else ""
