@@ -4,6 +4,10 @@ from handrail.notes import (
     AllHidden,
     DepthReached,
     FileSkipped,
+    GitArmed,
+    GitNotSetAside,
+    GitSetAside,
+    GitUnseen,
     JournaledElsewhere,
     LinesCut,
     MoreFilesSkipped,
@@ -42,6 +46,20 @@ _ALLOWED = {
     "write_outside": "To let commands write outside the workspace{where}, list the directory under writable in the "
     "configuration",
     "network": 'To let commands reach the network, set sandbox = "network" in the configuration',
+}
+
+_NOT_GITS = {
+    "link": "git would write through this link",
+    "special": "it is no plain file",
+    "unknown": "ordinary git work does not write this name",
+    "orders": "it holds commands, which the user's own git would run; the next command finds it in its place",
+    "submodule": "the user's own git would run what its configuration or its hooks say",
+}
+_ARMED = {
+    "hooks": "hooks",
+    "configuration": "settings that can name programs",
+    "redirection": "a `.git` that leads elsewhere",
+    "orders": "links, or an unfinished operation that holds commands",
 }
 
 
@@ -86,5 +104,15 @@ NOTES: Words = {
     JournaledElsewhere: Say("note", "what undo needs is kept in {path}, which may be cleared, because {why}"),
     NotKept: Say("note", _not_kept),
     ScanIncomplete: Say("note", "more than {limit} files: what the command changed beyond them was not recorded"),
+    GitSetAside: Say("note", lambda f: f"{f['name']} was moved to {f['where']}: {_NOT_GITS[f['why']]}"),
+    GitNotSetAside: Say(
+        "note", lambda f: f"{f['name']} could not be set aside ({f['trouble']}): {_NOT_GITS[f['why']]}; tell the user"
+    ),
+    GitArmed: Say(
+        "note",
+        lambda f: f"the git repository in {f['path']}, which the command made or changed, has {_ARMED[f['what']]}: "
+        "git may run them when the user works there; tell the user",
+    ),
+    GitUnseen: Say("note", "{what} is too large to be looked through for what git might run"),
     NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
 }

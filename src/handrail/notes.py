@@ -6,6 +6,7 @@ Note:
 ├── MorePages
 ├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotRemembered          what is protected now could not be kept for later sessions
+├── GitSetAside · GitNotSetAside · GitArmed · GitUnseen    what a command left in git directories
 ├── NotAllTyped            the program in a terminal does not read
 ├── NotJournaled           a change could not be recorded, and so cannot be undone
 ├── NotPutRight            what a change began is still to be taken back or cleared away
@@ -83,6 +84,29 @@ class ProtectedInToolsOnly(Note):
 
 class NotRemembered(Note):
     why: str
+
+
+class GitSetAside(Note):
+    name: str
+    why: str
+    """link, special, unknown, orders, submodule"""
+    where: str
+
+
+class GitNotSetAside(Note):
+    name: str
+    why: str
+    trouble: str
+
+
+class GitArmed(Note):
+    path: str
+    what: str
+    """What would run: hooks, configuration, redirection, orders"""
+
+
+class GitUnseen(Note):
+    what: str
 
 
 class NotAllTyped(Note):

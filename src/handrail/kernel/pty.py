@@ -153,6 +153,11 @@ class Terminals:
         self._lock = threading.Lock()
         self._all: dict[str, Terminal] = {}
 
+    @property
+    def any_alive(self) -> bool:
+        with self._lock:
+            return any(terminal.alive for terminal in self._all.values())
+
     def start(
         self,
         name: str,

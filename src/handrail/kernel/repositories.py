@@ -27,6 +27,12 @@ class Repositories(NamedTuple):
     """`.git` files of submodules and linked worktrees."""
     submodules: list[str]
     """The trees that an index names as submodules, with a `.git` or without."""
+    unread: list[str]
+    """Indexes that are too large to be read."""
+
+
+Known = dict[str, tuple[tuple[int, ...], list[str] | None]]
+"""By the path of an index: what it was known by, and the submodules in it (None: too large)."""
 
 
 def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
@@ -66,9 +72,10 @@ def below(tree: str, name: str) -> str:
     return f"{tree}/{name}" if tree else name
 
 
-def find(root_fd: int, root: str, limits: Limits) -> Repositories:
+def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) -> Repositories:
     """Finds them from the top: its worktrees, the submodules in each index, and so on down, as far as the limit."""
-    found, waiting, seen = Repositories([], [], []), [""], set[str]()
+    found, waiting, seen = Repositories([], [], [], []), [""], set[str]()
+    known = {} if known is None else known
     while waiting and len(seen) < limits.guarded_repositories:
         tree = waiting.pop(0)
         if tree in seen:
@@ -86,9 +93,13 @@ def find(root_fd: int, root: str, limits: Limits) -> Repositories:
         else:
             continue
         if git_directory:
-            links = [below(tree, link) for link in _links_in(root_fd, git_directory, limits.edit_bytes)]
-            found.submodules.extend(links)
-            waiting += links
+            for index in _indexes(root_fd, git_directory):
+                links = _links_in(root_fd, index, limits.edit_bytes, known)
+                if links is None:
+                    found.unread.append(index)
+                trees = [below(tree, link) for link in links or ()]
+                found.submodules.extend(trees)
+                waiting += trees
     return found
 
 
@@ -126,7 +137,19 @@ def names_in(root_fd: int, path: str) -> list[str]:
         os.close(fd)
 
 
-def _links_in(root_fd: int, git_directory: str, most: int) -> list[str]:
-    files = [name for name in names_in(root_fd, git_directory) if name == "index" or name.startswith("sharedindex.")]
-    indexes = [read_plain(root_fd, f"{git_directory}/{name}", most) or b"" for name in files]
-    return [link for index in indexes for link in gitlinks(index)]
+def _indexes(root_fd: int, git_directory: str) -> list[str]:
+    names = names_in(root_fd, git_directory)
+    return [f"{git_directory}/{name}" for name in names if name == "index" or name.startswith("sharedindex.")]
+
+
+def _links_in(root_fd: int, index: str, most: int, known: Known) -> list[str] | None:
+    try:
+        about = os.stat(index, dir_fd=root_fd, follow_symlinks=False)
+    except OSError:  # it went again
+        return []
+    sign = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if index not in known or known[index][0] != sign:
+        content = read_plain(root_fd, index, most)
+        too_large = content is None and about.st_size > most
+        known[index] = sign, None if too_large else gitlinks(content or b"")
+    return known[index][1]

@@ -111,12 +111,12 @@ class Commands:
     def _recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
         """What the command does to files goes into the journal, and counts as this session's own doing."""
         call, kernel = self._call, self._session.kernel
-        with self._session.seen.own_command(kernel.reader):
+        with self._session.seen.own_command(kernel.reader), self._session.git.around(call.warnings.append) as git:
             if not kernel.journal.on:
                 yield
                 return
             origin = call.origin(verdict, "command", about=shorten(text, _ABOUT))
-            with kernel.shadow.around(origin, call.warnings.append, call.files_affected, goes_on=goes_on):
+            with kernel.shadow.around(origin, call.warnings.append, call.files_affected, git, goes_on=goes_on):
                 yield
 
     @staticmethod

@@ -42,6 +42,12 @@ class _Directory:
     fresh: set[str] = field(default_factory=set)
     """Written so shortly before the look that a change right after it would not show."""
 
+    @property
+    def is_repository(self) -> bool:
+        if ".git" in self.names or ".git" in self.left_out:
+            return True
+        return "HEAD" in self.names and all(name in self.below or name in self.left_out for name in ("objects", "refs"))
+
 
 class Scan:
     def __init__(self, root_fd: int, limits: Limits, leave_out: frozenset[str] = frozenset()) -> None:
@@ -52,9 +58,16 @@ class Scan:
         self._ignore_files = IgnoreFiles(limits, Named(0))
         self._unsure: set[str] = set()
         """Those of the known that say so, and perhaps some that went."""
+        self._trees: set[str] = set()
+        """Those of the known that git takes for a repository, and perhaps some that went."""
         self._count = 0
         self.cut = False
         """There are more files than are watched."""
+
+    @property
+    def repositories(self) -> list[str]:
+        """The directories that have a `.git`, or look like a git directory, as of the last look."""
+        return sorted(self._trees.intersection(self._known))
 
     def changed(self) -> Changed:
         """What is different from the last time; at first, everything."""
@@ -168,6 +181,7 @@ class Scan:
     def _know(self, path: str, directory: _Directory) -> None:
         self._known[path] = directory
         (self._unsure.add if directory.unsure else self._unsure.discard)(path)
+        (self._trees.add if directory.is_repository else self._trees.discard)(path)
 
     def _list(self, fd: int, path: str, rules: Rules) -> _Directory | None:
         """One directory. The handle is closed."""

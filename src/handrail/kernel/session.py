@@ -15,7 +15,7 @@ from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
 from handrail.kernel.gate import Approver
-from handrail.kernel.journal import Journal
+from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
@@ -25,6 +25,7 @@ from handrail.paths import unquote
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
+    from handrail.kernel.gitwatch import GitWatch
     from handrail.kernel.process import Processes
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
@@ -154,6 +155,22 @@ class Session:
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
 
+    @cached_property
+    def git(self) -> "GitWatch":
+        """What looks at git directories around this session's commands."""
+        from handrail.kernel.gitwatch import GitWatch  # noqa: PLC0415  most sessions run nothing
+
+        kernel, level = self.kernel, self.kernel.powers.sandbox
+        record = f"{kernel.state.path}/git.json"
+        return GitWatch(
+            kernel.boundary.fd, kernel.boundary.root, record, kernel.limits, self._is_busy, on=level != "off"
+        )
+
+    def _is_busy(self) -> bool:
+        """Whether something runs on that a finished call has started."""
+        background = self._sandbox is not None and self._sandbox.has_background
+        return background or (self._terminals is not None and self._terminals.any_alive)
+
     def _spool_directory(self) -> str:
         """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
         from handrail.kernel.sandbox.build import identity  # noqa: PLC0415  most sessions run nothing
@@ -193,11 +210,23 @@ class Session:
                 if part is not None:
                     part.close()
             self.presence.wait_until_empty()
+            if "git" in vars(self):
+                self._record_last_look()
             if self._own_spools:
                 import shutil  # noqa: PLC0415  the same
 
                 shutil.rmtree(self._own_spools, ignore_errors=True)
             self._ended = True
+
+    def _record_last_look(self) -> None:
+        """What background processes left in git directories: nobody waits for an answer, but the history has it."""
+        from handrail.kernel.gitwatch import in_short  # noqa: PLC0415  the same
+
+        notes, journal = self.git.close(), self.kernel.journal
+        if notes and journal.on:
+            origin = Origin("command", self.id, about="(at the end of the session)")
+            with self.kernel.state.lock():
+                journal.append(journal.compose(origin, (), "; ".join(map(in_short, notes))))
 
 
 def _own_home(root: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from handrail.faults import Fault, WriteFailed
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.entering import count_lines
+from handrail.kernel.gitwatch import Round, in_short
 from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched
 from handrail.kernel.resolve import O_PATH
 from handrail.kernel.scan import Changed, Scan, Sign, sign_of
@@ -48,13 +49,16 @@ class Shadow:
         """The last entry of the journal when the files were last looked at."""
 
     @contextmanager
-    def around(self, origin: Origin, tell: Tell, affected: list[str], *, goes_on: bool = False) -> Iterator[None]:
+    def around(
+        self, origin: Origin, tell: Tell, affected: list[str], git: Round, *, goes_on: bool = False
+    ) -> Iterator[None]:
         """Run a command inside. `goes_on`: it has been running since the last look, so what changed since is its."""
         try:
             self._journal.check()
             with self._lock:
                 if self._last is None or not goes_on:
                     self._look()
+                    git.before(self._scan.repositories)
         except OSError as error:
             if self._journal.mode == "required":
                 why = f"the journal, which is required: {error.strerror or error}"
@@ -67,7 +71,7 @@ class Shadow:
         finally:
             try:
                 with self._lock:
-                    if self._record(origin, tell, affected) and self._journal.elsewhere:
+                    if self._record(origin, tell, affected, git) and self._journal.elsewhere:
                         tell(JournaledElsewhere(os.path.dirname(self._journal.path), self._journal.elsewhere))
             except OSError as error:
                 tell(NotJournaled(error.strerror or str(error)))
@@ -91,7 +95,7 @@ class Shadow:
         for path, sign in sorted(wanted, key=lambda each: each[1][3], reverse=True):
             self._remember(path, sign, self._read(path, sign, room))
 
-    def _record(self, origin: Origin, tell: Tell, affected: list[str]) -> bool:
+    def _record(self, origin: Origin, tell: Tell, affected: list[str], git: Round) -> bool:
         """Whether there was something to be recorded."""
         recorded, room = self._recorded_since(), _Room(self._limits)
         files: list[Touched] = []
@@ -110,13 +114,16 @@ class Shadow:
         lost = [file.path for file in files[:most] if _unkept(file.before)]
         if lost:
             tell(NotKept(len(lost), [quote(path) for path in lost[:_NAMED]]))
-        if files:
+        found = git.after(self._scan.repositories)
+        for each in found:
+            tell(each)
+        if files or found:
             affected.extend(quote(file.path) for file in files[:most])
-            note = f"not kept: the former contents of {len(lost)} files" if lost else ""
+            note = "; ".join([*_about(lost), *map(in_short, found)])
             with self._state.lock():
                 self._journal.append(self._journal.compose(origin, files[:most], note))
                 self._last = self._journal.last_number()
-        return bool(files)
+        return bool(files or found)
 
     def _changed(self) -> Changed:
         """What is protected is neither named nor kept: commands do not reach it, so that somebody else changed it."""
@@ -224,6 +231,10 @@ def load_index(path: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found
+
+
+def _about(lost: list[str]) -> list[str]:
+    return [f"not kept: the former contents of {len(lost)} files"] if lost else []
 
 
 def _unkept(node: Node | None) -> bool:

@@ -85,6 +85,11 @@ class Sandbox:
         return None if self.settings.level == "off" else build.identity(self._place.root_fd).drop_to
 
     @property
+    def has_background(self) -> bool:
+        """Whether children of a finished command may live on."""
+        return any(channel.link.alive for channel in self.background)
+
+    @property
     def confinement(self) -> Confinement | None:
         """What holds commands now; None before the first."""
         return self._ways[0] if self._stood else None

@@ -1,0 +1,196 @@
+"""Finds in git directories what ordinary git work does not leave there, and sets it aside."""
+
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from handrail.kernel.repositories import GitDirectory, kind_at, names_in, read_plain
+from handrail.kernel.walk import open_file
+from handrail.limits import MIB
+from handrail.ops.gitnames import (
+    ASIDE,
+    DEEP,
+    OCCUPIED,
+    OCCUPIED_LINKED,
+    SHALLOW,
+    UNFINISHED,
+    belongs,
+    gives_orders,
+    is_harmless,
+    may_be_written,
+)
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TICK_NS = 20_000_000
+"""Two changes within so short a time may bear the same date."""
+_LINKED = {*OCCUPIED_LINKED, "commondir", "gitdir", "locked"}
+_TRIES = 10_000
+
+
+class Offence(NamedTuple):
+    """Something in a git directory that does not belong there."""
+
+    directory: str
+    name: str
+    """Beneath the directory."""
+    why: str
+    """link, special, unknown, orders"""
+    sign: str
+    """What it is known by."""
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory}/{self.name}"
+
+
+class _Listed(NamedTuple):
+    ctime_ns: int
+    inode: int
+    offences: list[Offence]
+    below: list[str]
+
+
+class Sweep:
+    """Looks over git directories. A directory in which nothing happened is not listed again."""
+
+    def __init__(self, root_fd: int, most_directories: int) -> None:
+        self._root_fd, self._most = root_fd, most_directories
+        self._listed: dict[str, _Listed] = {}
+        self.cut = False
+        """There were more directories than are looked at."""
+
+    def look(self, directories: Iterable[GitDirectory]) -> list[Offence]:
+        found: list[Offence] = []
+        self.cut, count = False, 0
+        for directory in directories:
+            waiting = [""]
+            while waiting:
+                listed = self._list(directory, waiting.pop(0))
+                count += 1
+                if listed is None:
+                    continue
+                found += listed.offences
+                waiting += listed.below
+                if count > self._most:
+                    self.cut = True
+                    break
+            found += self._orders(directory.path)
+        return found
+
+    def _list(self, directory: GitDirectory, inside: str) -> _Listed | None:
+        path = f"{directory.path}/{inside}" if inside else directory.path
+        try:
+            fd = open_file(self._root_fd, path, _DIRECTORY)
+        except OSError:
+            return None  # it went again
+        try:
+            looked_at, about = time.time_ns(), os.fstat(fd)
+            known = self._listed.get(path)
+            if known is not None and (known.ctime_ns, known.inode) == (about.st_ctime_ns, about.st_ino):
+                return known
+            listed = _Listed(about.st_ctime_ns, about.st_ino, [], [])
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    self._judge(directory, inside, entry, listed)
+        finally:
+            os.close(fd)
+        if about.st_ctime_ns + _TICK_NS < looked_at:
+            self._listed[path] = listed
+        return listed
+
+    @staticmethod
+    def _judge(directory: GitDirectory, inside: str, entry: "os.DirEntry[str]", listed: _Listed) -> None:
+        name = f"{inside}/{entry.name}" if inside else entry.name
+        if not inside and entry.name in (_LINKED if directory.linked else OCCUPIED):
+            return  # guarded by a mount
+        is_directory = entry.is_dir(follow_symlinks=False)
+        if entry.is_symlink():
+            why = "link"
+        elif not is_directory and not entry.is_file(follow_symlinks=False):
+            why = "special"
+        elif not inside:
+            why = "" if may_be_written(name, is_directory=is_directory) else "unknown"
+        else:
+            why = "" if belongs(inside, entry.name) else "unknown"
+        if why:
+            listed.offences.append(Offence(directory.path, name, why, str(entry.inode())))
+        elif is_directory and _is_looked_into(name):
+            listed.below.append(name)
+
+    def _orders(self, directory: str) -> Iterator[Offence]:
+        """Unfinished operations that would run something, or whose files cannot be read."""
+        for name in (*sorted(UNFINISHED), ""):
+            contents, harmless = [], True
+            for each in names_in(self._root_fd, f"{directory}/{name}" if name else directory):
+                inside = f"{name}/{each}" if name else each
+                if gives_orders(inside):
+                    content = read_plain(self._root_fd, f"{directory}/{inside}", MIB)
+                    contents.append(content or b"")
+                    harmless = harmless and content is not None and is_harmless(inside, content)
+                    if not name and not harmless:
+                        yield Offence(directory, inside, "orders", f"{zlib.crc32(content or b''):x}")
+                        harmless = True
+            if not harmless:
+                yield Offence(directory, name, "orders", f"{zlib.crc32(b'|'.join(contents)):x}")
+
+
+def _is_looked_into(name: str) -> bool:
+    top = name.partition("/")[0]
+    return top in DEEP or top in UNFINISHED or name in SHALLOW
+
+
+def set_aside(root_fd: int, offence: Offence) -> str:
+    """Moves it where git does not look, and returns its new path. Raises OSError where that fails."""
+    top = open_file(root_fd, offence.directory, _DIRECTORY)
+    try:
+        aside = _aside_in(top)
+        try:
+            return f"{offence.directory}/{ASIDE}/{_move(top, offence.name, aside)}"
+        finally:
+            os.close(aside)
+    finally:
+        os.close(top)
+
+
+def _aside_in(top: int) -> int:
+    try:
+        os.mkdir(ASIDE, 0o755, dir_fd=top)
+    except FileExistsError:
+        return os.open(ASIDE, _DIRECTORY, dir_fd=top)
+    aside, owner = os.open(ASIDE, _DIRECTORY, dir_fd=top), os.fstat(top)
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.chown(aside, owner.st_uid, owner.st_gid)
+    return aside
+
+
+def _move(top: int, name: str, aside: int) -> str:
+    parent, _, last = name.rpartition("/")
+    source = open_file(top, parent, _DIRECTORY) if parent else os.dup(top)
+    try:
+        taken = set(os.listdir(aside))
+        new = next(new for n in range(_TRIES) if (new := f"{last}.{n}" if n else last) not in taken)
+        os.rename(last, new, src_dir_fd=source, dst_dir_fd=aside)
+        return new
+    finally:
+        os.close(source)
+
+
+def put_back(root_fd: int, directory: str, kept: str, name: str) -> None:
+    """Gives an unfinished operation its name again, where that is free."""
+    top = open_file(root_fd, directory, _DIRECTORY)
+    try:
+        aside = os.open(ASIDE, _DIRECTORY, dir_fd=top)
+        try:
+            if kind_at(aside, kept) != "absent" and kind_at(top, name) == "absent":
+                os.rename(kept, name, src_dir_fd=aside, dst_dir_fd=top)
+        finally:
+            os.close(aside)
+    finally:
+        os.close(top)
+
+
+def head_of(root_fd: int, directory: str) -> str:
+    """What HEAD says, to know whether an unfinished operation is still where it was."""
+    return (read_plain(root_fd, f"{directory}/HEAD", 4096) or b"").decode(errors="surrogateescape")
