@@ -110,8 +110,10 @@ NOTES: Words = {
     ),
     GitArmed: Say(
         "note",
-        lambda f: f"the git repository in {f['path']}, which the command made or changed, has {_ARMED[f['what']]}: "
-        "git may run them when the user works there; tell the user",
+        lambda f: (
+            f"the git repository in {f['path']}, which the command made or changed, has {_ARMED[f['what']]}: "
+            "git may run them when the user works there; tell the user"
+        ),
     ),
     GitUnseen: Say("note", "{what} is too large to be looked through for what git might run"),
     NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),

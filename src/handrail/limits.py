@@ -58,6 +58,10 @@ class Limits(NamedTuple):
     """The longest string that the session log keeps whole."""
     log_debug_chars: int = 4 * MIB
     """The same at level debug, whose logs can be replayed."""
+    replay_log_bytes: int = 256 * MIB
+    """The largest session log that is replayed."""
+    replay_bytes: int = 8 * GIB
+    """What a replay may copy of the tree, holes in sparse files left out; they stay holes."""
     seen_bytes: int = 16 * MIB
     """The contents that a session remembers, to say what somebody else changed in them."""
     scan_files: int = 200_000

@@ -8,11 +8,13 @@ from typing import Any
 from handrail.dialects import NAMES
 from handrail.effects import Effect
 from handrail.kernel.gate import Approver, Question, Verdict
-from handrail.ops.answers import comparable, differences
+from handrail.ops.answers import comparable, differences, replaced
 from handrail.policy.approvals import nobody
+from handrail.tables import levels
 from handrail.workspace import ClientSession, Workspace
 
 _ROOT = "<root>"
+_ROOTS = 100
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class Logged:
 
     @property
     def denied(self) -> bool:
-        return bool(self.answer) and ((self.answer or {}).get("error") or {}).get("code") == "approval_denied"
+        return _is_denial(self.answer)
 
 
 @dataclass(slots=True)
@@ -56,22 +58,50 @@ def read_log(text: str) -> Log:
     for line in text.split("\n"):
         if line:
             try:
-                _take(log, open_calls, json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError):
+                found = json.loads(line)
+                for _ in levels(found):
+                    pass
+                _take(log, open_calls, found)
+            except (ValueError, KeyError, TypeError, RecursionError):
                 log.unread += 1
     return log
 
 
-def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: dict[str, Any]) -> None:
-    whole = not line.get("shortened", False)
-    if line["event"] == "request":
-        log.roots += [line["root"]] if "root" in line else []
-        call = Logged(line["session"], line["call"], line["dialect"], line["tool"], line["params"], whole)
+def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: Any) -> None:
+    """Take over one line, or raise KeyError or TypeError and leave the log as it is."""
+    about = _Line(line)
+    if about("event", str) == "request":
+        names = [about(name, str) for name in ("session", "dialect", "tool")]
+        call = Logged(names[0], about("call", int), *names[1:], about("params", object), whole=about.whole)
+        if "root" in line:
+            _add_root(log.roots, about("root", str))
         open_calls[call.session, call.number] = call
         log.calls.append(call)
     elif line["event"] == "response":
-        call = open_calls[line["session"], line["call"]]
-        call.answer, call.answer_whole = line["result"], whole
+        call = open_calls[about("session", str), about("call", int)]
+        call.answer, call.answer_whole = about("result", dict), about.whole
+
+
+class _Line:
+    """Reads the fields of a line that anything may have written."""
+
+    def __init__(self, line: Any) -> None:
+        self._fields = line if isinstance(line, dict) else {}
+        self.whole = not self._fields.get("shortened", False)
+
+    def __call__(self, name: str, kind: type) -> Any:
+        value = self._fields[name]
+        if not isinstance(value, kind):
+            raise TypeError(name)
+        return value
+
+
+def _add_root(roots: list[str], root: str) -> None:
+    """Note a directory whose name stands in answers. A log that names hundreds is none of ours."""
+    if root not in roots:
+        if len(root) <= 1 or len(roots) == _ROOTS:
+            raise TypeError(root)
+        roots.append(root)
 
 
 def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iterator[Outcome]:
@@ -83,18 +113,20 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
         sessions: dict[str, ClientSession] = {}
         places = {workspace.root: _ROOT, workspace.kernel.state.path: "<state>"}
         told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
-        for call in log.calls:
+        moves = dict.fromkeys(told_places, workspace.root)
+        last = {call.session: index for index, call in enumerate(log.calls)}
+        for index, call in enumerate(log.calls):
             if call.session not in sessions:
                 sessions[call.session] = workspace.session(asker=answering)
             if not call.whole or call.dialect not in NAMES:
                 yield Outcome(call, "skipped")
-                continue
-            answering.call = call
-            params = _moved(call.params, log.roots, workspace.root)
-            got = sessions[call.session].tools(call.dialect).call(call.tool, params).to_dict()
-            yield _judged(call, comparable(got, places), comparable(call.answer, told_places))
-        for session in sessions.values():
-            session.close()
+            else:
+                answering.call = call
+                params = _moved(call.params, moves)
+                got = sessions[call.session].tools(call.dialect).call(call.tool, params).to_dict()
+                yield _judged(call, comparable(got, places), comparable(call.answer, told_places))
+            if index == last[call.session]:
+                sessions.pop(call.session).close()
 
 
 def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> Outcome:
@@ -102,21 +134,24 @@ def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> O
         return Outcome(call, "unknown")
     if not call.answer_whole:
         return Outcome(call, "shortened")
-    if call.denied and (got.get("error") or {}).get("code") == "approval_denied":
+    if call.denied and _is_denial(got):
         return Outcome(call, "same")  # the reason names who refused, which is another one now
     found = tuple(differences(told, got))
     return Outcome(call, "differs", found) if found else Outcome(call, "same")
 
 
-def _moved(value: Any, roots: list[str], root: str) -> Any:
+def _is_denial(answer: dict[str, Any] | None) -> bool:
+    error = answer.get("error") if answer else None
+    return isinstance(error, dict) and error.get("code") == "approval_denied"
+
+
+def _moved(value: Any, moves: dict[str, str]) -> Any:
     """Parameters may name the root that the log was written in."""
     if isinstance(value, str):
-        for old in roots:
-            value = value.replace(old, root)
-        return value
+        return replaced(value, moves)
     if isinstance(value, dict):
-        return {key: _moved(each, roots, root) for key, each in value.items()}
-    return [_moved(each, roots, root) for each in value] if isinstance(value, list) else value
+        return {key: _moved(each, moves) for key, each in value.items()}
+    return [_moved(each, moves) for each in value] if isinstance(value, list) else value
 
 
 def _tell_nobody(_line: str) -> None:

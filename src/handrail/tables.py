@@ -1,6 +1,7 @@
 """TOML that a person, or a stranger's project, wrote."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from handrail.limits import LARGEST_INTEGER
@@ -23,13 +24,20 @@ def parse_toml(text: str) -> dict[str, Any]:
         found = tomllib.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    level: list[Any] = [found]
-    for _ in range(_DEEPEST):
-        level = [inner for each in level for inner in _within(each)]
+    for level in levels(found):
         if any(isinstance(each, int) and abs(each) > LARGEST_INTEGER for each in level):
             raise ValueError("a number in it has more than 64 bits")
+    return found
+
+
+def levels(value: Any) -> Iterator[list[Any]]:
+    """Yield what a value holds, level by level. Raises ValueError if it is nested too deeply."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _within(each)]
         if not level:
-            return found
+            return
+        yield level
     raise ValueError("it is nested too deeply")
 
 

@@ -146,5 +146,3 @@ def test_a_question_goes_to_the_connection_that_made_the_call(root: Path, tmp_pa
     with over_http("--root", root, "--token-file", tmp_path / "tokens") as (url, _):
         answer = anyio.run(main, url)
     assert (heard, answer["success"], (root / "a").exists()) == (["the user"], False, False)
-
-

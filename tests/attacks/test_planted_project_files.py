@@ -49,7 +49,7 @@ def test_a_command_cannot_change_a_project_file(root: Path, name: str) -> None:
 
 
 def test_git_sees_no_stand_in_for_a_project_file(workspace: Workspace, root: Path) -> None:
-    assert shell(workspace, "git init -q && git add -A && test -z \"$(git status --porcelain)\"") == 0
+    assert shell(workspace, 'git init -q && git add -A && test -z "$(git status --porcelain)"') == 0
     assert (root / ".handrail.toml").is_dir()
 
 

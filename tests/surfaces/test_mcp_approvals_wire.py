@@ -34,9 +34,7 @@ def test_the_person_decides_over_every_transport(root: Path, tmp_path: Path, tra
     if transport == "http":
         (tmp_path / "tokens").write_text(TOKENS[0])
         with over_http("--root", root, "--token-file", tmp_path / "tokens") as (url, _):
-            refused, kept, allowed = anyio.run(
-                main, lambda: holding(url, TOKENS[0], era, elicitation_callback=person)
-            )
+            refused, kept, allowed = anyio.run(main, lambda: holding(url, TOKENS[0], era, elicitation_callback=person))
     else:
         server = over_stdio("--root", root)
         refused, kept, allowed = anyio.run(main, lambda: Client(server, mode=era, elicitation_callback=person))

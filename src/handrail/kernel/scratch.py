@@ -1,14 +1,28 @@
 """Throw-away workspaces, for the demo and for replays."""
 
+import errno
 import io
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from handrail.kernel.state import State, existing_directory
+
+_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1 << 20
+_LEAST = 1 << 12
+"""What a name costs on the disk, however little stands there."""
+_REMOVE = 'read _; chmod -R u+rwX -- "$@"; rm -rf -- "$@"'
+"""`read` ends when our end of the pipe is closed, by us or by the system when we are killed."""
+
+
+class CopyTooLarge(Exception):  # noqa: N818  a message for the user
+    pass
 
 
 @contextmanager
@@ -23,23 +37,92 @@ def scratch_workspace(files: Mapping[str, str]) -> Iterator[str]:
 
 
 @contextmanager
-def scratch_copy(root: str) -> Iterator[str]:
-    """A copy of a directory, links as links; it goes again, with all that Handrail kept about it."""
+def scratch_copy(root: str, most: int) -> Iterator[str]:
+    """Copy a directory, links as links; it goes again, with all that Handrail kept about it, also if we are killed.
+
+    Raises CopyTooLarge where it holds more than `most` bytes.
+    """
     existing_directory(root)
-    with tempfile.TemporaryDirectory(prefix="handrail-replay-") as home:
-        copy = os.path.join(os.path.realpath(home), "workspace")
-        shutil.copytree(root, copy, symlinks=True, ignore=_special)
+    home = os.path.realpath(tempfile.mkdtemp(prefix="handrail-replay-"))
+    copy = os.path.join(home, "workspace")
+    with _removed_at_the_end(home, State(copy).path):
+        _copy_tree(root, copy, _Copier(most))
+        yield copy
+
+
+def _copy_tree(root: str, copy: str, copier: "_Copier") -> None:
+    try:
+        shutil.copytree(root, copy, symlinks=True, ignore=copier.left_out, copy_function=copier)
+    except RecursionError:
+        raise CopyTooLarge("its directories are nested too deeply") from None
+    except shutil.Error as error:
+        name, _, why = error.args[0][0]
+        raise OSError(errno.EIO, f"{name} cannot be copied: {why}") from None
+
+
+@contextmanager
+def _removed_at_the_end(*paths: str) -> Iterator[None]:
+    """Remove directories when the block ends or this process does. The remover is another process, so that it is left."""
+    argv = ["/bin/sh", "-c", _REMOVE, "sh", *paths]
+    nowhere = subprocess.DEVNULL
+    remover = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, cwd="/", start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        remover.communicate()
+
+
+class _Copier:
+    """Copies regular files, holes as holes, within a number of bytes for all of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def left_out(self, directory: str, names: list[str]) -> list[str]:
+        """Name what is neither a file nor a link nor a directory and cannot be copied."""
+        self._spend(_LEAST * len(names))
+        kinds = (stat.S_ISREG, stat.S_ISLNK, stat.S_ISDIR)
+        modes = {name: os.lstat(os.path.join(directory, name)).st_mode for name in names}
+        return [name for name, mode in modes.items() if not any(kind(mode) for kind in kinds)]
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise CopyTooLarge(f"it holds more than {self._most} bytes")
+
+    def __call__(self, source: str, target: str) -> str:
+        reading = os.open(source, _SOURCE)
         try:
-            yield copy
+            if not stat.S_ISREG(os.fstat(reading).st_mode):  # it was exchanged since it was listed
+                return target
+            writing = os.open(target, _NEW, 0o600)
+            try:
+                self._copy(reading, writing)
+            finally:
+                os.close(writing)
         finally:
-            shutil.rmtree(State(copy).path)
+            os.close(reading)
+        shutil.copystat(source, target, follow_symlinks=False)
+        os.chmod(target, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
+        return target
 
-
-def _special(directory: str, names: list[str]) -> list[str]:
-    """What is neither a file nor a link nor a directory cannot be copied."""
-    kinds = (stat.S_ISREG, stat.S_ISLNK, stat.S_ISDIR)
-    modes = {name: os.lstat(os.path.join(directory, name)).st_mode for name in names}
-    return [name for name, mode in modes.items() if not any(kind(mode) for kind in kinds)]
+    def _copy(self, reading: int, writing: int) -> None:
+        size, at = os.fstat(reading).st_size, 0
+        os.truncate(writing, size)
+        while at < size:
+            try:
+                at = os.lseek(reading, at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # nothing but a hole is left
+                    raise
+                return
+            end = os.lseek(reading, at, os.SEEK_HOLE)
+            while at < end and (data := os.pread(reading, min(_CHUNK, end - at), at)):
+                self._spend(len(data))
+                at += os.pwrite(writing, data, at)
+            at = max(at, end)  # a file that shrinks meanwhile ends
 
 
 def nowhere() -> io.StringIO:

@@ -1,5 +1,6 @@
 """What Handrail keeps about a workspace, outside of it: the writer's lock, records of intent, session logs."""
 
+import errno
 import fcntl
 import hashlib
 import io
@@ -126,6 +127,15 @@ def read_small_text(path: str, most: int) -> str:
         return io.TextIOWrapper(io.BytesIO(read_small(fd, most)), encoding="utf-8").read()
     finally:
         os.close(fd)
+
+
+def read_some(path: str, most: int) -> str:
+    """Read what the user named, a pipe too. Raises OSError where there are more than `most` bytes."""
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
+    return data.decode()
 
 
 def version_of(path: str) -> Version | None:

@@ -20,10 +20,13 @@ def comparable(value: Any, places: Mapping[str, str], key: str = "") -> Any:
         return 0
     if not isinstance(value, str):
         return value
-    for place, name in places.items():
-        value = value.replace(place, name)
-    value = _SESSION.sub("<session>", _MOMENT.sub("<time>", value))
+    value = _SESSION.sub("<session>", _MOMENT.sub("<time>", replaced(value, places)))
     return _PROCESS.sub(lambda match: f"{match[1]}: <process>", value)
+
+
+def replaced(text: str, names: Mapping[str, str]) -> str:
+    """Replace names by others in one go, so that what was put in is left alone. The first name that fits wins."""
+    return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text) if names else text
 
 
 def differences(told: Any, got: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:

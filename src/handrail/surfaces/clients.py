@@ -34,7 +34,10 @@ class ClientKind:
 CLIENTS = {
     "claude-code": ClientKind("Claude Code", "copilot", lambda root: f"{root}/.mcp.json", typed=True),
     "claude-desktop": ClientKind(
-        "Claude Desktop", "copilot", lambda _: f"{application_data()}/Claude/claude_desktop_config.json", in_project=False
+        "Claude Desktop",
+        "copilot",
+        lambda _: f"{application_data()}/Claude/claude_desktop_config.json",
+        in_project=False,
     ),
     "cursor": ClientKind("Cursor", "copilot", lambda root: f"{root}/.cursor/mcp.json"),
     "vscode": ClientKind("VS Code", "copilot", lambda root: f"{root}/.vscode/mcp.json", key="servers", typed=True),

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from handrail.limits import Limits
 
-
 _BIND = {True: "--bind-fd", False: "--ro-bind-fd"}
 
 

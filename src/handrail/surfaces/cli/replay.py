@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from handrail.kernel.gate import Verdict
-from handrail.kernel.scratch import scratch_copy
-from handrail.kernel.state import read_text
+from handrail.kernel.scratch import CopyTooLarge, scratch_copy
+from handrail.kernel.state import read_some
+from handrail.limits import Limits
 from handrail.ops.show import one_line
 from handrail.replay import Outcome, read_log
 from handrail.replay import replay as replay_log
@@ -37,7 +38,7 @@ def command(log: str, root: str, approve: str, as_json: bool) -> None:
     Times and process ids are not compared. DIR itself is not changed.
     """
     try:
-        found = read_log(read_text(log))
+        found = read_log(read_some(log, Limits().replay_log_bytes))
     except UnicodeDecodeError:
         raise click.UsageError(f"{log} is no session log: it is not text") from None
     except OSError as error:
@@ -45,8 +46,11 @@ def command(log: str, root: str, approve: str, as_json: bool) -> None:
     if not found.calls:
         raise click.UsageError(f"{log} has no calls in it")
     approver = (lambda _: Verdict(True, "policy auto")) if approve == "auto" else terminal_asker()
-    with usage_errors(root), scratch_copy(root) as copy:
-        outcomes = list(replay_log(found, copy, approver))
+    try:
+        with usage_errors(root), scratch_copy(root, Limits().replay_bytes) as copy:
+            outcomes = list(replay_log(found, copy, approver))
+    except CopyTooLarge as error:
+        raise click.UsageError(f"{root} is not copied: {error}") from None
     if as_json:
         echo_json({"calls": [_facts(each) for each in outcomes], "unread_lines": found.unread}, indent=2)
     else:
