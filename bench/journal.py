@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.measure import Row, compare, show
 from handrail import Workspace
+from handrail.kernel.gitwatch import Round
 from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
 from handrail.kernel.state import State
 
@@ -103,7 +104,7 @@ def _command(home: Path) -> Row:
         shadow, told = workspace.kernel.shadow, list[object]()
 
         def around() -> None:
-            with shadow.around(Origin("command"), told.append, []):
+            with shadow.around(Origin("command"), told.append, [], Round(None)):
                 pass
 
         def status() -> None:

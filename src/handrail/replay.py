@@ -71,8 +71,8 @@ def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: Any) -> Non
     """Take over one line, or raise KeyError or TypeError and leave the log as it is."""
     about = _Line(line)
     if about("event", str) == "request":
-        names = [about(name, str) for name in ("session", "dialect", "tool")]
-        call = Logged(names[0], about("call", int), *names[1:], about("params", object), whole=about.whole)
+        session, dialect, tool = (about(name, str) for name in ("session", "dialect", "tool"))
+        call = Logged(session, about("call", int), dialect, tool, about("params", object), about.whole)
         if "root" in line:
             _add_root(log.roots, about("root", str))
         open_calls[call.session, call.number] = call

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 URL, ERA = urlsplit(sys.argv[1]), sys.argv[2]
 HOOK = {"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\necho planted\n"}
 YES = {"action": "accept", "content": {"decision": "once"}}
-CAPABLE = {"elicitation": {"form": {}}}
+CAPABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 ME = {"name": "the agent itself", "version": "1"}
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 

@@ -27,6 +27,7 @@ def bubblewrap(tmp_path: Path) -> None:
 def shell(workspace: Workspace, command: str) -> int:
     result = workspace.call("codex", "shell", {"command": command, "timeout_ms": 20_000})
     assert result.success, result
+    assert isinstance(result.output, dict)
     return int(result.output["returncode"])
 
 

@@ -17,10 +17,17 @@ from handrail.kernel.scratch import CopyTooLarge, scratch_copy
 from handrail.limits import MIB, Limits
 from handrail.replay import read_log, replay
 
-REQUEST = {"event": "request", "session": "s", "call": 1, "dialect": "file", "tool": "file.list", "params": {}}
-RESPONSE = {"event": "response", "session": "s", "call": 1, "result": {}}
+REQUEST: dict[str, Any] = {
+    "event": "request",
+    "session": "s",
+    "call": 1,
+    "dialect": "file",
+    "tool": "file.list",
+    "params": {},
+}
+RESPONSE: dict[str, Any] = {"event": "response", "session": "s", "call": 1, "result": {}}
 DEEP = '{"a":' * 900 + "1" + "}" * 900
-ODD = [
+ODD: list[Any] = [
     *({**REQUEST, name: value} for name in REQUEST for value in (None, 7, "x", [], {}, [[]], {"a": 1}, True)),
     *({**RESPONSE, "result": value} for value in (None, 7, "x", [], {"error": "x"}, {"error": []}, {"error": 7})),
     *({**REQUEST, "root": value} for value in (None, 7, "", "/", [], {}, "a")),

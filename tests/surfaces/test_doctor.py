@@ -4,6 +4,7 @@ import json
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import handrail, usage_error
@@ -49,7 +50,7 @@ def test_json_says_the_same(root: Path) -> None:
     assert [f"{'✓' if each['good'] else '✗'} {each['name']}: {each['says']}" for each in told] == lines
 
 
-def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> list[str]:
+def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
     with Workspace(str(root), **settings) as workspace:
         return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in machine.try_sandbox(workspace.processes)]
 

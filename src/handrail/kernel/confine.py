@@ -5,8 +5,8 @@ Where Landlock can, it reaches no TCP port either, no abstract socket, and no pr
 
 The domain is put on a thread that starts the program and then ends, so that the caller itself stays free.
 
-The program holds the reading end of a pipe whose other end is ours. When we end, however that happens, the system closes
-ours, and signals the program for it (`F_SETSIG`): nothing has to run in between, and no launcher is needed.
+The program holds the reading end of a pipe whose other end is ours. When we end, however that happens, the system
+closes ours, and signals the program for it (`F_SETSIG`): nothing has to run in between, and no launcher is needed.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Looks at git directories around commands, so that git outside the sandbox runs nothing that a command planted.
 
-Mounts keep the names that git obeys (`sandbox/guard.py`). What mounts cannot do is done here: names that ordinary git work
-does not write, links, and unfinished operations that hold commands are set aside when the last command has ended.
+Mounts keep the names that git obeys (`sandbox/guard.py`). What mounts cannot do is done here: names that ordinary git
+work does not write, links, and unfinished operations that hold commands are set aside when the last command has ended.
 What was there before the first one began is the user's own, and stays.
 """
 

@@ -7,7 +7,7 @@ import resource
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -79,13 +79,13 @@ class Run:
     """It printed more than was asked for, and was ended."""
 
 
-def run_ripgrep(
+def run_ripgrep(  # noqa: PLR0913  one search has all of these, and each caller needs others
     argv: list[str],
     dir_fd: int,
     watch: Watch,
     limits: Limits,
     *,
-    causes: Iterator[object] = iter(()),
+    causes: Iterable[object] = (),
     at_most: int | None = None,
     take: Callable[[bytes], bool] | None = None,
     pass_fds: tuple[int, ...] = (),
@@ -102,7 +102,7 @@ def run_ripgrep(
     reading, writing = os.pipe2(os.O_CLOEXEC)
     errors = os.memfd_create("ripgrep-errors")
     try:
-        bounds, silence = _bounds(limits), _Silence(limits.search_silent_seconds, causes)
+        bounds, silence = _bounds(limits), _Silence(limits.search_silent_seconds, iter(causes))
         with confine.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=bounds) as process:
             pid = process.pid
             for chunk in _collected(reading, pid, silence, watch) if patient else _chunks(reading, silence, watch):

@@ -62,7 +62,7 @@ def _copy_tree(root: str, copy: str, copier: "_Copier") -> None:
 
 @contextmanager
 def _removed_at_the_end(*paths: str) -> Iterator[None]:
-    """Remove directories when the block ends or this process does. The remover is another process, so that it is left."""
+    """Remove directories when the block ends or this process does: another process does it, and so outlives us."""
     argv = ["/bin/sh", "-c", _REMOVE, "sh", *paths]
     nowhere = subprocess.DEVNULL
     remover = subprocess.Popen(

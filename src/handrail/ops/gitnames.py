@@ -1,7 +1,7 @@
 """What may lie in a git directory after a command was at work there: an allow-list by name, kind and content.
 
-Git runs what its configuration and hooks say, follows links where it writes, and goes on with an unfinished operation as
-the files of that operation say. Everything that is not listed here is therefore guarded or set aside.
+Git runs what its configuration and hooks say, follows links where it writes, and goes on with an unfinished operation
+as the files of that operation say. Everything that is not listed here is therefore guarded or set aside.
 """
 
 import re
@@ -89,7 +89,8 @@ _PLAIN_KEYS = re.compile(
             |quotepath|abbrev)
         | user\.(?:name|email) | init\.defaultbranch | extensions\.objectformat
         | remote\.(?:url|pushurl|fetch|tagopt) | branch\.(?:remote|merge|rebase|description) | submodule\.active
-        | (?:pull|fetch|push|merge|rebase|color|advice|gc)\.(?:rebase|ff|prune|default|autostash|conflictstyle|ui|\w+hint|auto|autodetach)
+        | (?:pull|fetch|push|merge|rebase|color|advice|gc)
+          \.(?:rebase|ff|prune|default|autostash|conflictstyle|ui|\w+hint|auto|autodetach)
     """,
     re.VERBOSE,
 )
@@ -172,7 +173,7 @@ def _linked(index: bytes, hash_bytes: int) -> list[str]:
         start, flags_at = at, at + 40 + hash_bytes
         (flags,) = struct.unpack_from(">H", index, flags_at)
         at = flags_at + (4 if flags & 0x4000 and version > 2 else 2)
-        if version == 4:  # noqa: PLR2004  each name says how much of the one before it goes
+        if version == 4:  # each name says how much of the one before it goes
             dropped, at = _number(index, at)
             end = index.index(b"\0", at)
             name, at = name[: len(name) - dropped] + index[at:end], end + 1
