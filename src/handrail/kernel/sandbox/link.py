@@ -40,6 +40,22 @@ class Launch:
     user: tuple[int, int] | None = None
     streams: tuple[int, int] | None = None
     """Output and error of a first command that is started along, given as standard output and input."""
+    program: int | None = None
+    """A handle of the program, where its name cannot be reached; among `handles`."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def options(self) -> dict[str, Any]:
+        """What `subprocess` is told, beside the argument list and the streams."""
+        uid, gid = self.user or (None, None)
+        return {
+            "executable": None if self.program is None else f"/proc/self/fd/{self.program}",
+            "pass_fds": self.handles,
+            "env": self.environment,
+            "cwd": "/",
+            "user": uid,
+            "group": gid,
+            "extra_groups": [] if self.user else None,
+        }
 
 
 def memory_file(content: bytes) -> int:
@@ -101,7 +117,6 @@ class Link:
         os.close(code)
 
     def _hold(self, launch: Launch) -> None:
-        uid, gid = launch.user or (None, None)
         out, error = launch.streams or (subprocess.DEVNULL, subprocess.DEVNULL)
         try:
             self._process = subprocess.Popen(
@@ -109,13 +124,8 @@ class Link:
                 stdin=error,
                 stdout=out,
                 stderr=self._theirs.fileno(),
-                pass_fds=launch.handles,
-                env={},
-                cwd="/",
                 start_new_session=True,
-                user=uid,
-                group=gid,
-                extra_groups=[] if launch.user else None,
+                **launch.options(),
             )
         except OSError as trouble:
             self._trouble = trouble
@@ -238,6 +248,6 @@ def _code_of(module: str) -> bytes:
     return marshal.dumps(spec.loader.get_code(name))
 
 
-def entering(interpreter: str) -> list[str]:
+def entering(interpreter: list[str]) -> list[str]:
     """The interpreter, bare, with the few lines that fetch the supervisor."""
-    return [interpreter, "-I", "-S", "-c", ENTER]
+    return [*interpreter, "-I", "-S", "-c", ENTER]

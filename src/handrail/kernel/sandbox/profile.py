@@ -30,6 +30,8 @@ class View:
     hidden_directories: list[str] = field(default_factory=list)
     data: list[tuple[str, int]] = field(default_factory=list)
     """(path, handle to copy from)"""
+    copies: list[tuple[str, int]] = field(default_factory=list)
+    """The same, of programs, in a private directory."""
 
 
 def arguments(view: View, seccomp_fd: int, info_fd: int | None) -> list[str]:
@@ -42,6 +44,7 @@ def arguments(view: View, seccomp_fd: int, info_fd: int | None) -> list[str]:
         *_environment(view.environment),
         *_system(view),
         *_private(view),
+        *_files("0555", view.copies),
         *_binds("--ro-bind-fd", view.read_only),
         *_binds("--bind-fd", view.writable),
         *_binds("--bind-fd", [(view.root, view.root_fd)]),
@@ -84,9 +87,12 @@ def _system(view: View) -> list[str]:
     words: list[str] = []
     for name, target in view.system:
         words += ["--symlink", target, name] if target else ["--ro-bind", name, name]
-    for path, fd in view.data:
-        words += ["--perms", "0444", "--file", str(fd), path]  # a copy costs less than a mount
-    return words
+    return [*words, *_files("0444", view.data)]
+
+
+def _files(mode: str, pairs: list[tuple[str, int]]) -> list[str]:
+    """Copies, which cost less than mounts."""
+    return [word for path, fd in pairs for word in ("--perms", mode, "--file", str(fd), path)]
 
 
 def _private(view: View) -> list[str]:

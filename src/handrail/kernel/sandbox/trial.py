@@ -34,23 +34,17 @@ def works(place: build.Place, bwrap: str) -> bool:
 
 def _runs(building: build.Building, seconds: float) -> bool:
     launch = building.launch
-    uid, gid = launch.user or (None, None)
     argv = [*launch.argv[: launch.argv.index("--") + 1], build.SHELL, "-c", ":"]
     try:
         with suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
                 argv,
-                pass_fds=launch.handles,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-                user=uid,
-                group=gid,
-                extra_groups=[] if launch.user else None,
                 timeout=seconds,
                 check=False,
+                **launch.options(),
             ).returncode
         return False
     finally:

