@@ -22,7 +22,8 @@ Level = Literal["strict", "off", "reduced"]
 
 def level_of(level: Level, **limits: float) -> SandboxSettings:
     """The settings that lead to a level, with some limits other than usual."""
-    return SandboxSettings(level="off" if level == "off" else "strict", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
+    chosen: Literal["off", "strict"] = "off" if level == "off" else "strict"
+    return SandboxSettings(chosen, allow_reduced=level == "reduced", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
@@ -31,7 +32,7 @@ def workspace(
 ) -> Iterator[Processes]:
     root.mkdir(exist_ok=True)
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    sandbox = Sandbox(fd, str(root), settings or SandboxSettings(), person)
+    sandbox = Sandbox(fd, str(root), settings or SandboxSettings(allow_reduced=True), person)
     processes = Processes(sandbox, str(root.parent / f"{root.name}-spool"))
     try:
         yield processes

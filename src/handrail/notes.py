@@ -73,6 +73,11 @@ class SandboxRestarted(Note):
     pass
 
 
+class SandboxReduced(Note):
+    wanted: str
+    why: str
+
+
 class SandboxRefused(Note):
     kind: str
     path: str

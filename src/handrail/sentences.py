@@ -316,9 +316,9 @@ COMMON: Words = NOTES | {
     BadPatch: Say("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
     SandboxUnavailable: Say(
         "sandbox_unavailable",
-        lambda f: f"No command can be run: nothing here can confine it ({'; '.join(f['why'])})",
+        lambda f: f"No command can be run: there is no sandbox of level {f['level']} here ({'; '.join(f['why'])})",
         "Do without commands, or ask the user to repair the sandbox",
-        'Install bubblewrap, or set sandbox = "off" in the configuration; handrail doctor says what is missing',
+        "Install bubblewrap, or set allow_reduced = true in the configuration; handrail doctor says what is missing",
     ),
     CommandNotStarted: Say(
         "command_not_started", "{program} could not be started: {why}", "Check that the program and the directory exist"

@@ -30,6 +30,8 @@ class Settings(NamedTuple):
     approve: str = "ask"
     read_only: bool = False
     sandbox: str = "strict"
+    allow_reduced: bool = False
+    """Whether commands may run at level `reduced` where `sandbox` cannot be had."""
     durability: str = "full"
     journal: str = "on"
     """Whether changes are recorded so that they can be undone; `required`: what cannot be recorded is not done."""
@@ -69,7 +71,7 @@ _CHOICES = {
 
 
 _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
-_YES_OR_NO = ("read_only", "builtin_search", "ignore_files")
+_YES_OR_NO = ("read_only", "allow_reduced", "builtin_search", "ignore_files")
 _NOT_SETTABLE = ("limits", "rules")
 """By a variable."""
 _PREFIX = "HANDRAIL_"
@@ -87,6 +89,7 @@ _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
     "durability": _tighter_choice("durability"),
     "journal": _tighter_choice("journal"),
     "read_only": lambda old, new: old or new,
+    "allow_reduced": lambda old, new: old and new,
     "protect": lambda old, new: (*old, *new),
 }
 

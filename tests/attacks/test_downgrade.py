@@ -1,5 +1,6 @@
 """Nothing that a model sends or leaves in the workspace weakens what confines the next command."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,10 @@ import pytest
 from sandboxes import has_bubblewrap
 
 from handrail import Workspace
+from handrail.kernel.confine import abi
+from handrail.kernel.sandbox import bwrap
+from handrail.kernel.sandbox.landlock import LOWEST_ABI
+from handrail.settings import load
 
 
 @pytest.fixture
@@ -93,3 +98,63 @@ def test_a_module_in_the_workspace_is_not_imported(tmp_path: Path) -> None:
     )
     assert run.returncode in (0, 3), run.stderr
     assert not (tmp_path / "planted").exists()
+
+
+@pytest.fixture
+def no_strict_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    if abi() < LOWEST_ABI:
+        pytest.skip("there is no level `reduced` here")
+    monkeypatch.delenv("HANDRAIL_ALLOW_REDUCED")
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+
+
+COMMANDS = [
+    ("codex", "shell", {"command": "touch ran"}),
+    ("codex", "exec_command", {"session_id": "s", "cmd": "touch ran"}),
+    ("gemini", "run_shell_command", {"command": "touch ran"}),
+    ("copilot", "run_in_terminal", {"command": "touch ran"}),
+]
+
+
+@pytest.mark.usefixtures("no_strict_level")
+@pytest.mark.parametrize(("dialect", "tool", "params"), COMMANDS)
+@pytest.mark.parametrize("level", ["strict", "network"])
+def test_level_that_cannot_be_had_is_an_error_and_not_a_weaker_one(
+    root: Path, dialect: str, tool: str, params: dict[str, object], level: str
+) -> None:
+    with Workspace(str(root), approve="auto", sandbox=level) as workspace:
+        for _ in range(2):
+            result = workspace.call(dialect, tool, params)
+            assert result.error is not None
+            assert result.error.code == "sandbox_unavailable"
+            told = json.dumps(result.to_dict())
+            assert f"there is no sandbox of level {level} here (bubblewrap: none outside the workspace)" in told
+            assert "allow_reduced" not in told
+            assert '\\"off\\"' not in told
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_strict_level")
+@pytest.mark.parametrize(("dialect", "tool", "params"), COMMANDS)
+def test_reduced_level_that_the_settings_allow_is_said_in_every_answer(
+    root: Path, dialect: str, tool: str, params: dict[str, object]
+) -> None:
+    why = "bubblewrap: none outside the workspace"
+    with Workspace(str(root), approve="auto", allow_reduced=True) as workspace:
+        for name in ("first", "second"):
+            result = workspace.call(
+                dialect, tool, {**params, **({"session_id": name} if "session_id" in params else {})}
+            )
+            assert result.metadata["sandbox"] == "reduced"
+            assert f"the sandbox is only reduced, because there is no strict here ({why})" in result.warnings
+
+
+@pytest.mark.usefixtures("no_strict_level")
+def test_project_cannot_allow_a_reduced_level_and_may_forbid_it(root: Path) -> None:
+    (root / ".handrail.toml").write_text("allow_reduced = true\n")
+    with Workspace(str(root), approve="auto") as workspace:
+        assert workspace.notes == [".handrail.toml cannot set allow_reduced = True: a project may only tighten"]
+        refused = workspace.call("codex", "shell", {"command": "true"})
+        assert refused.error is not None
+        assert refused.error.code == "sandbox_unavailable"
+    assert load(user="allow_reduced = true", project="allow_reduced = false")[0].allow_reduced is False

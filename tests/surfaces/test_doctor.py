@@ -74,6 +74,19 @@ def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypa
     assert {line[:9] for line in lines[1 + len(REDUCED_CANNOT_STOP) :]} == {"✓ canary:"}
 
 
+def test_level_that_cannot_be_had_names_the_setting_that_allows_less(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HANDRAIL_ALLOW_REDUCED")
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    if findings(root)["Landlock"].good:
+        (line,) = sandbox_lines(root, monkeypatch)
+        assert line == (
+            "✗ sandbox: no command can be run: bubblewrap: none outside the workspace; "
+            "with allow_reduced = true in the configuration, Landlock confines them, less strictly"
+        )
+
+
 def test_no_sandbox_at_all_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
     monkeypatch.setattr(landlock, "abi", lambda: 0)

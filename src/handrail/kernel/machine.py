@@ -54,7 +54,9 @@ def try_sandbox(processes: Processes) -> Iterator[Finding]:
     first, *canaries = check(processes)
     held = processes.sandbox.confinement
     if held is None:
-        yield Finding("sandbox", good=False, says=f"no command can be run: {first.detail}")
+        reduced = abi() >= landlock.LOWEST_ABI and not processes.sandbox.settings.allow_reduced
+        instead = "; with allow_reduced = true in the configuration, Landlock confines them, less strictly"
+        yield Finding("sandbox", good=False, says=f"no command can be run: {first.detail}{instead * reduced}")
         return
     why = f", because there is no {processes.sandbox.settings.level} here ({'; '.join(held.why)})" if held.why else ""
     yield Finding("sandbox", held.by_bubblewrap, f"{held.level}, by {held.by}{why}")

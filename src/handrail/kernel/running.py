@@ -20,6 +20,7 @@ from handrail.notes import (
     NotRemembered,
     ProtectedInToolsOnly,
     SandboxDied,
+    SandboxReduced,
     SandboxRefused,
     SandboxRestarted,
 )
@@ -151,6 +152,9 @@ class Commands:
 
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
         self._call.metadata["sandbox"] = confinement.level
+        if confinement.level == "reduced":
+            wanted = self._session.kernel.powers.sandbox
+            self._call.warnings.append(SandboxReduced(wanted, "; ".join(confinement.why)))
         if self._session.kernel.boundary.wards is not None and not confinement.by_bubblewrap:
             self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
         if self._session.kernel.boundary.wards is not None and (trouble := self._session.kernel.boundary.wards.trouble):

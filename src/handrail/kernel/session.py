@@ -37,6 +37,7 @@ class Powers(NamedTuple):
     """What the person lets commands, fetches and searches do."""
 
     sandbox: str = "strict"
+    allow_reduced: bool = False
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
@@ -145,6 +146,7 @@ class Session:
                 spools = self._spool_directory()
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
+                    allow_reduced=powers.allow_reduced,
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,

@@ -73,6 +73,8 @@ class Sandbox:
         ways = [Confinement(level, found, cannot) for found in bwrap.candidates(self._place.root)]
         if not ways:
             self._why.append("bubblewrap: none outside the workspace")
+        if not self.settings.allow_reduced:
+            return ways
         return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why))]
 
     @property

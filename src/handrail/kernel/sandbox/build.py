@@ -22,7 +22,7 @@ INSIDE_UID = 1000
 # command an empty input before anything else, so handle 0 is kept as 3, and lets it ignore interrupts: that is
 # undone by `env`, where it can.) Every user of the machine sees arguments, so the command comes in a variable.
 SHELL, SETSID, ENV = "/bin/sh", "/usr/bin/setsid", "/usr/bin/env"
-FIRST = "HANDRAIL_FIRST_COMMAND"
+FIRST = "first_command"
 ALONGSIDE = """eval "set -- ${first}"; unset {first}
 exec 3>&0 </dev/null
 {{

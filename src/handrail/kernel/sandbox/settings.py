@@ -22,6 +22,8 @@ def looks_secret(name: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
     level: Literal["strict", "network", "off"] = "strict"
+    allow_reduced: bool = False
+    """Whether commands may run at level `reduced` where bubblewrap does not start."""
     readable: tuple[str, ...] = ()
     """Directories outside the workspace that commands may read."""
     writable: tuple[str, ...] = ()
