@@ -17,6 +17,7 @@ from handrail.kernel.remembered import Remembered
 from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.state import State, config_home, directory_named, environment, read_small_text, state_home
 from handrail.kernel.tally import Tally
+from handrail.kernel.trusted import agents_directories, resolved
 from handrail.kernel.wards import Wards
 from handrail.limits import Limits
 from handrail.ops.protection import protection, read_globs
@@ -58,7 +59,7 @@ class Workspace:
 
     def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
         asked, self.notes = settings_for(boundary, flags)
-        self.settings = _with_directories(asked, self.notes)
+        self.settings = _with_directories(asked, boundary.root, self.notes)
         limits = self.settings.limits
         own = inside(boundary.root, config_home(), state_home())
         state = State(boundary.root)
@@ -198,16 +199,20 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     )
 
 
-def _with_directories(settings: Settings, notes: list[str]) -> Settings:
+def _with_directories(settings: Settings, root: str, notes: list[str]) -> Settings:
     """The settings with the directories of the sandbox as they are on this machine."""
 
-    def found(key: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        places = {name: directory_named(name) for name in names}
-        notes.extend(f"{key}: {name} is no absolute path of a directory" for name in names if not places[name])
-        return tuple(place for place in places.values() if place)
+    def found(key: str, names: tuple[str, ...], agents: tuple[str, ...]) -> tuple[str, ...]:
+        named = {name: directory_named(name) for name in names}
+        notes.extend(f"{key}: {name} is no absolute path of a directory" for name in names if not named[name])
+        led = {path: resolved(path, agents) for path in named.values() if path}
+        notes.extend(f"{key}: {p} is ignored: commands can change where it leads" for p, to in led.items() if not to)
+        return tuple(to for to in led.values() if to)
 
-    readable, writable = found("readable", settings.readable), found("writable", settings.writable)
-    return settings._replace(readable=readable, writable=writable)
+    agents = agents_directories(root, filter(None, map(directory_named, settings.writable)))
+    return settings._replace(
+        readable=found("readable", settings.readable, agents), writable=found("writable", settings.writable, agents)
+    )
 
 
 def _project_text(boundary: FsBoundary, name: str, limits: Limits) -> str:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.kernel.sandbox import Confinement, places, profile, seccomp
+from handrail.kernel.sandbox import Confinement, places, profile, seccomp, toolchains
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.sandbox.settings import looks_secret
+from handrail.kernel.sandbox.toolchains import Toolchains
+from handrail.kernel.trusted import resolved
 from handrail.limits import Limits
 
 STRICT = Confinement("strict", "bwrap")
@@ -130,44 +132,105 @@ def test_modes_are_looked_at_only_where_a_file_is_made() -> None:
     assert decide(program, arch, 0x40000000 + 39) == seccomp.KILL
 
 
+def program(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+
+
+def python(prefix: Path) -> None:
+    program(prefix / "bin" / "python3")
+    (prefix / "lib" / "python3.1").mkdir(parents=True)
+    (prefix / "lib" / "python3.1" / "os.py").write_text("")
+
+
+def shown(path: str, home: Path, root: Path, **variables: str) -> list[str]:
+    found = Toolchains({"PATH": path, **variables}, str(home), str(root), (str(root),)).shown()
+    assert all(os.path.realpath(named) == real for named, real in found)
+    return [named for named, _ in found]
+
+
 def test_only_parts_of_a_toolchain_in_the_home_are_shown(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    for name in (".cargo/bin", ".local/bin", ".local/share", ".local/lib", "bin", "env/bin", ".rustup"):
+    for name in (".local/share", ".local/lib", ".rustup/toolchains", ".nvm/versions", "empty/bin"):
         (home / name).mkdir(parents=True)
+    for name in (".cargo/bin", ".local/bin", "bin", "env/bin"):
+        program(home / name / "program")
     (home / "env" / "pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\nversion = 3\n")
-    (tmp_path / "base" / "bin").mkdir(parents=True)
-    names = (".cargo/bin", ".local/bin", "bin", "env/bin", "missing")
+    python(tmp_path / "base")
+    names = (".cargo/bin", ".local/bin", "bin", "env/bin", "empty/bin", "missing")
     path = os.pathsep.join([*(str(home / name) for name in names), "relative", "/usr/bin"])
-    shown = places.toolchains(path, str(home), str(tmp_path / "ws"))
     expected = [".cargo/bin", ".local/bin", ".local/lib", ".rustup", "bin", "env"]
-    ours = [entry for entry in shown if entry.startswith(str(tmp_path))]
-    assert ours == [str(tmp_path / "base"), *(str(home / name) for name in expected)]
+    ours = [entry for entry in shown(path, home, tmp_path / "ws") if entry.startswith(str(tmp_path))]
+    assert ours == [f"{tmp_path}/base/bin", f"{tmp_path}/base/lib", *(str(home / name) for name in expected)]
 
 
 def test_neither_the_home_nor_the_workspace_is_a_toolchain(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "ws" / "bin").mkdir(parents=True)
-    path = f"{tmp_path}/bin:{tmp_path}/ws/bin"
-    assert str(tmp_path) not in places.toolchains(path, str(tmp_path), str(tmp_path / "ws"))
+    for name in ("bin", "ws/bin"):
+        program(tmp_path / name / "program")
+    path = f"{tmp_path}/bin:{tmp_path}/ws/bin:{tmp_path}/ws:{tmp_path}"
+    found = shown(path, tmp_path, tmp_path / "ws", PYENV_ROOT=str(tmp_path))
+    assert [each for each in found if each.startswith(str(tmp_path))] == []
 
 
 def test_an_environment_without_bin_needs_no_base(tmp_path: Path) -> None:
     (tmp_path / "conda-meta").mkdir()
-    (tmp_path / "bin").mkdir()
-    assert str(tmp_path) in places.toolchains(str(tmp_path / "bin"), "/nowhere", "/w")
+    program(tmp_path / "bin" / "program")
+    assert str(tmp_path) in shown(str(tmp_path / "bin"), Path("/nowhere"), Path("/w"))
 
 
 def test_the_base_of_an_environment_in_a_system_directory_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "SYSTEM", (str(tmp_path / "system"),))
-    for name in ("system/app/bin", "base/bin"):
-        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(toolchains, "SYSTEM", (str(tmp_path / "system"),))
+    program(tmp_path / "system" / "app" / "bin" / "program")
+    python(tmp_path / "base")
     (tmp_path / "system/app/pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\n")
-    shown = places.toolchains(str(tmp_path / "system/app/bin"), "/nowhere", "/w")
-    assert str(tmp_path / "base") in shown
-    assert str(tmp_path / "system/app") not in shown
+    found = shown(str(tmp_path / "system/app/bin"), Path("/nowhere"), Path("/w"))
+    assert {f"{tmp_path}/base/bin", f"{tmp_path}/base/lib"} <= {*found}
+    assert str(tmp_path / "system/app") not in found
+
+
+@pytest.mark.parametrize("home", ["/etc/bin", "relative/bin", "bin", "", "/", "{base}", "{base}/bin/"])
+def test_what_is_no_python_is_no_base(tmp_path: Path, home: str) -> None:
+    base = tmp_path / "base"
+    (base / "bin").mkdir(parents=True)
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").write_text(f"home = {home.format(base=base)}\n")
+    before = shown("", Path("/nowhere"), Path("/w"))
+    assert shown(f"{tmp_path}/env/bin", Path("/nowhere"), Path("/w")) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "leads"),
+    [
+        ("a/file", "a/file"),
+        ("a/../a/./file", "a/file"),
+        ("link/file", "a/file"),
+        ("absolute", "a"),
+        ("up/ws/..", ""),
+        ("a/none", None),
+        ("loop", None),
+        ("a/file/x", None),
+        ("ws", "ws"),
+        ("ws/file", None),
+        ("ws/../a", "a"),
+        ("ws/out/file", None),
+        ("to-ws", "ws"),
+        ("to-ws/out", None),
+        ("through", None),
+    ],
+)
+def test_a_path_leads_only_where_no_agent_can_lead_it(tmp_path: Path, path: str, leads: str | None) -> None:
+    for name in ("a", "ws"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("")
+    links = {"link": "a", "absolute": f"{tmp_path}/a", "up": "a/..", "loop": "loop", "ws/out": f"{tmp_path}/a"}
+    for name, target in {**links, "to-ws": "ws", "through": "ws/out"}.items():
+        (tmp_path / name).symlink_to(target)
+    found = resolved(f"{tmp_path}/{path}", (f"{tmp_path}/ws",))
+    assert found == (None if leads is None else f"{tmp_path}/{leads}".rstrip("/"))
 
 
 @pytest.mark.parametrize(

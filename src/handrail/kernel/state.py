@@ -188,7 +188,7 @@ def write_whole(path: str, data: bytes) -> None:
 def directory_named(text: str) -> str | None:
     """A directory that the person named, `~` understood; None where there is none of this name."""
     path = os.path.expanduser(text)
-    return os.path.realpath(path) if os.path.isabs(path) and os.path.isdir(path) else None
+    return path if os.path.isabs(path) and os.path.isdir(path) else None
 
 
 def environment() -> dict[str, str]:

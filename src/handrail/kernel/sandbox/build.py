@@ -5,6 +5,7 @@ import os
 import platform
 import resource
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -13,6 +14,8 @@ from handrail.kernel.sandbox import bwrap, interpreter, places, profile, seccomp
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Launch, entering, memory_file
 from handrail.kernel.sandbox.settings import Level, SandboxSettings
+from handrail.kernel.sandbox.toolchains import Toolchains
+from handrail.kernel.trusted import agents_directories, resolved
 from handrail.limits import KIB
 
 INSIDE_UID = 1000
@@ -47,6 +50,19 @@ class Place:
     @property
     def home(self) -> str:
         return self.person.get("HOME", "/")
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Directories that commands can write."""
+        return agents_directories(self.root, self.settings.writable)
+
+    def led(self, paths: Iterable[str]) -> list[tuple[str, str]]:
+        """Paths with where they lead, without those that commands can lead elsewhere."""
+        return [(path, real) for path in paths if (real := resolved(path, self.agents)) is not None]
+
+    def toolchains(self) -> list[tuple[str, str]]:
+        home = places.private_home(self.home)
+        return Toolchains(self.person, home, self.root, self.agents).shown()
 
     @property
     def network(self) -> bool:
@@ -197,10 +213,10 @@ def _run_by_handle(launch: Launch, program: str, view: profile.View, handles: _H
 def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
     settings, root, home = place.settings, place.root, places.private_home(place.home)
     etc_directories, etc_files = places.etc_names(network=place.network)
-    shown = [*etc_directories, *places.toolchains(place.person.get("PATH", ""), home, root)]
-    readable = places.within_reach([*shown, *settings.readable], who.drop_to)
-    writable = places.within_reach(settings.writable, who.drop_to)
-    visible = [root, *readable, *writable]
+    shown = [*((path, path) for path in etc_directories), *place.toolchains(), *place.led(settings.readable)]
+    readable = places.within_reach(shown, who.drop_to)
+    writable = places.within_reach(place.led(settings.writable), who.drop_to)
+    visible = [root, *(path for path, _ in (*readable, *writable))]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
     hidden = [path for path in hidden if any(places.is_inside(path, there) for there in visible)]
     hidden = places.outermost(path for path in hidden if not places.is_inside(root, path))
@@ -214,8 +230,8 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         environment=places.environment(place.person, home, settings.environment),
         limits=settings.limits,
         system=places.system_directories(),
-        read_only=[(path, handles.path(path)) for path in readable],
-        writable=[(path, handles.path(path)) for path in writable],
+        read_only=[(path, handles.path(real)) for path, real in readable],
+        writable=[(path, handles.path(real)) for path, real in writable],
         guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in guard.ordered()],
         hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],
         hidden_directories=[path for path in hidden if os.path.isdir(path)],

@@ -29,18 +29,18 @@ def options(place: Place, private: str) -> dict[str, Any]:
     look = EXECUTE | READ | LIST
     use = (READ | WRITE | LIST | TRUNCATE | IOCTL) & everything
     who = identity(place.root_fd).drop_to
-    shown = [
+    system = [
         *(name for name, target in places.system_directories() if not target),
         *itertools.chain(*places.etc_names(network=place.network)),
-        *places.toolchains(place.person.get("PATH", ""), place.home, place.root),
-        *place.settings.readable,
         "/proc",
         *(f"/etc/{name}" for name in ("passwd", "group", "hosts")),
     ]
-    rules: list[tuple[int | str, int]] = [(path, look) for path in places.within_reach(shown, who)]
+    shown = [*((path, path) for path in system), *place.toolchains(), *place.led(place.settings.readable)]
+    writable = places.within_reach(place.led(place.settings.writable), who)
+    rules: list[tuple[int | str, int]] = [(real, look) for _, real in places.within_reach(shown, who)]
     rules += [(f"/dev/{name}", use) for name in DEVICES if os.path.exists(f"/dev/{name}")]
     rules += [(place.root_fd, everything)]
-    rules += [(path, everything) for path in (private, *places.within_reach(place.settings.writable, who))]
+    rules += [(path, everything) for path in (private, *(real for _, real in writable))]
     families = (seccomp.UNIX, seccomp.INET, seccomp.INET6, seccomp.NETLINK) if place.network else (seccomp.NETLINK,)
     return {
         "rights": everything,

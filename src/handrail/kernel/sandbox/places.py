@@ -1,15 +1,15 @@
-"""What of the machine a command may see: system directories, the toolchains on PATH, a few files of /etc.
+"""What of the machine a command may see: system directories, a few files of /etc, and where a path leads.
 
 A home directory is never shown. A toolchain inside it is shown by its own parts only, since its neighbours
-(credentials of package managers, keyrings) are what an agent must not read.
+(credentials of package managers, keyrings) are what an agent must not read: `toolchains.py`.
 """
 
 import os
 import stat
-import sys
 from collections.abc import Iterable
 
 from handrail.kernel.sandbox.settings import looks_secret
+from handrail.kernel.trusted import in_any
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 
@@ -25,10 +25,6 @@ ETC = (
 )
 # fmt: on
 ETC_NETWORK = ("hosts", "resolv.conf")
-
-WHOLE_PREFIX_MARKS = ("pyvenv.cfg", "conda-meta")
-PREFIX_PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")
-TOOLCHAIN_HOMES = (".pyenv", ".rbenv", ".rustup", ".nvm", ".volta", ".asdf", ".sdkman/candidates")
 
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "SHELL", "USER", "LOGNAME")
 
@@ -56,22 +52,8 @@ def etc_names(*, network: bool) -> tuple[list[str], list[str]]:
 
 def private_home(home: str) -> str:
     """Where the private home stands: at its own path, so that toolchains find themselves, if that can be."""
-    unfit = not os.path.isabs(home) or home == "/" or _in_any(home, SYSTEM)
+    unfit = not os.path.isabs(home) or home == "/" or in_any(home, SYSTEM)
     return "/home" if unfit else home
-
-
-def toolchains(path: str, home: str, root: str) -> list[str]:
-    """What makes the programs on `path`, and our own interpreter, work; the outermost directories only."""
-    wanted: list[str] = [sys.base_prefix]
-    for entry in dict.fromkeys(map(os.path.normpath, filter(os.path.isabs, path.split(os.pathsep)))):
-        if _in_any(entry, SYSTEM):
-            wanted += _base_of_venv(os.path.dirname(entry))
-        elif os.path.isdir(entry):
-            wanted += _parts_of(entry)
-    if any(is_inside(each, home) for each in wanted):
-        wanted += [os.path.join(home, name) for name in TOOLCHAIN_HOMES]
-    unfit = [home, *_ancestors(home), *_ancestors(root)]
-    return outermost(w for w in wanted if w not in unfit and not _in_any(w, (*SYSTEM, root)) and os.path.exists(w))
 
 
 def reachable(path: str, uid: int, gid: int) -> bool:
@@ -85,28 +67,14 @@ def reachable(path: str, uid: int, gid: int) -> bool:
     return True
 
 
-def within_reach(paths: Iterable[str], who: tuple[int, int] | None) -> list[str]:
-    """Those that the one who runs commands can reach: nobody can be shown what the system keeps from them."""
-    return [path for path in paths if os.path.exists(path) and (who is None or reachable(path, *who))]
+def within_reach(paths: Iterable[tuple[str, str]], who: tuple[int, int] | None) -> list[tuple[str, str]]:
+    """Those (with where they lead) that the one who runs commands can reach: the system keeps the rest from them."""
+    return [(path, real) for path, real in paths if os.path.exists(real) and (who is None or reachable(real, *who))]
 
 
-def _parts_of(entry: str) -> list[str]:
-    prefix, last = os.path.split(entry)
-    if last not in PREFIX_PARTS:
-        return [entry]
-    if any(os.path.exists(os.path.join(prefix, mark)) for mark in WHOLE_PREFIX_MARKS):
-        return [prefix, *_base_of_venv(prefix)]
-    return [os.path.join(prefix, part) for part in PREFIX_PARTS]
-
-
-def _base_of_venv(prefix: str) -> list[str]:
-    try:
-        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as config:
-            pairs = (line.partition("=") for line in config)
-            homes = [value.strip() for key, _, value in pairs if key.strip() == "home"]
-    except OSError:  # none, as with conda
-        return []
-    return [os.path.dirname(home) for home in homes if os.path.basename(home) == "bin"]
+def upwards(path: str) -> list[str]:
+    """A path and all that contains it."""
+    return [path, *_ancestors(path)]
 
 
 def _ancestors(path: str) -> list[str]:
@@ -118,17 +86,14 @@ def _ancestors(path: str) -> list[str]:
 
 
 def is_inside(path: str, directory: str) -> bool:
-    return _in_any(path, (directory,))
-
-
-def _in_any(path: str, directories: Iterable[str]) -> bool:
-    return f"{path}/".startswith(tuple(f"{directory.rstrip('/')}/" for directory in directories))
+    return in_any(path, (directory,))
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
+    """Leaves out what lies in another of these paths."""
     kept: list[str] = []
     for path in sorted(set(paths)):
-        if not _in_any(path, kept):
+        if not in_any(path, kept):
             kept.append(path)
     return kept
 

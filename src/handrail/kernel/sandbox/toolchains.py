@@ -1,0 +1,161 @@
+"""Finds the toolchains outside the system directories that a command may see.
+
+The user's environment names them: PATH, and the variables of their managers. What lies where the agent can write is
+the agent's word. For a virtual environment there it may choose among the Pythons that the user's managers installed,
+and nothing else; no link there leads anywhere.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from handrail.kernel.sandbox import places
+from handrail.kernel.sandbox.places import SYSTEM
+from handrail.kernel.trusted import in_any, resolved
+from handrail.limits import KIB
+
+PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")
+WHOLE_PREFIX_MARKS = ("pyvenv.cfg", "conda-meta")
+
+# The variable that names a manager's home, where that is without it, and what is in there.
+MANAGERS = (
+    ("PYENV_ROOT", ".pyenv", "versions"),
+    ("RBENV_ROOT", ".rbenv", "versions"),
+    ("RUSTUP_HOME", ".rustup", "toolchains"),
+    ("NVM_DIR", ".nvm", "versions"),
+    ("VOLTA_HOME", ".volta", "tools"),
+    ("ASDF_DATA_DIR", ".asdf", "installs"),
+    ("SDKMAN_CANDIDATES_DIR", ".sdkman/candidates", "."),
+)
+BESIDE = {".rustup": ("CARGO_HOME", ".cargo")}
+"""Managers whose programs lie somewhere else."""
+
+# Where Pythons are installed: the variable that names a directory, where that is without it, and the place in there.
+PYTHONS = (
+    ("PYENV_ROOT", ".pyenv", "versions"),
+    ("UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", "."),
+    ("XDG_DATA_HOME", ".local/share", "uv/python"),
+    ("XDG_DATA_HOME", ".local/share", "pypoetry/python"),
+    ("XDG_DATA_HOME", ".local/share", "hatch/pythons"),
+    ("MISE_DATA_DIR", ".local/share/mise", "installs/python"),
+    ("ASDF_DATA_DIR", ".asdf", "installs/python"),
+    ("RYE_HOME", ".rye", "py"),
+    *(("", name, ".") for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge")),
+    ("HOMEBREW_PREFIX", "/home/linuxbrew/.linuxbrew", "."),
+)
+SHARED_PYTHONS = "/opt"
+ENVIRONMENTS = (".venv", "venv")
+_CONFIG_BYTES = 64 * KIB
+
+
+@dataclass(frozen=True)
+class Toolchains:
+    person: Mapping[str, str]
+    """The user's environment."""
+    home: str
+    root: str
+    agents: tuple[str, ...]
+    """Directories that commands can write, the root among them."""
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Return what makes the programs on PATH and our own interpreter work: (name, where it leads)."""
+        wanted = {path: real for path in self._wanted() if (real := self._fit(path)) is not None}
+        kept: dict[str, str] = {}
+        for path in sorted(wanted):
+            if not in_any(path, (*SYSTEM, *kept)):
+                kept[path] = wanted[path]
+        return list(kept.items())
+
+    def _wanted(self) -> Iterator[str]:
+        for entry in (os.path.join(sys.base_prefix, "bin"), *self._entries):
+            if not in_any(entry, SYSTEM) and self._holds_programs(entry):
+                yield from _parts_of(entry)
+        yield from self._managers()
+        prefixes = [os.path.dirname(entry) for entry in self._entries]
+        prefixes += [os.path.join(self.root, name) for name in ENVIRONMENTS]
+        for prefix in dict.fromkeys(prefixes):
+            yield from self._base_of(prefix)
+
+    @cached_property
+    def _entries(self) -> list[str]:
+        path = self.person.get("PATH", "").split(os.pathsep)
+        return list(dict.fromkeys(map(os.path.normpath, filter(os.path.isabs, path))))
+
+    @cached_property
+    def _unfit(self) -> set[str]:
+        """The home, the workspace, and all that contains them: never a toolchain."""
+        return {each for place in (self.home, os.path.realpath(self.home), self.root) for each in places.upwards(place)}
+
+    def _fit(self, path: str) -> str | None:
+        real = resolved(path, self.agents)
+        return None if real is None or {path, real} & self._unfit or in_any(real, self.agents) else real
+
+    def _holds_programs(self, entry: str) -> bool:
+        real = self._fit(entry)
+        if real is None:
+            return False
+        with suppress(OSError), os.scandir(real) as entries:  # no directory, or none that we may list
+            return any(each.is_file() and os.access(each, os.X_OK) for each in entries)
+        return False
+
+    def _managers(self) -> Iterator[str]:
+        for variable, name, proof in MANAGERS:
+            home = self._named(variable, name)
+            homes = (home, self._named(*BESIDE[name])) if name in BESIDE else (home,)
+            meant = variable in self.person or any(in_any(entry, homes) for entry in self._entries)
+            if meant and os.path.isdir(os.path.join(home, proof)):
+                yield home
+
+    def _named(self, variable: str, name: str) -> str:
+        value = self.person.get(variable, "")
+        return os.path.normpath(value if os.path.isabs(value) else os.path.join(self.home, name))
+
+    def _base_of(self, prefix: str) -> Iterator[str]:
+        """Yield the parts of the Python that a virtual environment at `prefix` is based on."""
+        named = _home_in(f"{prefix}/pyvenv.cfg")
+        base = os.path.dirname(os.path.normpath(named))
+        if os.path.basename(named.rstrip("/")) != "bin" or in_any(base, SYSTEM):
+            return
+        real = self._fit(base)
+        trusted = resolved(f"{prefix}/pyvenv.cfg", self.agents) is not None
+        if real is not None and _is_python(real) and (trusted or in_any(real, self._pythons)):
+            yield from _parts_of(os.path.join(base, "bin"))
+
+    @cached_property
+    def _pythons(self) -> list[str]:
+        named = [os.path.join(self._named(variable, name), place) for variable, name, place in PYTHONS]
+        found = [self._fit(os.path.normpath(place)) for place in (*named, SHARED_PYTHONS)]
+        return [place for place in found if place is not None]
+
+
+def _parts_of(entry: str) -> list[str]:
+    prefix, last = os.path.split(entry)
+    if last not in PARTS:
+        return [entry]
+    if any(os.path.exists(os.path.join(prefix, mark)) for mark in WHOLE_PREFIX_MARKS):
+        return [prefix]
+    return [os.path.join(prefix, part) for part in PARTS]
+
+
+def _is_python(prefix: str) -> bool:
+    with suppress(OSError):
+        versions = [name for name in os.listdir(f"{prefix}/lib") if name.startswith("python3.")]
+        library = any(os.path.isfile(f"{prefix}/lib/{name}/os.py") for name in versions)
+        return library and os.access(f"{prefix}/bin/python3", os.X_OK)
+    return False
+
+
+def _home_in(config: str) -> str:
+    """Return what a virtual environment's settings call its home; empty where there is none."""
+    try:
+        fd = os.open(config, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:  # none, as with conda, or a link
+        return ""
+    with open(fd, "rb") as file:
+        text = file.read(_CONFIG_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    pairs = (line.partition("=") for line in os.fsdecode(text).splitlines())
+    return next((value.strip() for key, _, value in pairs if key.strip() == "home"), "")

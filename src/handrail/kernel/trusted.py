@@ -1,0 +1,47 @@
+"""Follows paths that the user named, and believes no name that an agent can change."""
+
+import os
+import stat
+from collections.abc import Iterable
+
+from handrail.limits import Limits
+
+_LINKS = Limits().links
+
+
+def resolved(path: str, agents: tuple[str, ...]) -> str | None:
+    """Return where an absolute path leads; None if to nothing, or if a name on the way lies in one of `agents`.
+
+    These are the directories that commands can write: what they named, renamed or linked says nothing here.
+    """
+    place, rest, links = "/", path.split("/")[::-1], 0
+    while rest:
+        name = rest.pop()
+        if name in ("", ".", ".."):
+            place = os.path.dirname(place) if name == ".." else place
+            continue
+        if in_any(place, agents):
+            return None
+        entry = os.path.join(place, name)
+        try:
+            target = os.readlink(entry) if stat.S_ISLNK(os.lstat(entry).st_mode) else None
+        except OSError:
+            return None
+        if target is None:
+            place = entry
+            continue
+        links += 1
+        if links > _LINKS:
+            return None
+        place = "/" if target.startswith("/") else place
+        rest += target.split("/")[::-1]
+    return place
+
+
+def in_any(path: str, directories: Iterable[str]) -> bool:
+    return f"{path}/".startswith(tuple(f"{directory.rstrip('/')}/" for directory in directories))
+
+
+def agents_directories(root: str, writable: Iterable[str]) -> tuple[str, ...]:
+    """Return the directories that commands can write, links resolved."""
+    return tuple(map(os.path.realpath, (root, *writable)))

@@ -1,0 +1,320 @@
+"""What lies where the agent can write never widens what its commands see; a workspace's own environment works."""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
+
+from handrail import Workspace
+from handrail.kernel.confine import abi
+from handrail.kernel.sandbox import SandboxSettings, bwrap
+from handrail.kernel.sandbox.landlock import LOWEST_ABI
+
+VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+LEFT_OUT = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlelib", "tkinter", "ensurepip", "config-*")
+
+
+@dataclass
+class Scene:
+    """A user's home with secrets, and a workspace in it whose environment is first on PATH."""
+
+    home: Path
+    secret: str
+    variables: dict[str, str] = field(default_factory=dict)
+    first_on_path: tuple[str, ...] = ()
+    settings: SandboxSettings = field(default_factory=SandboxSettings)
+
+    @property
+    def root(self) -> Path:
+        return self.home / "ws"
+
+    @property
+    def person(self) -> dict[str, str]:
+        path = [*self.first_on_path, f"{self.root}/.venv/bin", "/usr/bin", "/bin"]
+        return {"HOME": str(self.home), "PATH": os.pathsep.join(path), **self.variables}
+
+    def config(self, text: str) -> None:
+        (self.root / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+        (self.root / ".venv" / "pyvenv.cfg").write_text(text)
+
+    def run(self, text: str) -> str:
+        with workspace(self.root, self.settings, self.person) as processes:
+            outcome = sh(processes, text)
+            assert outcome.confinement.level == "strict"
+            return said(outcome)
+
+    def everything_visible(self) -> str:
+        """All that a command can read below the home and in /etc, links followed."""
+        return self.run(f"find -L {self.home} /etc -type f -exec cat {{}} + 2>/dev/null; find {self.home} /etc")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    if not has_bubblewrap(tmp_path / "probe"):
+        pytest.skip("there is no strict level here")
+    home = tmp_path / "user" / "home"
+    made = Scene(home, f"TOP-{secrets.token_hex()}")
+    for name in (".ssh/id_rsa", ".ssh/bin/script", ".aws/credentials", "mine.txt", "other/.env", ".pyenv/notes"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(made.secret)
+    (home / ".ssh" / "bin" / "script").chmod(0o755)
+    (tmp_path / "user" / "above.txt").write_text(made.secret)
+    made.root.mkdir()
+    return made
+
+
+def toolchain(prefix: Path) -> Path:
+    """An interpreter with its library, as a manager of toolchains installs it."""
+    (prefix / "bin").mkdir(parents=True)
+    shutil.copy(PYTHON, prefix / "bin" / VERSION)
+    (prefix / "bin" / "python3").symlink_to(VERSION)
+    shutil.copytree(os.path.dirname(os.__file__), prefix / "lib" / VERSION, ignore=LEFT_OUT, symlinks=True)
+    return prefix
+
+
+def looks_like_python(prefix: Path, secret: str) -> Path:
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "python3").write_text("#!/bin/sh\n")
+    (prefix / "bin" / "python3").chmod(0o755)
+    (prefix / "lib" / VERSION).mkdir(parents=True)
+    (prefix / "lib" / VERSION / "os.py").write_text(secret)
+    return prefix
+
+
+def planted_link(scene: Scene) -> None:
+    """The user's own link leads into the workspace, where the agent exchanged a directory for a link."""
+    (scene.home / "tools").symlink_to(scene.root / "tools")
+    (scene.root / "tools").mkdir()
+    (scene.root / "tools" / "bin").symlink_to(scene.home / ".ssh")
+    scene.first_on_path = (f"{scene.home}/tools/bin",)
+
+
+def planted_mark(scene: Scene) -> None:
+    (scene.home / "tools").symlink_to(scene.root / "tools")
+    (scene.root / "tools").symlink_to(scene.home / "other")
+    (scene.home / "other" / "bin").mkdir()
+    shutil.copy("/bin/true", scene.home / "other" / "bin" / "program")
+    scene.first_on_path = (f"{scene.home}/tools/bin",)
+    (scene.home / "other" / "conda-meta").mkdir()
+
+
+def planted_in_a_writable_directory(scene: Scene) -> None:
+    cache = scene.home / "cache"
+    (cache / "env" / "bin").mkdir(parents=True)
+    (cache / "env" / "pyvenv.cfg").write_text(f"home = {scene.home}/.ssh/bin\n")
+    (cache / "env" / "lib").symlink_to(scene.home / ".ssh")
+    scene.first_on_path = (f"{cache}/env/bin",)
+    scene.settings = SandboxSettings(writable=(str(cache),))
+
+
+def planted_environment_link(scene: Scene) -> None:
+    (scene.root / ".venv").symlink_to(scene.home / ".ssh")
+
+
+def planted_bin_link(scene: Scene) -> None:
+    scene.config(f"home = {scene.home}/.ssh/bin\n")
+    (scene.root / ".venv" / "bin").rmdir()
+    (scene.root / ".venv" / "bin").symlink_to(scene.home / ".ssh")
+
+
+def chosen_lookalike(scene: Scene) -> None:
+    looks_like_python(scene.home / "other" / "python", scene.secret)
+    scene.config(f"home = {scene.home}/other/python/bin\n")
+
+
+def chosen_neighbour(scene: Scene) -> None:
+    """The versions that no environment names, and what lies beside the parts of one, stay out of sight."""
+    looks_like_python(scene.home / ".pyenv" / "versions" / "other", scene.secret)
+    chosen = looks_like_python(scene.home / ".pyenv" / "versions" / "chosen", "")
+    (chosen / "token").write_text(scene.secret)
+    scene.config(f"home = {chosen}/bin\n")
+
+
+def based_on(place: str) -> Callable[[Scene], None]:
+    return lambda scene: scene.config(f"home = {place.format(home=scene.home)}\n")
+
+
+HOMES = (
+    "{home}/.ssh/bin",
+    "{home}/bin",
+    "{home}/../bin",
+    "/bin",
+    "/etc/bin",
+    "{home}/.pyenv/bin",
+    "{home}/.pyenv/versions/bin",
+    "{home}/.pyenv/versions/../../.ssh/bin",
+    "{home}/other/bin",
+)
+PLANTS = [
+    planted_link,
+    planted_mark,
+    planted_in_a_writable_directory,
+    planted_environment_link,
+    planted_bin_link,
+    chosen_lookalike,
+    chosen_neighbour,
+]
+
+
+@pytest.mark.parametrize("plant", [*map(based_on, HOMES), *PLANTS], ids=[*HOMES, *(plant.__name__ for plant in PLANTS)])
+def test_file_of_the_agents_shows_no_directory_of_the_users(scene: Scene, plant: Callable[[Scene], None]) -> None:
+    (scene.home / "bin").mkdir()
+    (scene.home / ".pyenv" / "versions").mkdir(exist_ok=True)
+    plant(scene)
+    told = scene.everything_visible()
+    assert scene.secret not in told
+    assert "/etc/shadow" not in told
+    assert "id_rsa" not in told
+
+
+def test_file_of_the_agents_shows_nothing_at_the_reduced_level_either(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if abi() < LOWEST_ABI:
+        pytest.skip("there is no level `reduced` here")
+    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    scene.config(f"home = {scene.home}/.ssh/bin\n")
+    with workspace(scene.root, SandboxSettings(allow_reduced=True), scene.person) as processes:
+        outcome = sh(processes, f"cat {scene.home}/.ssh/id_rsa")
+    assert outcome.confinement.level == "reduced"
+    assert "Permission denied" in said(outcome)
+    assert scene.secret not in said(outcome)
+
+
+def test_environment_planted_during_a_session_shows_nothing_after_a_restart(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in scene.person.items():
+        monkeypatch.setenv(name, value)
+    plant = f"mkdir -p .venv/bin; echo 'home = {scene.home}/.ssh/bin' > .venv/pyvenv.cfg; echo key > a.pem"
+    with Workspace(str(scene.root), approve="auto", protect=["*.pem"]) as opened:
+        assert opened.call("codex", "shell", {"command": plant}).success
+        told = str(opened.call("codex", "shell", {"command": "cat a.pem ~/.ssh/id_rsa; ls -A ~"}).to_dict())
+    assert scene.secret not in told
+    assert "Permission denied" in told  # the protected file is covered, so this is a new sandbox
+
+
+@pytest.fixture
+def fifo(scene: Scene) -> Iterator[Path]:
+    scene.config("")
+    path = scene.root / ".venv" / "pyvenv.cfg"
+    path.unlink()
+    os.mkfifo(path)
+    yield path
+    os.close(os.open(path, os.O_RDWR))  # lets go of a reader that waits
+
+
+def test_fifo_in_place_of_an_environments_settings_delays_nothing(scene: Scene, fifo: Path) -> None:
+    pool = ThreadPoolExecutor()
+    try:
+        assert pool.submit(scene.run, "echo ran").result(timeout=60) == "ran\n"
+    finally:
+        pool.shutdown(wait=False)
+
+
+def test_environments_settings_are_read_to_a_limit(scene: Scene) -> None:
+    base = looks_like_python(scene.home / ".pyenv" / "versions" / "one", "PYTHON")
+    scene.config(f"{'#' * 70_000}\nhome = {base}/bin\n")
+    assert "PYTHON" not in scene.everything_visible()
+    scene.config(f"home = {base}/bin\n")
+    assert "PYTHON" in scene.everything_visible()
+
+
+@pytest.mark.parametrize("key", ["readable", "writable"])
+@pytest.mark.parametrize("within", ["ws", "data"], ids=["in the workspace", "in a writable directory"])
+def test_setting_that_leads_through_a_link_of_the_agents_shows_nothing(scene: Scene, key: str, within: str) -> None:
+    named = scene.home / within / "ref"
+    named.parent.mkdir(exist_ok=True)
+    named.symlink_to(scene.home / ".ssh")
+    settings = {"writable": [str(scene.home / "data")] if within == "data" else []}
+    settings[key] = [*settings.get(key, []), str(named)]
+    with Workspace(str(scene.root), approve="auto", **settings) as opened:
+        assert opened.notes == [f"{key}: {named} is ignored: commands can change where it leads"]
+        told = opened.call("codex", "shell", {"command": f"cat {named}/id_rsa {scene.home}/.ssh/id_rsa"}).to_dict()
+    assert scene.secret not in str(told)
+
+
+def environment(scene: Scene, interpreter: str | Path) -> None:
+    """Made by the interpreter itself, as a user does."""
+    made = [str(interpreter), "-m", "venv", "--without-pip", "--symlinks", str(scene.root / ".venv")]
+    done = subprocess.run(made, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this interpreter makes no environment: {done.stderr.decode()}")
+
+
+def runs_in_its_environment(scene: Scene) -> None:
+    text = "import sys, json, ssl; print(sys.prefix)"
+    wanted = f"{scene.root}/.venv\n"
+    assert scene.run(f".venv/bin/python -c '{text}'; python -c '{text}'") == wanted * 2
+
+
+@pytest.mark.parametrize(
+    ("where", "variables"),
+    [
+        (".pyenv/versions/3.1.4", {}),
+        (".local/share/uv/python/cpython-3.1.4-linux-x86_64-gnu", {}),
+        ("roots/pyenv/versions/3.1.4", {"PYENV_ROOT": "roots/pyenv"}),
+        ("roots/uv/cpython-3.1.4", {"UV_PYTHON_INSTALL_DIR": "roots/uv"}),
+        ("roots/data/uv/python/cpython-3.1.4", {"XDG_DATA_HOME": "roots/data"}),
+        ("miniconda3", {}),
+    ],
+)
+def test_environment_of_the_workspace_works_with_a_toolchain_of_the_users(
+    scene: Scene, where: str, variables: dict[str, str]
+) -> None:
+    scene.variables = {name: str(scene.home / value) for name, value in variables.items()}
+    environment(scene, toolchain(scene.home / where) / "bin" / VERSION)
+    runs_in_its_environment(scene)
+    assert scene.secret not in scene.run(f"find {scene.home} -type f -size -2 -exec cat {{}} +")
+
+
+def test_environment_works_with_a_toolchain_behind_the_managers_own_link(scene: Scene) -> None:
+    place = scene.home / ".local/share/uv/python"
+    toolchain(place / "cpython-3.1.4")
+    (place / "cpython-3.1").symlink_to("cpython-3.1.4")
+    environment(scene, place / "cpython-3.1" / "bin" / "python3")
+    (scene.root / ".venv" / "pyvenv.cfg").write_text(f"home = {place}/cpython-3.1/bin\n")
+    for name in ("python", "python3", VERSION):
+        (scene.root / ".venv" / "bin" / name).unlink(missing_ok=True)
+        (scene.root / ".venv" / "bin" / name).symlink_to(place / "cpython-3.1" / "bin" / VERSION)
+    runs_in_its_environment(scene)
+
+
+def test_environment_works_with_the_system_interpreter(scene: Scene) -> None:
+    if not os.access("/usr/bin/python3", os.X_OK):
+        pytest.skip("the system has no interpreter")
+    environment(scene, "/usr/bin/python3")
+    runs_in_its_environment(scene)
+
+
+def test_environment_that_is_not_on_the_path_works_too(scene: Scene) -> None:
+    environment(scene, toolchain(scene.home / ".local/share/uv/python/cpython-3.1.4") / "bin" / VERSION)
+    scene.variables = {"PATH": "/usr/bin:/bin"}
+    assert scene.run(".venv/bin/python -c 'print(1)'") == "1\n"
+
+
+def test_toolchain_that_the_environment_names_is_shown_by_its_own_parts(scene: Scene) -> None:
+    looks_like_python(scene.home / "own", "PYTHON")
+    (scene.home / "own" / "token").write_text(scene.secret)
+    scene.first_on_path = (f"{scene.home}/own/bin",)
+    told = scene.everything_visible()
+    assert "PYTHON" in told
+    assert scene.secret not in told
+
+
+@pytest.mark.parametrize("variables", [{}, {"PYENV_ROOT": ".pyenv"}])
+def test_manager_is_shown_only_if_the_environment_names_it(scene: Scene, variables: dict[str, str]) -> None:
+    looks_like_python(scene.home / ".pyenv" / "versions" / "one", "PYTHON")
+    (scene.home / ".pyenv" / "notes").unlink()
+    looks_like_python(scene.home / ".local", "local")
+    scene.first_on_path = (f"{scene.home}/.local/bin",)
+    scene.variables = {name: str(scene.home / value) for name, value in variables.items()}
+    assert ("PYTHON" in scene.everything_visible()) is bool(variables)
