@@ -32,7 +32,8 @@ git -c protocol.file.allow=always submodule --quiet add -- ../source empty
 git commit -qm second && git submodule --quiet deinit -f empty
 rm -rf .git/modules/empty && git config extensions.worktreeConfig true
 git remote add origin ./remote.git
-git clone -q remote.git ../other && cd ../other && git commit -q --allow-empty -m remote && git push -q origin main; cd ../ws
+git clone -q remote.git ../other
+cd ../other && git commit -q --allow-empty -m remote && git push -q origin main; cd ../ws
 git worktree add -q wt -b in-wt
 """
 
@@ -91,6 +92,7 @@ def shell(workspace: Workspace, command: str) -> dict[str, Any]:
     given = {"command": command, "timeout_ms": 60_000}
     result = workspace.call("codex", "shell", given)
     assert result.success, result
+    assert isinstance(result.output, dict)
     return {**result.output, "warnings": result.warnings}
 
 

@@ -27,10 +27,13 @@ REQUEST: dict[str, Any] = {
 }
 RESPONSE: dict[str, Any] = {"event": "response", "session": "s", "call": 1, "result": {}}
 DEEP = '{"a":' * 900 + "1" + "}" * 900
+VALUES: list[Any] = [None, 7, "x", [], {}, [[]], {"a": 1}, True]
+RESULTS: list[Any] = [None, 7, "x", [], {"error": "x"}, {"error": []}, {"error": 7}]
+ROOTS: list[Any] = [None, 7, "", "/", [], {}, "a"]
 ODD: list[Any] = [
-    *({**REQUEST, name: value} for name in REQUEST for value in (None, 7, "x", [], {}, [[]], {"a": 1}, True)),
-    *({**RESPONSE, "result": value} for value in (None, 7, "x", [], {"error": "x"}, {"error": []}, {"error": 7})),
-    *({**REQUEST, "root": value} for value in (None, 7, "", "/", [], {}, "a")),
+    *({**REQUEST, name: value} for name in REQUEST for value in VALUES),
+    *({**RESPONSE, "result": value} for value in RESULTS),
+    *({**REQUEST, "root": value} for value in ROOTS),
     {**REQUEST, "params": {"path": "\ud800"}},
     {**REQUEST, "shortened": []},
 ]

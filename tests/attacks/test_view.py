@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
@@ -234,7 +235,7 @@ def test_setting_that_leads_through_a_link_of_the_agents_shows_nothing(scene: Sc
     named = scene.home / within / "ref"
     named.parent.mkdir(exist_ok=True)
     named.symlink_to(scene.home / ".ssh")
-    settings = {"writable": [str(scene.home / "data")] if within == "data" else []}
+    settings: dict[str, Any] = {"writable": [str(scene.home / "data")] if within == "data" else []}
     settings[key] = [*settings.get(key, []), str(named)]
     with Workspace(str(scene.root), approve="auto", **settings) as opened:
         assert opened.notes == [f"{key}: {named} is ignored: commands can change where it leads"]
