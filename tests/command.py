@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from terminal import Terminal
+
 Done = subprocess.CompletedProcess[str]
 ARGV = [sys.executable, "-m", "handrail"]
 
@@ -15,6 +17,13 @@ def handrail(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None) 
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run([*ARGV, *arguments], input=data, capture_output=True, cwd=cwd, check=False)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def at_terminal(*arguments: str) -> Done:
+    """The same, typed by a user at a terminal, who sees what goes to standard error."""
+    with Terminal(*ARGV, *arguments) as terminal:
+        status, out, shown = terminal.finish()
+    return subprocess.CompletedProcess([*ARGV, *arguments], status, out, shown)
 
 
 def timeless(text: str) -> str:

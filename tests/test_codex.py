@@ -132,14 +132,11 @@ def test_the_file_outlives_the_session_for_a_while(root: Path) -> None:
     [
         (
             "echo x > /usr/evil",
-            (
-                "writing outside the workspace is blocked by the sandbox (/usr/evil); "
-                "the person can allow a directory with writable in the configuration"
-            ),
+            "writing outside the workspace is blocked by the sandbox (/usr/evil); only the user can allow it",
         ),
         (
             "exec 3<>/dev/tcp/192.0.2.1/80",
-            'the network is blocked by the sandbox; the person can allow it with sandbox = "network"',
+            "the network is blocked by the sandbox; only the user can allow it",
         ),
         (
             "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",

@@ -8,6 +8,7 @@ from typing import Any
 from handrail.dialects import NAMES
 from handrail.effects import Effect
 from handrail.kernel.gate import Approver, Question, Verdict
+from handrail.kernel.log import only_log
 from handrail.ops.answers import comparable, differences, replaced
 from handrail.policy.approvals import nobody
 from handrail.tables import levels
@@ -109,7 +110,7 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
     commands and fetches are for `approver`. What was refused then is refused now.
     """
     answering = _Answering(approver)
-    with Workspace(root, approve="ask", asker=answering, tell=_tell_nobody, **flags) as workspace:
+    with Workspace(root, approve="ask", asker=answering, tell=only_log, **flags) as workspace:
         sessions: dict[str, ClientSession] = {}
         places = {workspace.root: _ROOT, workspace.kernel.state.path: "<state>"}
         told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
@@ -152,10 +153,6 @@ def _moved(value: Any, moves: dict[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: _moved(each, moves) for key, each in value.items()}
     return [_moved(each, moves) for each in value] if isinstance(value, list) else value
-
-
-def _tell_nobody(_line: str) -> None:
-    """Drops what would allow a refused call: a replay shows what differs, and nothing is to be loosened for it."""
 
 
 class _Answering:

@@ -235,7 +235,7 @@ COMMON: Words = NOTES | {
     ProtectedPath: Say(
         "protected_file",
         "'{path}' is protected by the rule '{rule}': no tool may reach it",
-        "Do without it; only the user can change what is protected",
+        "Do without it; only the person can change what is protected",
     ),
     TooLarge: Say(
         "file_too_large",

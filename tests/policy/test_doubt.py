@@ -49,7 +49,7 @@ def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
         "run_in_terminal was not approved: there is nobody to ask, and it may run what session rule 1 forbids: what it"
         " runs cannot be told from its text"
     )
-    assert result.error.suggestion == "Write it as plain commands, or run it in a terminal"
+    assert result.error.suggestion == "Write it as plain commands, or ask the user: only they can allow it"
     assert (root / "a").exists()
 
 
@@ -141,7 +141,7 @@ def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: str,
             assert result.error is not None
             assert result.error.code == "approval_denied"
             assert "there is nobody to ask, and it reaches into ." in result.error.message
-            assert result.error.suggestion == "Leave it, or run it in a terminal"
+            assert result.error.suggestion == "Leave it, or ask the user: only they can allow it"
         assert not (root / path).exists()
     person = Person(YES)
     with Workspace(str(root), approve=approve, asker=person) as workspace:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from command import handrail, usage_error
+from command import at_terminal, usage_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,13 +111,13 @@ def test_the_command_line_keeps_comments(root: Path) -> None:
     home.mkdir(parents=True)
     (home / "approvals.toml").write_text(TEXT)
     for arguments in (("disable", "2"), ("enable", "2"), ("add", "file.list", "x"), ("remove", "4"), ("remove", "1")):
-        assert handrail("approvals", *arguments, "--root", str(root)).returncode == 0
+        assert at_terminal("approvals", *arguments, "--root", str(root)).returncode == 0
     assert [line for line in TEXT.split("\n") if "#" in line and "notes" not in line and "any of" not in line] == [
         line for line in text(home).split("\n") if "#" in line
     ]
     (home / "approvals.toml").write_text("rule = [{tool = 'file.write', pattern = 'x'}]\n")
     for arguments in (("add", "file.list", "x"), ("remove", "1"), ("disable", "1")):
-        assert "only its writer can change" in usage_error(handrail("approvals", *arguments))
+        assert "only its writer can change" in usage_error(at_terminal("approvals", *arguments))
 
 
 comments = st.lists(st.sampled_from(["# one", "", "  # [[rule]]", "# tool = 'x'"]), max_size=3).map(

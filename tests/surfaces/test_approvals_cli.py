@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import handrail, usage_error
+from command import at_terminal, handrail, usage_error
 
 PATTERN_A = r'^\{"path":"a\.txt".*'
 
@@ -19,11 +19,11 @@ def file() -> Path:
 def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> None:
     none = handrail("approvals", "list", "--root", str(root)).stdout
     assert none.startswith(f"No rules. They live in {file} and, for this project, in ")
-    added = handrail("approvals", "add", "file.write", r'^\{"path":"a\.txt".*')
+    added = at_terminal("approvals", "add", "file.write", r'^\{"path":"a\.txt".*')
     assert (added.stdout, added.returncode) == (f"Added user rule 1: file.write {PATTERN_A}\n  in {file}\n", 0)
-    second = handrail("approvals", "add", "file.delete", ".*", "--expires-at", "2099-01-01T00:00:00+02:00")
+    second = at_terminal("approvals", "add", "file.delete", ".*", "--expires-at", "2099-01-01T00:00:00+02:00")
     assert second.stdout == f"Added user rule 2: file.delete .*\n  in {file}\n"
-    words = handrail("approvals", "add", "shell", '["rm", "..."]', "--deny")
+    words = at_terminal("approvals", "add", "shell", '["rm", "..."]', "--deny")
     assert words.stdout == f'Added user rule 3: shell ["rm", "..."]\n  in {file}\n'
     disabled = handrail("approvals", "disable", "1")
     assert disabled.stdout == f"Disabled user rule 1: file.write {PATTERN_A}\n  in {file}\n"
@@ -33,7 +33,7 @@ def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> 
         "  2. file.delete  .*  (on, until 2098-12-31T22:00:00+00:00, never used)\n"
         '  3. shell  ["rm", "..."]  (deny, on, never used)\n'
     )
-    assert handrail("approvals", "enable", "1").stdout.startswith("Enabled user rule 1: ")
+    assert at_terminal("approvals", "enable", "1").stdout.startswith("Enabled user rule 1: ")
     common = {"scope": "user", "matches": [], "rejects": [], "enabled": True, "used": 0, "last_used": None}
     assert json.loads(handrail("approvals", "list", "--json").stdout) == [
         {**common, "number": 1, "tool": "file.write", "pattern": '^\\{"path":"a\\.txt".*', "deny": False,
@@ -48,15 +48,15 @@ def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> 
 
 
 def test_the_same_rule_is_kept_once(file: Path) -> None:
-    assert handrail("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
-    assert handrail("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
+    assert at_terminal("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
+    assert at_terminal("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
     assert handrail("approvals", "list").stdout == f"user rules, in {file}:\n  1. file.delete  x  (on, never used)\n"
 
 
 def test_a_rule_of_a_project_holds_in_that_project_only(root: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     here, there = ("--root", str(root)), ("--root", str(tmp_path / "other"))
-    assert handrail("approvals", "add", "file.write", ".*", "--scope", "project", *here).returncode == 0
+    assert at_terminal("approvals", "add", "file.write", ".*", "--scope", "project", *here).returncode == 0
     listed = handrail("approvals", "list", *here).stdout
     assert re.fullmatch(r"project rules, in /.*/approvals\.toml:\n  1\. file\.write .* \(on, never used\)\n", listed)
     assert handrail("approvals", "list", *there).stdout.startswith("No rules.")
@@ -72,8 +72,8 @@ def test_a_rule_of_a_project_holds_in_that_project_only(root: Path, tmp_path: Pa
 
 def test_the_list_says_how_often_and_when_a_rule_was_used(root: Path) -> None:
     here = ("--root", str(root))
-    handrail("approvals", "add", "file.write", r'\{"path":"[ab]","content":"x"\}')
-    handrail("approvals", "add", "file.delete", ".*", "--deny")
+    at_terminal("approvals", "add", "file.write", r'\{"path":"[ab]","content":"x"\}')
+    at_terminal("approvals", "add", "file.delete", ".*", "--deny")
     for name in ("a", "b", "c"):
         handrail("call", "file.write", f"path={name}", "content=x", *here)
     handrail("call", "file.delete", "path=a", *here)
@@ -85,7 +85,7 @@ def test_the_list_says_how_often_and_when_a_rule_was_used(root: Path) -> None:
 
 
 def test_counting_never_fails_a_call(root: Path) -> None:
-    handrail("approvals", "add", "file.write", ".*")
+    at_terminal("approvals", "add", "file.write", ".*")
     counts = Path(os.environ["HANDRAIL_STATE_DIR"]) / "approvals.json"
     counts.parent.mkdir(parents=True, exist_ok=True)
     for damage in ("half", "[]", '{"x": 1}', '{"x": [1, "yesterday"]}'):
@@ -101,8 +101,8 @@ def test_counting_never_fails_a_call(root: Path) -> None:
 def test_a_call_can_be_tried_without_being_made(root: Path) -> None:
     here = ("--root", str(root))
     pattern = r'\{"path":"a\.txt","content":"[^"]*"\}'
-    handrail("approvals", "add", "file.write", pattern)
-    handrail("approvals", "add", "file.delete", ".*")
+    at_terminal("approvals", "add", "file.write", pattern)
+    at_terminal("approvals", "add", "file.delete", ".*")
     yes = handrail("approvals", "test", "file.write", '{"path": "./a.txt", "content": "x"}', *here)
     assert (yes.stdout, yes.returncode) == (
         f"Approved by user rule 1: {pattern}\n  not user rule 2: it is for another tool\n",
@@ -118,7 +118,7 @@ def test_a_call_can_be_tried_without_being_made(root: Path) -> None:
         "  not user rule 2: it is for another tool\n"
     )
     (root / "a.txt").write_text("x")
-    handrail("approvals", "add", "*", '.*"a.txt".*', "--deny")
+    at_terminal("approvals", "add", "*", '.*"a.txt".*', "--deny")
     denied = handrail("approvals", "test", "file.delete", '{"path": "a.txt"}', *here)
     assert (denied.stdout, denied.returncode) == ('Forbidden by user rule 3: .*"a.txt".*\n', 3)
     as_json = handrail("approvals", "test", "file.write", '{"path": "b", "content": "x"}', "--json", *here)
@@ -149,7 +149,7 @@ def test_trying_says_what_would_not_be_asked(root: Path) -> None:
     assert (reading.stdout, reading.returncode) == ("It would be answered unasked\n", 3)
     unknown = handrail("approvals", "test", "no.tool", "{}", *here)
     assert unknown.returncode == 3
-    guarded = handrail("approvals", "add", "file.write", ".*")
+    guarded = at_terminal("approvals", "add", "file.write", ".*")
     assert guarded.returncode == 0
     hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
     assert hook.stdout == (
@@ -159,7 +159,7 @@ def test_trying_says_what_would_not_be_asked(root: Path) -> None:
 
 
 def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
-    handrail("approvals", "add", "file.write", r'\{"path":"[ab]\.txt","content":"x"\}')
+    at_terminal("approvals", "add", "file.write", r'\{"path":"[ab]\.txt","content":"x"\}')
     write = ("call", "file.write", "content=x", "--root", str(root))
     assert handrail(*write, "path=a.txt").returncode == 0
     assert handrail(*write, "path=c.txt").returncode == 3
@@ -173,14 +173,14 @@ def test_a_rule_for_a_tool_that_is_nowhere_is_refused(file: Path) -> None:
     assert usage_error(handrail("approvals", "add", "file.wirte", ".*")) == said
     assert not file.exists()
     for tool in ("file.write", "undo"):
-        assert handrail("approvals", "add", tool, ".*").returncode == 0
+        assert at_terminal("approvals", "add", tool, ".*").returncode == 0
 
 
 def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:
     good = '{"path":"a.txt"}'
     outside = '{"path":"../a.txt"}'
     pattern = r'\{"path":"[a-z]+\.txt"\}'
-    done = handrail("approvals", "add", "file.delete", pattern, "--match", good, "--reject", outside)
+    done = at_terminal("approvals", "add", "file.delete", pattern, "--match", good, "--reject", outside)
     assert done.returncode == 0
     (kept,) = json.loads(handrail("approvals", "list", "--json").stdout)
     assert (kept["matches"], kept["rejects"]) == ([good], [outside])
@@ -196,10 +196,10 @@ def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:
 def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
     (root / "x").write_text("x")
     test = ("approvals", "test", "file.delete", '{"path": "x"}', "--root", str(root))
-    handrail("approvals", "add", "file.delete", ".*", "--for", "0")
+    at_terminal("approvals", "add", "file.delete", ".*", "--for", "0")
     assert "  1. file.delete  .*  (expired, until 20" in handrail("approvals", "list").stdout
     assert handrail(*test).stdout.endswith("  not user rule 1: it has expired\n")
-    handrail("approvals", "add", "file.delete", ".*", "--for", "1.5")
+    at_terminal("approvals", "add", "file.delete", ".*", "--for", "1.5")
     assert handrail(*test).stdout.startswith("Approved by user rule 2: .*\n")
 
 
@@ -246,7 +246,7 @@ def test_a_malformed_file_is_named_with_the_reason(file: Path, root: Path) -> No
 
 
 def test_a_pattern_cannot_play_with_the_terminal(file: Path) -> None:
-    handrail("approvals", "add", "file.write", "a\x1b.2Jb\u202ec")
+    at_terminal("approvals", "add", "file.write", "a\x1b.2Jb\u202ec")
     listed = handrail("approvals", "list").stdout
     assert listed == f"user rules, in {file}:\n  1. file.write  a\\x1b.2Jb\\u202ec  (on, never used)\n"
     assert json.loads(handrail("approvals", "list", "--json").stdout)[0]["pattern"] == "a\x1b.2Jb\u202ec"

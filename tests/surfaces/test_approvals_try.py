@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from command import handrail, usage_error
+from command import at_terminal, handrail, usage_error
 
 ASKED = "No rule decides about this call: it would be asked\n"
 
@@ -19,7 +19,7 @@ def here(root: Path) -> tuple[str, str]:
 
 def test_parameters_are_given_as_to_a_call(root: Path) -> None:
     here = ("--root", str(root))
-    handrail("approvals", "add", "edit_lines", r'.*"start_line":1,.*')
+    at_terminal("approvals", "add", "edit_lines", r'.*"start_line":1,.*')
     (root / "a").write_text("x\n")
     edit = ("edit_lines", "path=a", "operation=delete", "end_line=1")
     yes = handrail("approvals", "test", *edit, "start_line=1", *here)
@@ -32,7 +32,7 @@ def test_parameters_are_given_as_to_a_call(root: Path) -> None:
 
 def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
     rule = r'\{"entries":\[2\],"targets":\["a"\]\}'
-    handrail("approvals", "add", "undo", rule)
+    at_terminal("approvals", "add", "undo", rule)
     for arguments in ((), ("entries=[2]",), ("since=2",), ('{"entries": [2]}',)):
         tried = handrail("approvals", "test", "undo", *arguments, *here)
         assert (tried.stdout, tried.returncode) == (f"Approved by user rule 1: {rule}\n", 0)
@@ -42,7 +42,7 @@ def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
     assert handrail("undo", *here).returncode == 0
     redo = handrail("approvals", "test", "redo", *here)
     assert redo.stdout == f"{ASKED}  not user rule 1: it is for another tool\n"
-    handrail("approvals", "add", "restore", ".*", "--deny")
+    at_terminal("approvals", "add", "restore", ".*", "--deny")
     restore = handrail("approvals", "test", "restore", "path=a", "at=2", *here)
     assert restore.stdout == "Forbidden by user rule 2: .*\n"
     assert (root / "a").read_text() == "one"

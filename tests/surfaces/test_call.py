@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail, timeless, usage_error
+from command import ARGV, at_terminal, envelope, handrail, timeless, usage_error
 
 from handrail import Workspace
 
@@ -62,55 +62,61 @@ def test_an_error_answer_as_json_has_code_message_and_suggestion(root: Path) -> 
     assert done.returncode == 1
 
 
-def test_without_a_terminal_the_answer_is_no_and_says_how_to_allow_it(root: Path) -> None:
-    done = handrail("call", "file.write", "path=it's.txt", "content=x", "--root", str(root))
+def test_without_a_terminal_the_answer_is_no_and_the_log_says_how_to_allow_it(root: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    done = handrail("call", "file.write", "path=it's.txt", "content=x", "--root", str(root), "--log", str(log))
     assert timeless(done.stdout) == (
         "✗ file.write was not approved: there is nobody to ask\n"
-        "  Suggestion: Run it in a terminal, or with --approve auto, or allow exactly this call: "
-        'handrail approvals add file.write \'^\\{"path":"it\'"\'"\'s\\.txt","content":"x"\\}$\' '
-        f"--scope project --root {root}\n"
+        "  Suggestion: Ask the user: only they can allow it\n"
         "  Code: approval_denied\n"
         "  Time: <time>\n"
     )
     assert (done.returncode, done.stderr) == (3, "")
+    assert to_allow(log) == (
+        "Run it in a terminal, or with --approve auto, or allow exactly this call: "
+        'handrail approvals add file.write \'^\\{"path":"it\'"\'"\'s\\.txt","content":"x"\\}$\' '
+        f"--scope project --root {root}"
+    )
     assert not list(root.iterdir())
 
 
-def test_what_the_denial_suggests_allows_exactly_that_call(root: Path) -> None:
+def to_allow(log: Path) -> str:
+    """What the user is told in the session log about the last call."""
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return str(next(line["allow"] for line in reversed(lines) if line["event"] == "refusal"))
+
+
+def test_what_the_user_is_told_allows_exactly_that_call(root: Path, tmp_path: Path) -> None:
     odd = root / "it's $a `root`"
     odd.mkdir()
     call = ("call", "file.write", "path=it's $x `y`.txt", 'content=a\n"b" \\ é', "--root")
-    suggested(*call, str(odd))
+    do_what_is_told(tmp_path / "log", *call, str(odd))
     assert handrail(*call, str(odd)).returncode == 0
     assert handrail("call", "file.write", "path=other.txt", "content=x", "--root", str(odd)).returncode == 3
     assert handrail(*call, str(root)).returncode == 3
     assert [path.name for path in odd.iterdir()] == ["it's $x `y`.txt"]
 
 
-def test_what_the_denial_of_a_command_suggests_holds_in_no_weaker_sandbox(root: Path) -> None:
+def test_what_the_user_is_told_about_a_command_holds_in_no_weaker_sandbox(root: Path, tmp_path: Path) -> None:
     call = ("call", "run_shell_command", "command=echo a", "--root", str(root), "--sandbox")
-    suggested(*call, "network")
+    do_what_is_told(tmp_path / "log", *call, "network")
     assert [handrail(*call, level).returncode for level in ("off", "network")] == [3, 0]
 
 
-def test_what_cannot_be_pasted_is_not_suggested(root: Path) -> None:
-    done = handrail("call", "file.write", "path=a", "content=x\u202ey", "--root", str(root), "--json")
-    assert envelope(done.stdout)["error"]["suggestion"].endswith(", or add a rule with `handrail approvals add`")
+@pytest.mark.parametrize("content", ["x\u202ey", "x" * 400], ids=["not seen whole", "long"])
+def test_what_cannot_be_pasted_is_not_told(root: Path, tmp_path: Path, content: str) -> None:
+    log = tmp_path / "log"
+    done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--log", str(log))
+    assert done.returncode == 3
+    assert to_allow(log) == "Run it in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
 
 
-def suggested(*call: str) -> None:
-    """Do what the denial of a call suggests."""
-    suggestion = json.loads(handrail(*call, "--json").stdout)["error"]["suggestion"]
-    command = shlex.split(suggestion.partition("exactly this call: ")[2])
+def do_what_is_told(log: Path, *call: str) -> None:
+    """Do, at a terminal, what the user is told about a refused call."""
+    assert handrail(*call, "--log", str(log)).returncode == 3
+    command = shlex.split(to_allow(log).partition("exactly this call: ")[2])
     assert command[0] == "handrail"
-    assert handrail(*command[1:]).returncode == 0
-
-
-def test_a_long_call_is_denied_without_a_page_of_pattern(root: Path) -> None:
-    done = handrail("call", "file.write", "path=a", f"content={'x' * 400}", "--root", str(root), "--json")
-    assert envelope(done.stdout)["error"]["suggestion"] == (
-        "Run it in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
-    )
+    assert at_terminal(*command[1:]).returncode == 0
 
 
 def test_never_means_never(root: Path) -> None:
@@ -119,7 +125,7 @@ def test_never_means_never(root: Path) -> None:
     assert envelope(done.stdout)["error"] == {
         "code": "approval_denied",
         "message": "file.write was not approved: the policy is never",
-        "suggestion": "Run with --approve ask or --approve auto",
+        "suggestion": "Ask the user: only they can allow it",
     }
 
 

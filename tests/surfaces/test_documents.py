@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
-from command import handrail
+from command import at_terminal, handrail
 from documents import HOME, NAMED, fences, names, prose, section, table, text
 
 from handrail import Workspace
@@ -107,8 +106,8 @@ def test_a_session_goes_as_it_is_shown(root: Path, monkeypatch: pytest.MonkeyPat
     for page in ("docs/undo.md", "docs/approvals.md"):
         for shown in "".join(fences(page, "console")).split("$ handrail ")[1:]:
             line, _, expected = shown.partition("\n")
-            done = CliRunner().invoke(main, shlex.split(line, comments=True))
-            assert done.exit_code == 0, (line, done.output)
+            done = at_terminal(*shlex.split(line, comments=True))
+            assert done.returncode == 0, (line, done.stderr)
             assert not expected or timeless(done.stdout) == timeless(expected)
 
 

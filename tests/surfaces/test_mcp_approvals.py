@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
+from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ElicitResult, InputRequiredResult
 from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
@@ -100,16 +101,20 @@ def test_only_a_clear_yes_is_one(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_that_cannot_ask_is_told_how_to_allow_the_call(root: Path, era: str) -> None:
+def test_a_client_that_cannot_ask_is_refused_and_the_user_told_how_to_allow_the_call(
+    root: Path, tmp_path: Path, era: str
+) -> None:
     async def act(client: Client) -> Any:
         return await client.call_tool("file.write", WRITE)
 
-    result = talk(over_stdio("--root", root), act, era)
+    with open(tmp_path / "stderr", "w") as log:
+        result = talk(stdio_client(over_stdio("--root", root), log), act, era)
     assert envelope(result)["error"]["code"] == "approval_denied"
-    assert result.content[1].text == (
-        "Use a client that supports elicitation, or start the server with --approve host or --approve auto, or allow "
+    assert result.content[1].text == "Ask the user: only they can allow it"
+    assert (tmp_path / "stderr").read_text() == (
+        "handrail: file.write: Use a client that supports elicitation, or start the server with --approve host or --approve auto, or allow "
         """exactly this call: handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$' """
-        f"--scope project --root {root}"
+        f"--scope project --root {root}\n"
     )
     assert [*root.iterdir()] == []
 

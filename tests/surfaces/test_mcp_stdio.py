@@ -182,7 +182,7 @@ def test_a_client_that_stops_reading_does_not_stop_the_shutdown(root: Path) -> N
         (["--tools", "nope"], "the file dialect has no tool nope"),
         (["--root", "/no/such/place"], "cannot open the workspace /no/such/place"),
         (["--http", "nowhere"], "not HOST:PORT: 'nowhere'"),
-        (["--http", "0.0.0.0:0"], "0.0.0.0 can be reached from elsewhere: a bearer token is needed, see --token-file"),
+        (["--http", "0.0.0.0:0", "--no-token"], "0.0.0.0 can be reached from elsewhere: a bearer token is needed"),
         (["--token-file", "/no/such/file"], "there is no token in /no/such/file"),
     ],
 )

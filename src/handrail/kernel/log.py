@@ -31,6 +31,10 @@ def warn(line: str) -> None:
     logging.getLogger("handrail").warning("%s", line)
 
 
+def only_log(_line: str) -> None:
+    """Tells nobody: the session log has the line, and where this is used nothing is to be loosened."""
+
+
 class _Result(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -76,7 +80,7 @@ class SessionLog:
         if self._fd >= 0:
             self._write("INFO", "refusal", number, {"tool": tool, "allow": allow})
         if self._tell is not None:
-            self._tell(one_line(f"{tool} was refused. {allow}", _TOLD_CHARS))
+            self._tell(one_line(f"{tool}: {allow}", _TOLD_CHARS))
 
     def failure(self, number: int, tool: str, error: BaseException, event: str = "bug") -> None:
         """Where it was raised, which no answer says."""

@@ -129,7 +129,7 @@ def _forbidden(decision: Decision, question: Question) -> Verdict:
     standing = decision.by[0]
     where = "the project's .handrail.toml" if standing.scope == FILE else f"the {standing.scope}'s rules"
     reason = f"rule {standing.number} of {where} forbids it: {standing.rule.covers}"
-    remedy = "Do it another way; only the user can change the rule"
+    remedy = "Do it another way; only the person can change the rule"
     return Verdict(False, standing.name, reason=reason, remedy=remedy, allow=_without(standing, question))
 
 
@@ -153,8 +153,10 @@ def nobody(question: Question, person: str = "Give the workspace an asker", poli
 
 def refused(question: Question, by: str, reason: str, person: str, policy: str) -> Verdict:
     """Refuses what could not be asked: the model hears why, the user what would allow it."""
-    plain = why_always_asked(question) and question.command and not question.guarded
-    remedy = f"Write it as plain commands, or {ASK_THE_USER[0].lower()}{ASK_THE_USER[1:]}" if plain else ASK_THE_USER
+    remedy = ASK_THE_USER
+    if why_always_asked(question) or question.meant is None:
+        instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"
+        remedy = f"{instead}, or {remedy[0].lower()}{remedy[1:]}"
     return Verdict(False, by, reason=reason, remedy=remedy, allow=_how_to_allow(question, person, policy))
 
 

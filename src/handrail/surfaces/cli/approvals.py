@@ -95,7 +95,7 @@ def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
         **({"sandbox": rule.sandbox} if rule.sandbox else {}),
         "enabled": rule.enabled,
         "expires_at": rule.expires_at.isoformat() if rule.expires_at else None,
-        "unattended": rule.unattended,
+        **({"unattended": True} if rule.unattended else {}),
         "matches": list(rule.matches),
         "rejects": list(rule.rejects),
         "used": count.times if count else 0,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from handrail.kernel.gate import Question, Verdict
+from handrail.kernel.log import only_log
 from handrail.kernel.scratch import nowhere, scratch_workspace
 from handrail.ops.show import one_line
 from handrail.surfaces.cli.asking import View, display, happening
@@ -125,7 +126,7 @@ def play(console: "Console") -> None:
     stage = Stage(console)
     with (
         scratch_workspace(SAMPLE) as root,
-        Workspace(root, asker=stage.ask, approve="ask", log_level="off") as workspace,
+        Workspace(root, asker=stage.ask, tell=only_log, approve="ask", log_level="off") as workspace,
     ):
         title = "Handrail: one secure kernel, five tool dialects, every surface"
         if stage.plain:
