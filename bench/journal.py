@@ -74,7 +74,7 @@ def _history(home: Path) -> list[Row]:
         subprocess.run([sys.executable, "-c", "import click"], check=True)
 
     def listing() -> None:
-        subprocess.run([sys.executable, "-m", "handrail", "history", "--root", root], stdout=-3, check=True)
+        subprocess.run([sys.executable, "-P", "-m", "handrail", "history", "--root", root], stdout=-3, check=True)
 
     return [
         compare("last 50 of 100 000 entries / an empty Python start", last, start, 2),

@@ -10,7 +10,7 @@ from typing import Any
 from terminal import Terminal
 
 Done = subprocess.CompletedProcess[str]
-ARGV = [sys.executable, "-m", "handrail"]
+ARGV = [sys.executable, "-P", "-m", "handrail"]
 
 
 def handrail(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None) -> Done:

@@ -31,7 +31,7 @@ def in_memory(*workspaces: Workspace, dialect: str = "file", **options: Any) -> 
 
 
 def command(*arguments: str | Path, dialect: str = "file") -> list[str]:
-    return [sys.executable, "-m", "handrail", "mcp", "--dialect", dialect, *map(str, arguments)]
+    return [sys.executable, "-P", "-m", "handrail", "mcp", "--dialect", dialect, *map(str, arguments)]
 
 
 def over_stdio(*arguments: str | Path, dialect: str = "file") -> StdioServerParameters:

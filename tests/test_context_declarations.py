@@ -92,7 +92,7 @@ def test_the_prompt_describes_a_tool_with_all_it_needs() -> None:
 
 @pytest.mark.parametrize("dialect", NAMES)
 def test_the_command_prints_a_prompt_for_every_dialect(dialect: str) -> None:
-    command = [sys.executable, "-m", "handrail", "prompt", "--dialect", dialect]
+    command = [sys.executable, "-P", "-m", "handrail", "prompt", "--dialect", dialect]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert [line[4:] for line in printed.split("\n") if line.startswith("### ")] == sorted(
         load(dialect).tools, key=lambda name: printed.index(f"### {name}\n")

@@ -70,7 +70,7 @@ class Run(Handrail, Own, Spoken):
     _terminal = False
 
     def argv(self) -> list[str]:
-        return [sys.executable, "-m", "handrail", "run", "--approve", "auto", "--root", self.root]
+        return [sys.executable, "-P", "-m", "handrail", "run", "--approve", "auto", "--root", self.root]
 
     def greet(self, deadline: float) -> None:
         self.ask(deadline, "file.read", {"path": "small.txt"})
@@ -103,7 +103,7 @@ class Stdio(Handrail, Own, Mcp):
 
     def argv(self) -> list[str]:
         flags = ["--dialect", self.dialect, "--approve", "auto", "--root", self.root]
-        return [sys.executable, "-m", "handrail", "mcp", *flags]
+        return [sys.executable, "-P", "-m", "handrail", "mcp", *flags]
 
     def ask(self, deadline: float, name: str, arguments: dict[str, Any]) -> str:
         if (dialect := self.dialect_of(name)) != self.dialect:
@@ -187,7 +187,7 @@ class Http(Handrail, Own, OverHttp):
 
     def argv(self) -> list[str]:
         flags = ["--dialect", "file", "--approve", "auto", "--root", self.root, "--http", "127.0.0.1:0"]
-        return [sys.executable, "-m", "handrail", "mcp", *flags]
+        return [sys.executable, "-P", "-m", "handrail", "mcp", *flags]
 
     def can(self, operation: str) -> bool:
         return operation in self.can_do

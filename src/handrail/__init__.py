@@ -1,8 +1,8 @@
 """Handrail: the hands of coding agents. The public names, each imported when it is first used."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # not from typing: with `python -m handrail` it could be a file of the repository's
 if TYPE_CHECKING:
     from handrail.kernel.boundary import FsBoundary
     from handrail.kernel.gate import Keep, Question, Verdict
@@ -26,7 +26,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'handrail' has no attribute {name!r}")
     return getattr(import_module(f"handrail.{_HOMES[name]}"), name)

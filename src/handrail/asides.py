@@ -10,6 +10,7 @@ from handrail.notes import (
     GitUnseen,
     JournaledElsewhere,
     LinesCut,
+    LinesUncounted,
     MoreFilesSkipped,
     MorePages,
     NotAllTyped,
@@ -89,6 +90,9 @@ NOTES: Words = {
     SearchIncomplete: Say("note", "the search ran out of time: the counts are lower bounds"),
     AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
     LinesCut: Say("note", "{count} long lines were cut around the match"),
+    LinesUncounted: Say(
+        "note", "the file is so large that its lines were counted for {seconds:g} seconds only: there may be more of them"
+    ),
     MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
     RuleNotStored: Say("note", "{why}"),
     SandboxDied: Say("note", "the sandbox died, and the command with it: what it did until then may be incomplete"),

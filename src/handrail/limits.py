@@ -14,6 +14,8 @@ class Limits(NamedTuple):
     """The largest file that is read whole to be edited."""
     page_bytes: int = 16 * MIB
     """The most that one page of a paged read may hold."""
+    page_seconds: float = 30.0
+    """How long the lines of a file are counted for a page of it; those until then are the answer."""
     gemini_read_bytes: int = 20 * MIB
     listed_files: int = 100_000
     """Files that a listing by glob returns at most."""
@@ -188,6 +190,7 @@ class Limits(NamedTuple):
 
 MAY_BE_LOWERED = frozenset({
     "page_bytes",
+    "page_seconds",
     "gemini_read_bytes",
     "listed_files",
     "gemini_matches",

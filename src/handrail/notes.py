@@ -3,7 +3,7 @@
 Note:
 ├── RootReplaced           the root's name leads elsewhere now
 ├── FilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
-├── MorePages
+├── MorePages · LinesUncounted
 ├── SandboxDied · SandboxRestarted · SandboxRefused · ProtectedInToolsOnly
 ├── NotRemembered          what is protected now could not be kept for later sessions
 ├── GitSetAside · GitNotSetAside · GitArmed · GitUnseen    what a command left in git directories
@@ -52,6 +52,10 @@ class AllHidden(Note):
 
 class LinesCut(Note):
     count: int
+
+
+class LinesUncounted(Note):
+    seconds: float
 
 
 class MorePages(Note):

@@ -90,7 +90,7 @@ def test_a_module_in_the_workspace_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "config" / "approvals.toml").write_text('[[rule]]\ntool = "file.write"\npattern = "x"\n')
     home = {"HANDRAIL_STATE_DIR": str(tmp_path / "state"), "HANDRAIL_CONFIG_DIR": str(tmp_path / "config")}
     run = subprocess.run(
-        [sys.executable, "-m", "handrail", "call", "file.write", "path=a", "content=x"],
+        [sys.executable, "-P", "-m", "handrail", "call", "file.write", "path=a", "content=x"],
         cwd=tmp_path,
         env={**os.environ, **home},
         capture_output=True,

@@ -82,7 +82,7 @@ def _suite(era: str, url: str, root: Path, environment: dict[str, str]) -> int:
 
 def _inspect(root: Path, environment: dict[str, str]) -> None:
     """The inspector's command line lists the tools and calls one, over stdio."""
-    server = [sys.executable, "-m", "handrail", "mcp", "--dialect", "file", "--root", str(root)]
+    server = [sys.executable, "-P", "-m", "handrail", "mcp", "--dialect", "file", "--root", str(root)]
     passed = [f"{name}={value}" for name, value in environment.items() if name.startswith(("HANDRAIL_", "PYTHONPATH"))]
     inspector = [str(BIN / "mcp-inspector"), "--cli", *server, *(part for each in passed for part in ("-e", each))]
     listed = _run([*inspector, "--method", "tools/list", "--strict"], environment)

@@ -95,3 +95,28 @@ def test_only_so_many_files_are_remembered(reader: Reader, tmp_path: Path, monke
     assert len(seen) <= 2
     reader.page("a", 80_000, 3)
     assert len(seen) > 4
+
+
+def test_page_of_a_sparse_file_shows_little_of_a_hole_and_reads_none(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "a").open("wb") as file:
+        for number in range(100):
+            file.seek(number * (10 << 30))
+            file.write(b"line %d\n" % number)
+        file.truncate(1 << 40)
+    seen = preads(monkeypatch)
+    hole = reader.page("a", 2)
+    deep = reader.page("a", 100, 1)
+    assert (len(hole.data) < 2 << 20, hole.cut, hole.total_lines) == (True, True, 101)
+    assert (deep.data[-8:], deep.total_lines) == (bytes(8), 101)
+    assert len(seen) < 300
+
+
+def test_page_of_a_file_that_takes_too_long_says_that_there_may_be_more(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"line\n" * 100_000)
+    page = Reader(FsBoundary(tmp_path), Limits(page_seconds=0)).page("a", 1, 3)
+    assert (page.data, page.complete, page.more) == (b"line\n" * 3, False, True)
+    assert 3 < page.total_lines < 100_000
+    (tmp_path / "b").write_bytes(b"line\n")
+    assert Reader(FsBoundary(tmp_path), Limits(page_seconds=0)).page("b").complete

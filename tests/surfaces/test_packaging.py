@@ -46,7 +46,7 @@ def test_the_registry_names_options_that_exist() -> None:
 
 def test_the_bundle_starts_a_command_that_exists() -> None:
     arguments: list[str] = BUNDLE["server"]["mcp_config"]["args"]
-    assert arguments[:3] == ["-m", "handrail", "mcp"]
+    assert arguments[:4] == ["-P", "-m", "handrail", "mcp"]
     assert all(argument in _help() for argument in arguments if argument.startswith("--"))
     wanted = {name for argument in arguments for name in re.findall(r"user_config\.(\w+)", argument)}
     assert wanted == {*BUNDLE["user_config"]}

@@ -37,7 +37,7 @@ from handrail.kernel.values import (
     Version,
 )
 from handrail.limits import Limits
-from handrail.notes import JournaledElsewhere, NotJournaled, NotPutRight, RuleNotStored
+from handrail.notes import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight, RuleNotStored
 from handrail.paths import quote
 from handrail.structs import struct
 
@@ -217,6 +217,8 @@ class Files:
             raise
         if page.version is not None:
             self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
+        if not page.complete:
+            self._call.warnings.append(LinesUncounted(self._kernel.limits.page_seconds))
         return page
 
     def _saw(self, place: str, version: Version, data: bytes | None) -> None:

@@ -75,7 +75,8 @@ class Reader:
         """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
         fd, found, place = self.boundary.open_file(path)
         try:
-            return self._lines.page(fd, found, first, count, room or self._limits.page_bytes, place)
+            room, seconds = room or self._limits.page_bytes, self._limits.page_seconds
+            return self._lines.page(fd, found, first, count, room, place, seconds)
         except OSError as error:
             raise_fault(error, path)
         finally:

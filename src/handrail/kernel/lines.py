@@ -15,6 +15,8 @@ from handrail.structs import struct
 _CHUNK = 1 << 17
 _INDEXED_BYTES = 4 << 20
 _INDEXED_FILES = 64
+_HOLE_SHOWN = 1 << 20
+"""How much of a hole in a sparse file a page shows; it ends there."""
 _MARKS_AT_MOST = 1 << 16
 _SETTLED_NS = 2_000_000_000
 """A file changed this recently could change again within one tick of its clock, and its version would not tell."""
@@ -38,14 +40,18 @@ class LineIndex:
         self._files: OrderedDict[Version, _Marks] = OrderedDict()
         self._lock = threading.Lock()
 
-    def page(self, fd: int, found: os.stat_result, first: int, count: int | None, room: int, place: str) -> Page:
-        """Lines `first`, `first` + 1, …, at most `room` bytes of them. All line ends of a new file are counted."""
-        version = Version.of(found)
+    def page(
+        self, fd: int, found: os.stat_result, first: int, count: int | None, room: int, place: str, seconds: float
+    ) -> Page:
+        """Lines `first`, `first` + 1, …, at most `room` bytes of them. The line ends of a new file are counted, as many
+        as can be in the time; where it is not enough, the page says so.
+        """
+        version, deadline, complete = Version.of(found), time.monotonic() + seconds, True
         known = self._recall(version)
         at, line = known.before(first) if known else (0, 1)
         last = None if count is None else first + count - 1
         marks, kept, held, shown, cut, ends_open = _Marks(), [], 0, 0, False, False
-        for offset, chunk in _chunks(fd, found, room, at):
+        for offset, chunk, hole in _chunks(fd, found, at):
             marks.offsets.append(offset)
             marks.lines.append(line)
             ends_open = not chunk.endswith(b"\n")
@@ -53,20 +59,24 @@ class LineIndex:
             wanted = not cut and line + ends >= first and (last is None or line <= last)
             if wanted:
                 piece = _lines_of(chunk, first - line, None if last is None else last - line + 1)
-                cut = held + len(piece) > room
+                piece = piece or bytes(min(hole, _HOLE_SHOWN))
+                cut = held + len(piece) > room or hole > len(piece)
                 kept.append(piece[: room - held])
                 held += len(kept[-1])
                 shown += ends if len(kept[-1]) == len(chunk) else kept[-1].count(b"\n")
             if known and (cut or (last is not None and line + ends > last)):
                 break
             line += ends
+            if time.monotonic() > deadline:
+                complete = offset + max(hole, len(chunk)) >= found.st_size
+                break
         data = kept[0] if len(kept) == 1 else b"".join(kept)
         if data and not data.endswith(b"\n"):
             shown += 1
         marks.total = known.total if known else line - 1 + ends_open
-        if not known:
+        if not known and complete:
             self._remember(version, marks)
-        return Page(data, first, shown, marks.total, found.st_size, cut, version, place)
+        return Page(data, first, shown, marks.total, found.st_size, cut, complete, version, place)
 
     def _recall(self, version: Version) -> _Marks | None:
         if version.size < _INDEXED_BYTES:
@@ -88,15 +98,18 @@ class LineIndex:
                 self._files.popitem(last=False)
 
 
-def _chunks(fd: int, found: os.stat_result, room: int, at: int) -> Iterator[tuple[int, bytes]]:
-    """What the file held when it was opened. No line ends in a hole: one that no page can show is passed over."""
+def _chunks(fd: int, found: os.stat_result, at: int) -> Iterator[tuple[int, bytes, int]]:
+    """Yield what the file held when it was opened: an offset with what was read there, or with the length of a hole."""
     size, sparse = found.st_size, found.st_blocks * 512 < found.st_size
-    while at < size and (chunk := os.pread(fd, min(_CHUNK, size - at), at)):
-        yield at, chunk
-        at += len(chunk)
-        if sparse and (data := _next_data(fd, at, size)) - at > room:
-            yield at, bytes(room + 1)
-            at = data
+    while at < size:
+        if sparse and (hole := _next_data(fd, at, size) - at) > _CHUNK:
+            yield at, b"", hole  # no line ends in it
+            at += hole
+        elif chunk := os.pread(fd, min(_CHUNK, size - at), at):
+            yield at, chunk, 0
+            at += len(chunk)
+        else:
+            return
 
 
 def _next_data(fd: int, at: int, size: int) -> int:

@@ -14,7 +14,7 @@ def own_command() -> list[str]:
     """What starts this very installation, also where PATH is another."""
     beside = os.path.join(os.path.dirname(sys.executable), "handrail")
     found = beside if os.access(beside, os.X_OK) else shutil.which("handrail")
-    return [found] if found else [sys.executable, "-P", "-m", "handrail"]
+    return [found] if found and os.path.isabs(found) else [sys.executable, "-P", "-m", "handrail"]
 
 
 def absolute(path: str) -> str:

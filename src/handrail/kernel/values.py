@@ -42,12 +42,14 @@ class Page:
     size: int
     cut: bool = False
     """The page itself was too large and ends early."""
+    complete: bool = True
+    """Otherwise the time was not enough to count all lines: there are `total_lines` at least."""
     version: Version | None = field(default=None, compare=False)
     place: str = field(default="", compare=False)
 
     @property
     def more(self) -> bool:
-        return self.cut or self.first - 1 + self.count < self.total_lines
+        return self.cut or not self.complete or self.first - 1 + self.count < self.total_lines
 
 
 class Entry(NamedTuple):

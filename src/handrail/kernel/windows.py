@@ -1,11 +1,15 @@
 """Lines that ripgrep cut short, read again around their match: by handle, and only as much as is shown."""
 
+import errno
 import os
 
 from handrail.kernel.rgoutput import Line
 from handrail.kernel.walk import open_file
 from handrail.ops.excerpt import SPARE, excerpt, piece, window_start
 from handrail.ops.transcode import BOM_8, is_utf_16, to_utf_8
+
+_DECODED = 64 << 20
+"""The most of a UTF-16 file that is read to find a place in it."""
 
 
 class Windows:
@@ -21,7 +25,7 @@ class Windows:
         start = window_start(line.column, self._width)
         try:
             window = self._read(line.offset + start, self._width + SPARE)
-        except OSError:  # gone since it was searched: its beginning is all that is known
+        except OSError:  # gone since it was searched, or too large: its beginning is all that is known
             return excerpt(line.text, 0, self._width)
         window = window.split(b"\n", 1)[0]
         return piece(window if len(window) > self._width else window.removesuffix(b"\r"), start, self._width), True
@@ -31,7 +35,10 @@ class Windows:
         try:
             head = os.pread(fd, len(BOM_8), 0)
             if is_utf_16(head):
-                return to_utf_8(os.pread(fd, os.fstat(fd).st_size, 0))[offset : offset + count]
+                size = len(head) + 2 * (offset + count)  # what has so many bytes as UTF-8 has no more than twice as many
+                if size > _DECODED:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+                return to_utf_8(os.pread(fd, size, 0))[offset : offset + count]
             return os.pread(fd, count, offset + (len(BOM_8) if head == BOM_8 else 0))
         finally:
             os.close(fd)
