@@ -115,7 +115,7 @@ class Sweep:
         else:
             why = "" if belongs(inside, entry.name) else "unknown"
         if why:
-            listed.offences.append(Offence(directory.path, name, why, str(entry.inode())))
+            listed.offences.append(Offence(directory.path, name, why, _sign(entry) if why == "link" else why))
         elif is_directory and _is_looked_into(name):
             listed.below.append(name)
 
@@ -134,6 +134,15 @@ class Sweep:
                         harmless = True
             if not harmless:
                 yield Offence(directory, name, "orders", f"{zlib.crc32(b'|'.join(contents)):x}")
+
+
+def _sign(entry: "os.DirEntry[str]") -> str:
+    """What a link is known by: its number alone may be another's by now."""
+    try:
+        about = entry.stat(follow_symlinks=False)
+    except OSError:
+        return "gone"
+    return f"{about.st_ino} {about.st_ctime_ns}"
 
 
 def _is_looked_into(name: str) -> bool:

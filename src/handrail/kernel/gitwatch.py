@@ -27,6 +27,7 @@ from handrail.kernel.repositories import (
     place_of,
     read_plain,
 )
+from handrail.kernel.walk import open_file
 from handrail.limits import MIB, Limits
 from handrail.notes import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
 from handrail.ops.gitnames import ASIDE, is_plain_config
@@ -209,8 +210,8 @@ class GitWatch:
         kind = kind_at(self._root_fd, dot_git)
         if dot_git in guarded:
             return None
-        if kind in ("link", "special"):
-            return "redirection", kind
+        if kind in ("link", "special", "unreachable"):
+            return ("redirection", kind) if kind == "link" else None  # git takes no other for a repository
         if kind == "file":
             place = place_of(self._root_fd, tree, self._root)
             if place in guarded or any(place.startswith(f"{each}/modules/") for each in guarded):
@@ -223,18 +224,18 @@ class GitWatch:
     def _looks_bare(self, tree: str) -> bool:
         """Whether git takes a directory without a `.git` for a repository."""
         kinds = [kind_at(self._root_fd, f"{tree}/{name}") for name in ("HEAD", "objects", "refs")]
-        return "absent" not in kinds
+        return not {"absent", "unreachable"}.intersection(kinds)
 
     def _arms_of(self, directory: str) -> tuple[str, str] | None:
         config = read_plain(self._root_fd, f"{directory}/config", MIB)
-        if config is None and kind_at(self._root_fd, f"{directory}/config") != "absent":
+        if config is None and kind_at(self._root_fd, f"{directory}/config") not in ("absent", "unreachable"):
             return "configuration", "unreadable"
         if config is not None and not is_plain_config(config):
             return "configuration", f"{zlib.crc32(config):x}"
-        if kind_at(self._root_fd, f"{directory}/commondir") != "absent":
+        if kind_at(self._root_fd, f"{directory}/commondir") not in ("absent", "unreachable"):
             return "redirection", "commondir"
         hooks = [name for name in names_in(self._root_fd, f"{directory}/hooks") if not name.endswith(".sample")]
-        if hooks or kind_at(self._root_fd, f"{directory}/hooks") not in ("absent", "directory"):
+        if hooks or kind_at(self._root_fd, f"{directory}/hooks") in ("link", "file"):
             return "hooks", _dates(self._root_fd, f"{directory}/hooks", hooks)
         offences = [each for each in self._sweep.look([GitDirectory(directory)]) if each.why in ("link", "orders")]
         return ("orders", "".join(sorted(each.path + each.sign for each in offences))) if offences else None
@@ -269,9 +270,13 @@ def in_short(note: Note) -> str:
 
 
 def _rename_submodule(root_fd: int, tree: str) -> str:
-    taken = set(names_in(root_fd, tree))
-    new = next(new for n in range(len(taken) + 1) if (new := f".git.{ASIDE}{n or ''}") not in taken)
-    os.rename(f"{tree}/.git", f"{tree}/{new}", src_dir_fd=root_fd, dst_dir_fd=root_fd)
+    fd = open_file(root_fd, tree, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        taken = set(os.listdir(fd))
+        new = next(new for n in range(len(taken) + 1) if (new := f".git.{ASIDE}{n or ''}") not in taken)
+        os.rename(".git", new, src_dir_fd=fd, dst_dir_fd=fd)
+    finally:
+        os.close(fd)
     return f"{tree}/{new}"
 
 

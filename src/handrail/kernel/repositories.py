@@ -28,7 +28,7 @@ class Repositories(NamedTuple):
     submodules: list[str]
     """The trees that an index names as submodules, with a `.git` or without."""
     unread: list[str]
-    """Indexes that are too large to be read."""
+    """Indexes that are too large to be read, and the first tree beyond the limit."""
 
 
 Known = dict[str, tuple[tuple[int, ...], list[str] | None]]
@@ -54,11 +54,13 @@ def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
 
 
 def kind_at(dir_fd: int, path: str) -> str:
-    """Says what stands at `path`, no link on the way: absent, directory, link, file or special."""
+    """Says what stands at `path`, no link on the way: absent, directory, link, file, special or unreachable."""
     try:
         fd = open_file(dir_fd, path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
+    except OSError:
+        return "unreachable"
     try:
         mode = os.fstat(fd).st_mode
     finally:
@@ -76,25 +78,26 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
     """Finds them from the top: its worktrees, the submodules in each index, and so on down, as far as the limit."""
     found, waiting, seen = Repositories([], [], [], []), [""], set[str]()
     known = {} if known is None else known
-    while waiting and len(seen) < limits.guarded_repositories:
+    while waiting:
         tree = waiting.pop(0)
-        if tree in seen:
+        dot_git = below(tree, ".git")
+        kind = kind_at(root_fd, dot_git) if tree not in seen else "absent"
+        if kind == "absent":
             continue
         seen.add(tree)
-        dot_git = below(tree, ".git")
-        kind = kind_at(root_fd, dot_git)
+        if len(seen) > limits.guarded_repositories:
+            found.unread.append(dot_git)
+            break
         if kind == "directory":
             found.directories.append(GitDirectory(dot_git))
             waiting += _worktrees(root_fd, root, dot_git, found)
             git_directory = dot_git
-        elif kind == "file":
+        else:  # one that is no file cannot be guarded, as whoever tries will say
             found.files.append(dot_git)
             git_directory = place_of(root_fd, tree, root)
-        else:
-            continue
         if git_directory:
             for index in _indexes(root_fd, git_directory):
-                links = _links_in(root_fd, index, limits.edit_bytes, known)
+                links = _links_in(root_fd, index, limits, known)
                 if links is None:
                     found.unread.append(index)
                 trees = [below(tree, link) for link in links or ()]
@@ -142,14 +145,15 @@ def _indexes(root_fd: int, git_directory: str) -> list[str]:
     return [f"{git_directory}/{name}" for name in names if name == "index" or name.startswith("sharedindex.")]
 
 
-def _links_in(root_fd: int, index: str, most: int, known: Known) -> list[str] | None:
+def _links_in(root_fd: int, index: str, limits: Limits, known: Known) -> list[str] | None:
     try:
         about = os.stat(index, dir_fd=root_fd, follow_symlinks=False)
     except OSError:  # it went again
         return []
     sign = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     if index not in known or known[index][0] != sign:
-        content = read_plain(root_fd, index, most)
-        too_large = content is None and about.st_size > most
-        known[index] = sign, None if too_large else gitlinks(content or b"")
+        content = read_plain(root_fd, index, limits.edit_bytes)
+        links = gitlinks(content or b"")
+        too_large = len(links) > limits.scan_directories or about.st_size > limits.edit_bytes
+        known[index] = sign, None if too_large else links
     return known[index][1]

@@ -69,6 +69,8 @@ def _lines(listed: list[Listed | Damage]) -> Iterator[str]:
     wide = len(str(max((entry.n for entry in entries), default=0)))
     for each in listed:
         yield _line(each, wide) if isinstance(each, Listed) else _damaged(each)
+        if isinstance(each, Listed) and each.entry.note:
+            yield f"{'':{wide}}  note: {one_line(each.entry.note)}"
     if entries:
         first, last = entries[-1].time, entries[0].time
         yield f"{'':{wide}}  {_moment(first)} {spark([entry.time for entry in entries])} {_moment(last)}"
