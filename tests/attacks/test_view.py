@@ -17,6 +17,7 @@ from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 from handrail import Workspace
 from handrail.kernel.confine import abi
 from handrail.kernel.sandbox import SandboxSettings, bwrap
+from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.landlock import LOWEST_ABI
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -201,6 +202,19 @@ def test_environment_planted_during_a_session_shows_nothing_after_a_restart(
         told = str(opened.call("codex", "shell", {"command": "cat a.pem ~/.ssh/id_rsa; ls -A ~"}).to_dict())
     assert scene.secret not in told
     assert "Permission denied" in told  # the protected file is covered, so this is a new sandbox
+
+
+def test_handle_of_a_guarded_name_never_leads_out(scene: Scene) -> None:
+    """A process in the background may exchange the parent after it was looked at, and before the handle is opened."""
+    (scene.home / ".kube").mkdir()
+    (scene.home / ".kube" / "config").write_text(scene.secret)
+    (scene.root / ".git").symlink_to(scene.home / ".kube")
+    fd = os.open(scene.root, os.O_RDONLY)
+    try:
+        with pytest.raises(NotADirectoryError):
+            Guard(fd)._open(".git/config")
+    finally:
+        os.close(fd)
 
 
 @pytest.fixture

