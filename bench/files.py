@@ -105,7 +105,9 @@ def _start(root: Path) -> list[Row]:
 
     def call() -> None:
         subprocess.run(
-            [*python, "-P", "-m", "handrail", "call", "file.read", "path=one.txt", "--root", root], stdout=-3, check=True
+            [*python, "-P", "-m", "handrail", "call", "file.read", "path=one.txt", "--root", root],
+            stdout=-3,
+            check=True,
         )
 
     def click() -> None:

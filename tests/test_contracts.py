@@ -94,7 +94,19 @@ def _handrail(
         for part in ([FLAGS[key]] if value is True else [FLAGS[key], value])
     ]
     return subprocess.run(
-        [sys.executable, "-P", "-m", "handrail", command, *arguments, "--dialect", case.dialect, "--root", str(root), *flags],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "handrail",
+            command,
+            *arguments,
+            "--dialect",
+            case.dialect,
+            "--root",
+            str(root),
+            *flags,
+        ],
         input=stdin,
         capture_output=True,
         text=True,

@@ -91,7 +91,8 @@ NOTES: Words = {
     AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
     LinesCut: Say("note", "{count} long lines were cut around the match"),
     LinesUncounted: Say(
-        "note", "the file is so large that its lines were counted for {seconds:g} seconds only: there may be more of them"
+        "note",
+        "the file is so large that its lines were counted for {seconds:g} seconds only: there may be more of them",
     ),
     MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
     RuleNotStored: Say("note", "{why}"),

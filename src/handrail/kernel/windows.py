@@ -35,7 +35,9 @@ class Windows:
         try:
             head = os.pread(fd, len(BOM_8), 0)
             if is_utf_16(head):
-                size = len(head) + 2 * (offset + count)  # what has so many bytes as UTF-8 has no more than twice as many
+                size = len(head) + 2 * (
+                    offset + count
+                )  # what has so many bytes as UTF-8 has no more than twice as many
                 if size > _DECODED:
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
                 return to_utf_8(os.pread(fd, size, 0))[offset : offset + count]
