@@ -32,8 +32,8 @@ git -c protocol.file.allow=always submodule --quiet add -- ../source empty
 git commit -qm second && git submodule --quiet deinit -f empty
 rm -rf .git/modules/empty && git config extensions.worktreeConfig true
 git remote add origin ./remote.git
-git clone -q remote.git ../other
-cd ../other && git commit -q --allow-empty -m remote && git push -q origin main; cd ../ws
+git clone -q remote.git ../other && cd ../other && git commit -q --allow-empty -m remote && git push -q origin main
+cd ../ws
 git worktree add -q wt -b in-wt
 """
 
@@ -89,10 +89,8 @@ class Ground:
 
 
 def shell(workspace: Workspace, command: str) -> dict[str, Any]:
-    given = {"command": command, "timeout_ms": 60_000}
-    result = workspace.call("codex", "shell", given)
+    result: Any = workspace.call("codex", "shell", {"command": command, "timeout_ms": 60_000})
     assert result.success, result
-    assert isinstance(result.output, dict)
     return {**result.output, "warnings": result.warnings}
 
 
@@ -126,6 +124,7 @@ def test_ordinary_work_succeeds_in_the_sandbox(ground: Ground, name: str) -> Non
         for command in WORK[name]:
             ran = shell(workspace, inside(ground, f"set -e\n{command}"))
             assert ran["returncode"] == 0, (command, ran)
+            assert ran["warnings"] == [] or " -x " in command, ran
     assert ground.user("git fsck && git status").returncode == 0
     assert not (ground.root / ".git/handrail-aside").exists()
 

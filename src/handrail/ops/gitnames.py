@@ -64,7 +64,6 @@ _SETTINGS = (
 _OPTION = rf"\s*(?:\[options\]|(?:{'|'.join(_SETTINGS)})\s*=\s*[\w=-]*|strategy\s*=\s*{_STRATEGY})?\s*"
 _LINES = {
     "rebase-merge/git-rebase-todo": _TODO,
-    "rebase-merge/git-rebase-todo.backup": _TODO,
     "rebase-merge/strategy": f"{_STRATEGY}?",
     "rebase-merge/strategy_opts": _WORDS,
     "rebase-merge/gpg_sign_opt": _KEY_ID,
@@ -89,8 +88,8 @@ _PLAIN_KEYS = re.compile(
             |quotepath|abbrev)
         | user\.(?:name|email) | init\.defaultbranch | extensions\.objectformat
         | remote\.(?:url|pushurl|fetch|tagopt) | branch\.(?:remote|merge|rebase|description) | submodule\.active
-        | (?:pull|fetch|push|merge|rebase|color|advice|gc)
-          \.(?:rebase|ff|prune|default|autostash|conflictstyle|ui|\w+hint|auto|autodetach)
+        | pull\.(?:rebase|ff) | fetch\.prune | push\.default | merge\.(?:ff|conflictstyle) | rebase\.autostash
+        | color\.ui | advice\.\w+ | gc\.(?:auto|autodetach)
     """,
     re.VERBOSE,
 )
@@ -173,7 +172,7 @@ def _linked(index: bytes, hash_bytes: int) -> list[str]:
         start, flags_at = at, at + 40 + hash_bytes
         (flags,) = struct.unpack_from(">H", index, flags_at)
         at = flags_at + (4 if flags & 0x4000 and version > 2 else 2)
-        if version == 4:  # each name says how much of the one before it goes
+        if version == 4:
             dropped, at = _number(index, at)
             end = index.index(b"\0", at)
             name, at = name[: len(name) - dropped] + index[at:end], end + 1
