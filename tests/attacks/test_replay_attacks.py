@@ -17,22 +17,15 @@ from handrail.kernel.scratch import CopyTooLarge, scratch_copy
 from handrail.limits import MIB, Limits
 from handrail.replay import read_log, replay
 
-REQUEST: dict[str, Any] = {
-    "event": "request",
-    "session": "s",
-    "call": 1,
-    "dialect": "file",
-    "tool": "file.list",
-    "params": {},
-}
-RESPONSE: dict[str, Any] = {"event": "response", "session": "s", "call": 1, "result": {}}
+REQUEST = {"event": "request", "session": "s", "call": 1, "dialect": "file", "tool": "file.list", "params": {}}
+RESPONSE = {"event": "response", "session": "s", "call": 1, "result": {}}
 DEEP = '{"a":' * 900 + "1" + "}" * 900
-VALUES: list[Any] = [None, 7, "x", [], {}, [[]], {"a": 1}, True]
-RESULTS: list[Any] = [None, 7, "x", [], {"error": "x"}, {"error": []}, {"error": 7}]
-ROOTS: list[Any] = [None, 7, "", "/", [], {}, "a"]
-ODD: list[Any] = [
-    *({**REQUEST, name: value} for name in REQUEST for value in VALUES),
-    *({**RESPONSE, "result": value} for value in RESULTS),
+ANYTHING: list[Any] = [None, 7, "x", [], {}, [[]], {"a": 1}, True]
+ERRORS: list[Any] = [*ANYTHING, {"error": "x"}, {"error": []}, {"error": 7}]
+ROOTS: list[Any] = [*ANYTHING, "", "/", "a"]
+ODD: list[dict[str, Any]] = [
+    *({**REQUEST, name: value} for name in REQUEST for value in ANYTHING),
+    *({**RESPONSE, "result": value} for value in ERRORS),
     *({**REQUEST, "root": value} for value in ROOTS),
     {**REQUEST, "params": {"path": "\ud800"}},
     {**REQUEST, "shortened": []},

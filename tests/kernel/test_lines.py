@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail import Workspace
 from handrail.kernel import lines
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.files import Reader
@@ -120,3 +121,13 @@ def test_page_of_a_file_that_takes_too_long_says_that_there_may_be_more(tmp_path
     assert 3 < page.total_lines < 100_000
     (tmp_path / "b").write_bytes(b"line\n")
     assert Reader(FsBoundary(tmp_path), Limits(page_seconds=0)).page("b").complete
+
+
+def test_read_of_a_file_that_takes_too_long_is_truncated_and_says_why(root: Path) -> None:
+    (root / "a").write_bytes(b"line\n" * 100_000)
+    with Workspace(str(root), limits={"page_seconds": 0}) as workspace:
+        result = workspace.call("codex", "read_file", {"path": "a", "limit": 1})
+    assert result.success
+    assert result.warnings == [
+        "the file is so large that its lines were counted for 0 seconds only: there may be more of them"
+    ]

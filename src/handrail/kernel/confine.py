@@ -114,7 +114,11 @@ def running(
 
     The handle `stdout` is handed over: what reads from its other end sees when the program ends.
     """
-    theirs, ours = os.pipe2(os.O_CLOEXEC)
+    try:
+        theirs, ours = os.pipe2(os.O_CLOEXEC)
+    except OSError:
+        os.close(stdout)
+        raise
     try:
         try:
             process = start(argv, dir_fd, stdout=stdout, stderr=stderr, pass_fds=(*pass_fds, theirs))

@@ -65,5 +65,4 @@ class ProjectFile:
 
     def _free_name(self, boundary: FsBoundary) -> str:
         reader = Reader(boundary, self._limits)
-        names: Iterator[str] = backup_names(self._name)
-        return next(name for name in names if reader.standing(quote(name)) is None)
+        return next(name for name in backup_names(self._name) if reader.standing(quote(name)) is None)

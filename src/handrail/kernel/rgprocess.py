@@ -79,13 +79,25 @@ class Run:
     """It printed more than was asked for, and was ended."""
 
 
-def run_ripgrep(  # noqa: PLR0913  one search has all of these, and each caller needs others
+class Bounds(NamedTuple):
+    """What ends a ripgrep before it has an answer."""
+
+    watch: Watch
+    limits: Limits
+    causes: Iterable[object] = ()
+    """Gone through while it is silent; raises GaveUp on meeting what holds it."""
+
+    def resources(self) -> dict[int, int]:
+        """The memory and processor time that it may take."""
+        seconds = math.ceil(self.limits.search_seconds + 1) * (os.cpu_count() or 1)
+        return {resource.RLIMIT_AS: self.limits.search_memory_bytes, resource.RLIMIT_CPU: seconds}
+
+
+def run_ripgrep(
     argv: list[str],
     dir_fd: int,
-    watch: Watch,
-    limits: Limits,
+    bounds: Bounds,
     *,
-    causes: Iterable[object] = (),
     at_most: int | None = None,
     take: Callable[[bytes], bool] | None = None,
     pass_fds: tuple[int, ...] = (),
@@ -94,16 +106,17 @@ def run_ripgrep(  # noqa: PLR0913  one search has all of these, and each caller 
     """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much.
 
     `take` is given what it prints, piece by piece, and says whether to go on; without it all is kept. `patient`: it
-    writes a little for every file, and to be woken by each would slow it down. `causes` is gone through while it is
-    silent, and raises GaveUp if it meets what holds ripgrep. A ripgrep that its limits ended raises GaveUp too.
+    writes a little for every file, and to be woken by each would slow it down. Raises GaveUp where ripgrep hangs, or
+    where its limits ended it.
     """
+    watch = bounds.watch
     watch.check()
     run, chunks, size = Run(), [], 0
     reading, writing = os.pipe2(os.O_CLOEXEC)
     errors = os.memfd_create("ripgrep-errors")
     try:
-        bounds, silence = _bounds(limits), _Silence(limits.search_silent_seconds, iter(causes))
-        with confine.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=bounds) as process:
+        limits, silence = bounds.resources(), _Silence(bounds.limits.search_silent_seconds, bounds.causes)
+        with confine.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits) as process:
             pid = process.pid
             for chunk in _collected(reading, pid, silence, watch) if patient else _chunks(reading, silence, watch):
                 run.complete = chunk is not None
@@ -127,17 +140,11 @@ def run_ripgrep(  # noqa: PLR0913  one search has all of these, and each caller 
     return run
 
 
-def _bounds(limits: Limits) -> dict[int, int]:
-    """The memory and processor time that one ripgrep may take."""
-    seconds = math.ceil(limits.search_seconds + 1) * (os.cpu_count() or 1)
-    return {resource.RLIMIT_AS: limits.search_memory_bytes, resource.RLIMIT_CPU: seconds}
-
-
 class _Silence:
     """Searches for what may hold ripgrep, a slice at a time, once it has printed nothing for a while."""
 
-    def __init__(self, seconds: float, causes: Iterator[object]) -> None:
-        self._seconds, self._causes, self._since = seconds, causes, time.monotonic()
+    def __init__(self, seconds: float, causes: Iterable[object]) -> None:
+        self._seconds, self._causes, self._since = seconds, iter(causes), time.monotonic()
 
     def broken(self) -> None:
         self._since = time.monotonic()

@@ -7,14 +7,13 @@ that come first. These are opened here, by handles, and ripgrep is given the han
 
 import os
 import re
-from collections.abc import Iterator
 from heapq import nsmallest
 
 from handrail.faults import InvalidPattern
 from handrail.kernel import confine, rgoutput
 from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
-from handrail.kernel.rgprocess import Run, run_ripgrep
+from handrail.kernel.rgprocess import Bounds, Run, run_ripgrep
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.survey import survey
 from handrail.kernel.walk import Walk, expect_fit, open_file
@@ -48,8 +47,8 @@ class Ripgrep:
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch
     ) -> SearchResult | None:
         argv = [*self._lines_of(pattern, request), *self._within(request.scope), "."]
-        causes = self._causes(dir_fd, request.scope, watch)
-        run = run_ripgrep(argv, dir_fd, watch, self._limits, causes=causes, at_most=self._limits.search_stream_bytes)
+        bounds = self._bounds(dir_fd, request.scope, watch)
+        run = run_ripgrep(argv, dir_fd, bounds, at_most=self._limits.search_stream_bytes)
         if run.overflow:
             return None
         self._expect_valid(pattern, request, run, dir_fd, watch)
@@ -90,8 +89,8 @@ class Ripgrep:
     def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
         zero = ["--include-zero"] if request.count_searched else []
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
-        causes = self._causes(dir_fd, request.scope, watch)
-        run = run_ripgrep(argv, dir_fd, watch, self._limits, causes=causes, patient=True)
+        bounds = self._bounds(dir_fd, request.scope, watch)
+        run = run_ripgrep(argv, dir_fd, bounds, patient=True)
         self._expect_valid(pattern, request, run, dir_fd, watch)
         seen = dict(rgoutput.counts(run.output))
         held = request.scope.held(list(seen))
@@ -120,7 +119,7 @@ class Ripgrep:
             if not names:
                 return []
             argv = [*self._lines_of(pattern, request), f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
-            run = run_ripgrep(argv, dir_fd, watch, self._limits, pass_fds=tuple(handles.values()))
+            run = run_ripgrep(argv, dir_fd, Bounds(watch, self._limits), pass_fds=tuple(handles.values()))
         finally:
             for fd in handles.values():
                 os.close(fd)
@@ -144,17 +143,18 @@ class Ripgrep:
                 shortlist.add(request.scope.held(names.decode(errors="surrogateescape").split("\0")))
             return not (any_one and shortlist.total)
 
-        causes = self._causes(dir_fd, request.scope, watch)
-        run = run_ripgrep(argv, dir_fd, watch, self._limits, causes=causes, take=take)
+        bounds = self._bounds(dir_fd, request.scope, watch)
+        run = run_ripgrep(argv, dir_fd, bounds, take=take)
         unreadable = self._complaints(dir_fd, request.scope, run).unreadable
         return shortlist.result(self.name, complete=run.complete, unreadable=unreadable)
 
-    def _causes(self, dir_fd: int, scope: Scope, watch: Watch) -> Iterator[object]:
-        """Look for an ignore file that would hold ripgrep: at once in the directory itself, further down on demand."""
+    def _bounds(self, dir_fd: int, scope: Scope, watch: Watch) -> Bounds:
+        """Look for an ignore file that would hold ripgrep: at once in the directory itself, below if it hangs."""
         if not scope.ignore_files:
-            return iter(())
+            return Bounds(watch, self._limits)
         expect_fit(dir_fd, self._limits)
-        return Walk(scope, watch, Skipped.none(self._limits), self._limits, wary=True).files(dir_fd)
+        walk = Walk(scope, watch, Skipped.none(self._limits), self._limits, wary=True)
+        return Bounds(watch, self._limits, walk.files(dir_fd))
 
     # -- arguments ---------------------------------------------------------------------------------------------------
 
@@ -232,7 +232,8 @@ class Ripgrep:
         """A status of 2 may be about a file or about the pattern: search nothing with it and see."""
         if run.status != 2 or run.output:
             return
-        alone = run_ripgrep([*self._matching(pattern, request), "--quiet", "-"], dir_fd, watch, self._limits)
+        argv = [*self._matching(pattern, request), "--quiet", "-"]
+        alone = run_ripgrep(argv, dir_fd, Bounds(watch, self._limits))
         if alone.status == 2:
             reason, position = _reason(text_of(alone.errors), pattern)
             raise InvalidPattern("regex", pattern.given, reason, position, re.escape(pattern.given))

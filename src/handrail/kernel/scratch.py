@@ -62,7 +62,7 @@ def _copy_tree(root: str, copy: str, copier: "_Copier") -> None:
 
 @contextmanager
 def _removed_at_the_end(*paths: str) -> Iterator[None]:
-    """Remove directories when the block ends or this process does: another process does it, and so outlives us."""
+    """Remove directories when the block ends or this process does: by another process, which is left then."""
     argv = ["/bin/sh", "-c", _REMOVE, "sh", *paths]
     nowhere = subprocess.DEVNULL
     remover = subprocess.Popen(

@@ -35,9 +35,7 @@ class Windows:
         try:
             head = os.pread(fd, len(BOM_8), 0)
             if is_utf_16(head):
-                size = len(head) + 2 * (
-                    offset + count
-                )  # what has so many bytes as UTF-8 has no more than twice as many
+                size = len(head) + 2 * (offset + count)  # UTF-16 is at most twice as long as UTF-8
                 if size > _DECODED:
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
                 return to_utf_8(os.pread(fd, size, 0))[offset : offset + count]

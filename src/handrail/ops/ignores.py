@@ -23,7 +23,7 @@ Verdict = bool | None
 """True: ignored; False: kept, whatever a weaker file says; None: nothing is said."""
 
 
-class TooManyRules(ValueError):  # noqa: N818  becomes a note in the answer
+class TooManyRules(ValueError):  # noqa: N818  the file is left out
     """An ignore file holds more rules than it may."""
 
 
