@@ -143,11 +143,15 @@ class OverHttp(Mcp):
             if not line:
                 raise Refused("the server ended")
         address = urlsplit(line.split()[-1])
-        self.path, self.headers = address.path, dict(HEADERS)
+        self.path, self.headers = address.path, HEADERS | self.credentials()
         self.connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=START_SECONDS)
         self.request(time.perf_counter() + START_SECONDS, "initialize", HELLO)
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
         self.request(time.perf_counter() + START_SECONDS, "tools/list", {})
+
+    def credentials(self) -> dict[str, str]:
+        """The headers by which the server knows us."""
+        return {}
 
     def request(self, deadline: float, method: str, params: dict[str, Any]) -> Any:
         self.number += 1
@@ -184,10 +188,17 @@ class OverHttp(Mcp):
 class Http(Handrail, Own, OverHttp):
     name = "Handrail, MCP over HTTP"
     can_do = ("read", "page", "write", "edit", "search", "first")
+    token = "measured with a token, as it is used"
 
     def argv(self) -> list[str]:
+        token_file = f"{self.home}/token"
+        with open(token_file, "w") as file:
+            file.write(self.token)
         flags = ["--dialect", "file", "--approve", "auto", "--root", self.root, "--http", "127.0.0.1:0"]
-        return [sys.executable, "-P", "-m", "handrail", "mcp", *flags]
+        return [sys.executable, "-P", "-m", "handrail", "mcp", *flags, "--token-file", token_file]
+
+    def credentials(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
 
     def can(self, operation: str) -> bool:
         return operation in self.can_do

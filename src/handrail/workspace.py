@@ -43,10 +43,8 @@ class Workspace:
     that was refused; without it the logger `handrail` warns.
     """
 
-    def __init__(
-        self, root: str, *, asker: Any = None, tell: Callable[[str], None] | None = None, **flags: Any
-    ) -> None:
-        self.tell = tell or warn
+    def __init__(self, root: str, *, asker: Any = None, tell: Any = None, **flags: Any) -> None:
+        self.tell: Callable[[str], None] = tell or warn
         boundary = FsBoundary(root)
         try:
             self._open(boundary, flags)

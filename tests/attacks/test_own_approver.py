@@ -101,7 +101,8 @@ def test_a_token_that_the_agent_would_read_is_refused(root: Path, tmp_path: Path
     config.mkdir()
     (config / "config.toml").write_text(f"readable = [{json.dumps(str(shown))}]\n")
     given = {"token file": root / "tokens", "readable": shown / "tokens"}.get(where)
-    arguments = command("--root", root, "--http", "127.0.0.1:0", *(["--token-file", str(given)] if given else []))
+    named: tuple[str | Path, ...] = ("--token-file", given) if given else ()
+    arguments = command("--root", root, "--http", "127.0.0.1:0", *named)
     with open(root / "server.log", "wb") as log:
         refused = subprocess.run(
             ["env", f"HANDRAIL_CONFIG_DIR={config}", *arguments], stderr=log, check=False, timeout=60

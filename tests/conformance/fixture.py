@@ -12,6 +12,7 @@ from handrail.effects import Effect
 from handrail.faults import NotFound
 from handrail.kernel.call import Call
 from handrail.params import Params, field
+from handrail.surfaces.mcp.clients import CALLER
 from handrail.surfaces.mcp.http import serve_http
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.server import build
@@ -134,9 +135,25 @@ def schema(_p: Address, _c: Call) -> str:
     return "seen"
 
 
+def _let_in(server: Any) -> None:
+    """Takes every client for one with a token: the suite can send none, and wants to be asked."""
+    made = server.streamable_http_app
+
+    def app(**options: Any) -> Any:
+        inner = made(**options)
+
+        async def known(scope: Any, receive: Any, send: Any) -> None:
+            await inner({**scope, CALLER: "suite"}, receive, send)
+
+        return known
+
+    server.streamable_http_app = app
+
+
 if __name__ == "__main__":
     with Workspace(sys.argv[1], approve="ask") as workspace:
         offer = Offer.of([workspace], dialect)
         server = build(offer)
         complete(server)
+        _let_in(server)
         serve_http(server, offer.limits, "127.0.0.1:0")

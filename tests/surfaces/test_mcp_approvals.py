@@ -112,8 +112,9 @@ def test_a_client_that_cannot_ask_is_refused_and_the_user_told_how_to_allow_the_
     assert envelope(result)["error"]["code"] == "approval_denied"
     assert result.content[1].text == "Ask the user: only they can allow it"
     assert (tmp_path / "stderr").read_text() == (
-        "handrail: file.write: Use a client that supports elicitation, or start the server with --approve host or --approve auto, or allow "
-        """exactly this call: handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$' """
+        "handrail: file.write: Use a client that supports elicitation, or start the server with --approve host or "
+        "--approve auto, or allow exactly this call: "
+        """handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$' """
         f"--scope project --root {root}\n"
     )
     assert [*root.iterdir()] == []

@@ -252,7 +252,7 @@ MESSAGE = json.dumps(INITIALIZE).encode()
 
 
 def _parts(size: int, *, chunked: bool) -> tuple[bytes, bytes, bytes]:
-    """Makes a request whose body, an initialize, is padded to `size` bytes: head, all but the last byte, the rest."""
+    """A request whose body, a padded initialize, has `size` bytes: head, all but the last byte, the rest."""
     body, headers = b" " * (size - len(MESSAGE)) + MESSAGE, HEADERS | {"host": "localhost", "expect": "100-continue"}
     length = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(size)}
     lines = [f"{name}: {value}" for name, value in (headers | length).items()]

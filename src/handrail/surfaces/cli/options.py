@@ -46,9 +46,7 @@ def usage_errors(root: str) -> Iterator[None]:
         raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
 
 
-def open_workspace(
-    root: str, *, asker: Any = None, tell: Callable[[str], None] | None = None, **flags: Any
-) -> Workspace:
+def open_workspace(root: str, *, asker: Any = None, tell: Any = None, **flags: Any) -> Workspace:
     with usage_errors(root):
         workspace = Workspace(root, asker=asker, tell=tell, **flags)
     for note in workspace.notes:

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from handrail.limits import Limits
 
 Refusal = tuple[int, str]
-_AUTHORITY = re.compile(
-    r"(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._~-]+)?)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?"
-)
+_IPV6 = r"\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._~-]+)?)\]"
+_AUTHORITY = re.compile(rf"(?:{_IPV6}|([A-Za-z0-9._-]+))(?::[0-9]{{0,5}})?")
 
 
 class Guard:
