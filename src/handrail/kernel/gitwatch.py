@@ -142,8 +142,9 @@ class GitWatch:
 
     def _write_record(self, facts: dict[str, Any]) -> None:
         data = json.dumps(facts).encode()
-        os.pwrite(self._record, data, 0)
-        os.ftruncate(self._record, len(data))
+        with suppress(OSError):  # a full disk: only what a kill would leave is then not known
+            os.pwrite(self._record, data, 0)
+            os.ftruncate(self._record, len(data))
 
     # ── looking ──
 
@@ -190,7 +191,7 @@ class GitWatch:
         parked, self._parked = self._parked, []
         for directory, kept, name, head in parked:
             if head_of(self._root_fd, directory) == head:
-                with suppress(FileNotFoundError):  # somebody has cleared it away
+                with suppress(OSError):  # the user has cleared it away, or closed the directory: it stays where it is
                     put_back(self._root_fd, directory, kept, name)
 
     # ── repositories that are not guarded ──

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -227,7 +228,7 @@ class Session:
         notes, journal = self.git.close(), self.kernel.journal
         if notes and journal.on:
             origin = Origin("command", self.id, about="(at the end of the session)")
-            with self.kernel.state.lock():
+            with suppress(OSError), self.kernel.state.lock():  # a full disk must not keep a session from ending
                 journal.append(journal.compose(origin, (), "; ".join(map(in_short, notes))))
 
 
