@@ -2,7 +2,6 @@
 
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
@@ -13,9 +12,6 @@ from handrail.kernel.state import State, read_small_text
 from handrail.kernel.values import File, Put
 from handrail.limits import Limits
 from handrail.paths import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PRIVATE = 0o600
 
