@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from handrail.limits import Limits
+from handrail.ops.evaluation import evaluated, settled, value_of
 from handrail.ops.firstwords import first_words
-from handrail.ops.wrappers import Argv, started_by
+from handrail.ops.programs import takes_code
+from handrail.ops.shellbuiltins import assigned_name
+from handrail.ops.started import Argv
+from handrail.ops.wrappers import is_followed, started_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +36,7 @@ _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")
 # The grammar takes these for blanks; the shell makes them part of a word.
 _NO_BLANKS = re.compile(r"[\r\v\f]")
+_RANGE = re.compile(r"\{-?[0-9]+\.\.-?[0-9]+(?:\.\.-?[0-9]+)?\}")
 _COMMENT = re.compile(r"#[^\n]*")
 _EXPANDS = re.compile(r"^[~=]|[=:]~|\{.*(?:,|\.\.)", re.DOTALL)
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -39,6 +44,11 @@ _RESERVED = frozenset(
     {"if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "function"}
     | {"select", "time", "coproc", "{", "}"}
 )
+
+_MAGIC = frozenset({"BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "BASHOPTS", "PROMPT_COMMAND", "PS4", "SHELLOPTS"})
+"""Setting these changes what a name means, or what the shell runs beside the commands."""
+_INTEGERS = frozenset({"BASHPID", "EPOCHSECONDS", "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"})
+"""The shell takes what these are set to for an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,10 @@ class CommandLine:
     """It may run programs that are not named here."""
     simple: tuple[str, ...] | None = None
     """The argv, if it is one command with nothing but literal words."""
+    code: bool = False
+    """One of its programs is given code, or a program to run, in a way that is not followed here."""
+    texts: tuple[str, ...] = field(default=(), compare=False)
+    """Values of variables and here-documents, which a program may take for code."""
 
 
 @dataclass
@@ -62,6 +76,18 @@ class _Findings:
     assigns: list[str] = field(default_factory=list)
     redirects: bool = False
     unknown: bool = False
+    code: bool = False
+    values: dict[str, list[str | None]] = field(default_factory=dict)
+    """What each variable is set to; None where it cannot be told."""
+    evaluated: set[str] = field(default_factory=lambda: set(_INTEGERS))
+    bodies: list[str] = field(default_factory=list)
+
+    def set(self, name: str, value: str | None) -> None:
+        self.values.setdefault(name, []).append(value)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (*(value for values in self.values.values() for value in values if value), *self.bodies)
 
 
 def parse_command(text: str, longest: int = Limits().command_chars) -> CommandLine:
@@ -74,13 +100,16 @@ def parse_command(text: str, longest: int = Limits().command_chars) -> CommandLi
         for argv in _read(script, findings):
             scripts += [(inner, layer + 1) for inner in _follow(argv, findings)]
     programs = dict.fromkeys(argv[0] for argv in findings.commands if argv[0] is not None)
+    evaluates = not _MAGIC.isdisjoint(findings.assigns) or not settled(findings.evaluated, findings.values)
     return CommandLine(
         tuple(findings.commands),
         tuple(programs),
         tuple(dict.fromkeys(findings.assigns)),
         findings.redirects,
-        findings.unknown,
+        findings.unknown or evaluates,
         plain_argv(text),
+        findings.code,
+        findings.texts,
     )
 
 
@@ -136,14 +165,53 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
         kind = node.type
         if kind == "command":
             yield _argv(node)
-        elif kind in ("declaration_command", "unset_command", "test_command"):
+        elif kind in ("declaration_command", "unset_command"):
+            yield _declaration(node, findings)
+        elif kind == "test_command":
             yield (_text(node.children[0]),)
         elif kind in ("variable_assignment", "for_statement"):
-            findings.assigns.append(_text(node.named_children[0]).partition("[")[0])
+            _note_values(node, findings)
         elif kind in _REDIRECTS:
             findings.redirects = True
+            findings.bodies += [_text(node)] if kind != "file_redirect" else []
     misread = _JOINED.search(script) or _NO_BLANKS.search(script)
-    findings.unknown |= root.has_error or bool(misread) or not _second_opinion(script, findings)
+    found = evaluated(script)
+    findings.evaluated |= found.names
+    for name in found.sets:
+        findings.set(name, None)
+    findings.unknown |= root.has_error or bool(misread) or found.unsure or not _second_opinion(script, findings)
+
+
+def _note_values(node: "Node", findings: _Findings) -> None:
+    """What an assignment, or a loop, sets its variable to."""
+    name = _text(node.named_children[0]).partition("[")[0]
+    findings.assigns.append(name)
+    if node.type == "variable_assignment":
+        texts = [_text(node).partition("=")[2]]
+    else:
+        texts = [_text(each) for each in node.named_children[1:] if each.type != "do_group"] or ["$@"]
+    for text in texts:
+        range_of_numbers = node.type == "for_statement" and _RANGE.fullmatch(text)
+        findings.set(name, "0" if range_of_numbers else value_of(text, _literal(text)))
+
+
+def _declaration(node: "Node", findings: _Findings) -> Argv:
+    """Its words; of an assignment, whose value is noted by itself, only the name."""
+    words: list[str | None] = [_text(node.children[0])]
+    for child in node.children[1:]:
+        text = _text(child)
+        name = assigned_name(text)
+        if child.type in _REDIRECTS:
+            continue
+        if name is not None and (child.type == "variable_assignment" or _literal(text) is None):
+            if child.type != "variable_assignment":
+                findings.set(name, None)
+            words.append(name)
+        elif child.type == "variable_assignment":
+            words.append(_text(child.named_children[0]))
+        else:
+            words.append(_literal(text))
+    return tuple(words)
 
 
 def _second_opinion(script: str, findings: _Findings) -> bool:
@@ -165,6 +233,10 @@ def _follow(argv: Argv, findings: _Findings) -> "Iterator[str]":
         started = started_by(command)
         findings.assigns += started.assigns
         findings.unknown |= started.unknown or layer > _LAYERS
+        findings.code |= not is_followed((command[0] or "").rpartition("/")[2]) and takes_code(command)
+        findings.evaluated |= started.evaluated
+        for name, value in (*started.sets, *((name, None) for name in started.assigns)):
+            findings.set(name, value)
         if layer <= _LAYERS:
             waiting += [(inner, layer + 1) for inner in started.argvs]
             yield from started.scripts
@@ -184,10 +256,14 @@ def _argv(command: "Node") -> Argv:
     for child in command.children:
         if child.type == "variable_assignment" or child.type in _REDIRECTS:
             continue
-        text = _text(child)
-        end, word = _plain_word(text, 0)
-        words.append(word if end == len(text) else None)
+        words.append(_literal(_text(child)))
     return tuple(words) or (None,)
+
+
+def _literal(text: str) -> str | None:
+    """The value of a word that every shell reads as it stands."""
+    end, word = _plain_word(text, 0)
+    return word if end == len(text) else None
 
 
 def _text(node: "Node") -> str:

@@ -5,20 +5,12 @@ that is not in the table could swallow the program's name, so it makes the answe
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-Argv = tuple[str | None, ...]
+from handrail.ops.shellbuiltins import judge_builtin
+from handrail.ops.started import Argv, Started
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=", re.ASCII)
-
-
-@dataclass
-class Started:
-    argvs: list[Argv] = field(default_factory=list)
-    scripts: list[str] = field(default_factory=list)
-    """Texts that a shell would run."""
-    assigns: list[str] = field(default_factory=list)
-    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,6 @@ _WRAPPERS = {
     "busybox": _Wrapper(),
     "chroot": _Wrapper(skip=1),
     "command": _Wrapper("pvV"),
-    "coproc": _Wrapper(),
     "doas": _Wrapper("Lnu:C:"),
     "env": _Wrapper("iv0u:C:", "ignore-environment null debug unset= chdir="),
     "exec": _Wrapper("cla:"),
@@ -77,15 +68,39 @@ _WRAPPERS = {
 }
 _GIT = _Wrapper("pPC:", "bare no-pager paginate no-optional-locks literal-pathspecs git-dir= work-tree=")
 """Its other options, such as -c and --exec-path, can name a pager, an alias, a directory of programs."""
-_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
+_SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "ksh", "lksh", "mksh", "pdksh", "posh", "yash", "zsh"})
+_VERSION = re.compile(r"[-.0-9]+(?:-?static)?$|-static$")
 _OPAQUE = frozenset(
-    {".", "source", "at", "batch", "fish", "flock", "nsenter", "parallel", "runuser", "script", "strace", "su"}
+    {
+        ".",
+        "source",
+        "at",
+        "batch",
+        "coproc",
+        "fish",
+        "flock",
+        "nsenter",
+        "parallel",
+        "runuser",
+        "script",
+        "strace",
+        "su",
+    }
     | {"systemd-run", "unshare", "watch"}
     | {"alias", "bind", "compgen", "complete", "enable", "fc", "hash", "mapfile", "readarray"}
 )
 """They run what stands in a file or behind options of their own, or change what a name means."""
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FD_ACTIONS = frozenset({"-x", "--exec", "-X", "--exec-batch"})
+
+
+def is_followed(name: str) -> bool:
+    """Whether `started_by` tells all that a program of this name starts."""
+    return name in _WRAPPERS or _is_shell(name) or name in ("eval", "trap", "find", "fd", "fdfind")
+
+
+def _is_shell(name: str) -> bool:
+    return name in _SHELLS or _VERSION.sub("", name) in _SHELLS
 
 
 def started_by(argv: Argv) -> Started:
@@ -95,13 +110,13 @@ def started_by(argv: Argv) -> Started:
     name, rest = argv[0].rsplit("/", 1)[-1], argv[1:]
     if name in _WRAPPERS:
         return _unwrap(_WRAPPERS[name], rest)
-    if name in _SHELLS:
+    if _is_shell(name):
         return _shell(rest)
     if name in ("eval", "trap"):
         return _script(rest if name == "eval" else rest[:1])
     if name in ("find", "fd", "fdfind"):
         return _find(rest, _FIND_ACTIONS if name == "find" else _FD_ACTIONS)
-    return Started(unknown=name in _OPAQUE or (name == "git" and _options(_GIT, rest)[1]))
+    return judge_builtin(name, rest) or Started(unknown=name in _OPAQUE or (name == "git" and _options(_GIT, rest)[1]))
 
 
 def _unwrap(wrapper: _Wrapper, words: Argv) -> Started:

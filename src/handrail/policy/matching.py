@@ -5,6 +5,7 @@ paths are matched as the places that they mean, nothing beneath a guarded name i
 commands only what a parser is sure about.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.gate import Question
 from handrail.limits import Limits
-from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, fits, words_fit
+from handrail.policy.rules import ANY_TOOL, ONE, REST, Rule, exact_pattern, fits, words_fit
 from handrail.settings import SANDBOX
 
 if TYPE_CHECKING:
     from handrail.ops.commands import CommandLine
-    from handrail.ops.wrappers import Argv
+    from handrail.ops.started import Argv
+
+_PLAIN_WORD = re.compile(r"[\w./+-]*")
+_WHOLE_WORD = r"(?<![\w.+-]){}(?![\w.+/-])"
 
 
 class Standing(NamedTuple):
@@ -105,9 +109,27 @@ class Matcher:
     def doubt(self, standing: Standing) -> str:
         """Why a rule that forbids words may be about this call, although they are not found in it."""
         rule = standing.rule
-        if not (rule.deny and rule.argv) or self.why_not_in_force(rule) or not self._line.unknown:
+        if not (rule.deny and rule.argv) or self.why_not_in_force(rule):
+            return ""
+        if not (self._line.unknown or self._line.code or self._may_be_started(rule)):
             return ""
         return f"it may run what {standing.name} forbids: what it runs cannot be told from its text"
+
+    def _may_be_started(self, rule: Rule) -> bool:
+        """Whether its words stand where a program may take them for a command: `prlimit rm x`, `PAGER=rm less`."""
+        from handrail.ops.programs import may_start, takes_data  # noqa: PLC0415  only where a command is judged
+        from handrail.ops.wrappers import is_followed  # noqa: PLC0415  the same
+
+        wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
+        programs = [each for each in self._line.commands if each[0] and not is_followed(_last_name(each[0]))]
+        started = [inner for each in programs for inner in may_start(each)]
+        if any(words_fit(wanted, (_last_name(first), *rest), unsure=True) for first, *rest in started if first):
+            return True
+        texts = [word for word, *_ in started if word and not _PLAIN_WORD.fullmatch(word)]
+        if not all(map(takes_data, programs)):
+            texts += self._line.texts
+        named = [re.compile(_WHOLE_WORD.format(re.escape(word))) for word in wanted if word not in (ONE, REST)]
+        return bool(named) and any(all(word.search(text) for word in named) for text in texts)
 
     def _why_not_denied(self, rule: Rule) -> str:
         """Here doubt covers: both forms of the call, a pattern that takes too long, an argument that is not known."""

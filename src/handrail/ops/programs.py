@@ -1,0 +1,195 @@
+"""Programs whose arguments are data, and programs whose arguments are code: what a word behind them can mean.
+
+`prlimit rm v` runs rm, `grep rm v` does not. A program that is in neither list may be of either kind.
+"""
+
+import re
+
+from handrail.ops.started import Argv
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_INERT = _words(
+    """
+    : [ [[ arch b2sum base32 base64 basename bg break cal cat cd chgrp chmod chown cksum clear cmp column comm
+    continue cut date declare df diff dirname dirs disown du echo egrep exit expand export expr factor false fg
+    fgrep file fmt fold free getconf getopts grep groups head hexdump hostname iconv id jobs join jq kill let
+    local locale logname ls lsof md5sum mkdir mkfifo mktemp nl nproc numfmt od paste pathchk pgrep popd pr
+    printenv printf ps ptx pushd pwd read readlink readonly realpath return rev rm rmdir seq set sha1sum
+    sha224sum sha256sum sha384sum sha512sum shasum shift shopt shred shuf sleep stat strings sum sync tac tail
+    tee test times touch tr tree true truncate tsort tty type typeset ulimit umask uname unexpand uniq unlink
+    unset uptime vmstat w wait wc whereis which who whoami xxd yes zcat
+    """
+)
+_INERT_BUT_FOR = {
+    "rg": ("--pre", "--hostname-bin"),
+    "sort": ("--co",),
+    "split": ("--fi",),
+}
+"""Data, unless an option begins like this; most programs take the beginning of an option for the whole."""
+_GIT_PLAIN = _words(
+    """
+    add am apply blame branch cat-file check-ignore checkout cherry-pick clean commit describe diff init log ls-files
+    ls-tree merge mv notes rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show stash status
+    switch tag worktree
+    """
+)
+_GIT_RUNS = ("--ex", "-x", "--te", "--conf", "-c", "--up", "--rec")
+_RUNNERS = _words(
+    """
+    abduco bwrap capsh cgexec choom chpst chrt cpulimit crontab csh daemonize dbus-launch dbus-run-session dc dtach
+    eatmydata ed elvish emacs emacsclient entr envdir ex expect fakechroot fakeroot faketime firejail gdb gosu hyperfine
+    i386 i486 i586 i686 linux32 linux64 lldb lockf ltrace m4 machinectl newgrp nu numactl nvim perf pexec pkexec prlimit
+    proot proxychains proxychains4 pwsh rlwrap rr run-parts screen sem setarch setpriv setuidgid sg softlimit
+    start-stop-daemon su-exec systemd-inhibit tclsh tcsh tmux torify torsocks trickle unbuffer uname26 valgrind vi view
+    vim vimdiff watchexec wish x86_64 xonsh xterm xvfb-run
+    """
+)
+"""They run what their arguments or their input say, in ways that are not followed."""
+_LOADER = re.compile(r"ld(?:-linux|-musl|64|32)?[\w.-]*\.so[\w.]*|ld-linux.*")
+_KERNEL_NAMES = ("/proc/", "/dev/fd/")
+_INPUT = ("-", "/dev/stdin", *_KERNEL_NAMES)
+_VERSION = re.compile(r"[-.0-9]+$")
+_SAYS_WHO_IT_IS = frozenset({"--version", "--help", "-V", "-h"})
+# Letters of options that hold code, of those that take a word, and of those after which no code is read.
+_INTERPRETERS = {
+    **dict.fromkeys(("python", "pypy"), ("c", "WX", "m")),
+    **dict.fromkeys(("perl",), ("eE", "I", "v")),
+    **dict.fromkeys(("ruby", "jruby"), ("e", "rICEFKTW", "")),
+    **dict.fromkeys(("node", "nodejs", "bun"), ("ep", "rC", "v")),
+    **dict.fromkeys(("php",), ("rBRE", "dcz", "fv")),
+    **dict.fromkeys(("lua", "luajit"), ("e", "l", "")),
+    **dict.fromkeys(("Rscript", "R", "julia"), ("eE", "L", "")),
+    **dict.fromkeys(("guile", "raku", "groovy", "scala", "elixir", "osascript"), ("ec", "", "")),
+}
+_EVALUATES = re.compile(r"--?(?:eval|print|exec|expression|command|execute|run)(?:=.*)?", re.DOTALL)
+_AWKS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk"})
+_SEDS = frozenset({"sed", "gsed"})
+_AWK_RUNS = re.compile(r"system|(?<!\|)\|(?!\|)|@")
+_SED_REGEX = r"(?:(?!\1)[^\\\n\[]|\\.|\[(?:(?!\1)[^\]\n])++\])*+"
+_SED_TEXT = r"(?:(?!\1)[^\\\n]|\\.)*+"
+_SED_ADDRESS = r"(?:[0-9]++|\$|/(?:[^/\\\n\[]|\\.|\[[^\]\n/]++\])*+/[IM]*+)"
+_SED_COMMAND = re.compile(
+    rf"[ \t;\n]++|[{{}}]|(?:{_SED_ADDRESS}(?:,[~+]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+(?:"
+    rf"(?:[=dDgGhHlnNpPxq]|s([/|#,@!:]){_SED_REGEX}\1{_SED_TEXT}\1[gpiIMm0-9]*+"
+    r"|[btT][ \t]*+\w*+|:[ \t]*+\w++)(?=[ \t]*+(?:[;\n}]|$))|(?=\{)|[aic]\\?[^\n]*+)"
+)
+"""A command of sed that runs nothing: `e` and the flag of that name are not among them."""
+_MAKES = frozenset({"make", "gmake"})
+_MAKE_RUNS = re.compile(r".*\$|--eval|\.?SHELL(?:FLAGS)?\s*[:?+!]*=", re.DOTALL)
+_SUBCOMMANDS = _words(
+    """
+    apt apt-get aws az brew cargo conda docker dnf gcloud gh git go helm hg kubectl npm pip pip3 pnpm podman poetry svn
+    terraform uv yarn
+    """
+)
+"""Their first word is no program: `docker rm`, `npm test`."""
+
+
+def last_name(program: str) -> str:
+    return program.rpartition("/")[2]
+
+
+def takes_data(argv: Argv) -> bool:
+    """Whether the program is known to run nothing that its words name."""
+    name, rest = last_name(argv[0] or ""), argv[1:]
+    if name in _INERT_BUT_FOR:
+        return not any((word or "").startswith(_INERT_BUT_FOR[name]) for word in rest)
+    if name == "git":
+        options = any((word or "").startswith(_GIT_RUNS) for word in rest)
+        return not options and next((word for word in rest if word and not word.startswith("-")), "") in _GIT_PLAIN
+    return name in _INERT
+
+
+def takes_code(argv: Argv) -> bool:
+    """Whether the program runs a text of its words or of its input, or a program that is not told."""
+    program, rest = argv[0] or _KERNEL_NAMES[0], argv[1:]
+    name = last_name(program)
+    if program.startswith(_KERNEL_NAMES) or _LOADER.fullmatch(name) or name in _RUNNERS:
+        return True
+    if len(rest) == 1 and rest[0] in _SAYS_WHO_IT_IS:
+        return False
+    if name in _AWKS or name in _SEDS:
+        return _awk(rest) if name in _AWKS else _sed(rest)
+    kind = _INTERPRETERS.get(name) or _INTERPRETERS.get(_VERSION.sub("", name))
+    if kind is not None:
+        return _interprets(rest, *kind)
+    return name in _MAKES and any(_MAKE_RUNS.match(word) for word in rest if word is not None)
+
+
+def may_start(argv: Argv) -> list[Argv]:
+    """The commands that stand in the words of a program which is not known to take them for data."""
+    first = 2 if last_name(argv[0] or "") in _SUBCOMMANDS else 1
+    return [] if takes_data(argv) else [argv[at:] for at in range(first, len(argv)) if argv[at] is not None]
+
+
+def _interprets(words: Argv, code: str, valued: str, ends: str) -> bool:
+    """Whether an interpreter is given code rather than a file or a module."""
+    if words[:1] == ("--test",):
+        return False
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word is None:
+            return False  # a file, as far as can be told
+        if word == _INPUT[0] or word.startswith(_INPUT[1:]) or _EVALUATES.fullmatch(word):
+            return True
+        letters = "" if word.startswith("--") else word[1:]
+        at = next((at for at, letter in enumerate(letters) if letter in code + valued + ends), -1)
+        if not word.startswith("-") or (at >= 0 and letters[at] in ends):
+            return False
+        if at >= 0 and letters[at] in code:
+            return True
+        i += 2 if at == len(letters) - 1 and at >= 0 else 1
+    return True  # it reads its input
+
+
+def _awk(words: Argv) -> bool:
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word is None:
+            return True
+        if not word.startswith("-") or word == "-":
+            return bool(_AWK_RUNS.search(word))
+        if word == "--":
+            return bool(_AWK_RUNS.search(words[i + 1] or "|")) if i + 1 < len(words) else True
+        if word[:2] == "-f":
+            return (word[2:] or (*words[i + 1 :], "-")[0] or "").startswith(_INPUT)
+        if word[:2] not in ("-F", "-v"):
+            return True
+        i += 1 if word[2:] else 2
+    return True
+
+
+def _sed(words: Argv) -> bool:
+    scripts: list[str | None] = []
+    given, i = False, 0
+    while i < len(words):
+        word = words[i]
+        i += 1
+        if word is None or not word.startswith("-") or word == "-":
+            if not given:
+                scripts.append(word)
+                given = True
+        elif found := re.fullmatch(r"--expression=(.*)|-[nErsuz]*e(.*)", word, re.DOTALL):
+            text = found[1] if found[1] is not None else found[2]
+            scripts += [text] if text else words[i : i + 1]
+            i += not text
+            given = True
+        elif not re.fullmatch(r"-[nErsuz]+|-[nErsuz]*i[^e]*|--[a-df-z][\w-]*(?:=.*)?", word):
+            return True
+    return not scripts or not all(map(_is_plain_sed, scripts))
+
+
+def _is_plain_sed(script: str | None) -> bool:
+    at = 0
+    while script is not None and at < len(script):
+        found = _SED_COMMAND.match(script, at)
+        if found is None or found.end() == at:
+            return False
+        at = found.end()
+    return script is not None

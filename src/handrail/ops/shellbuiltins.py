@@ -1,0 +1,129 @@
+"""Builtins of the shell that take names or expressions: a name may be an element, whose subscript is evaluated.
+
+`read 'a[$(rm v)]'`, `test -v`, `printf -v`, `unset`, `let`, `declare -i` run rm so.
+"""
+
+import re
+from collections.abc import Callable
+
+from handrail.ops.evaluation import PLAIN_NAME, Evaluated
+from handrail.ops.started import Argv, Started
+
+_ASSIGNED = re.compile(r'"?([A-Za-z_][A-Za-z_0-9]*)\+?=', re.ASCII)
+_READ_VALUES = "adinNptu"
+_INTEGER, _REFERENCE = "i", "n"
+
+
+def judge_builtin(name: str, words: Argv) -> Started | None:
+    """What a builtin sets and evaluates; None for a program that is none of these."""
+    judge = _JUDGES.get(name)
+    return judge(words) if judge else None
+
+
+def _let(words: Argv) -> Started:
+    found = Evaluated()
+    for word in words:
+        if word is None:
+            return Started(unknown=True)
+        found.arithmetic(word)
+    return Started(unknown=found.unsure, evaluated=found.names)
+
+
+def _read(words: Argv) -> Started:
+    names: list[str | None] = []
+    i = 0
+    while i < len(words):
+        word = words[i]
+        i += 1
+        if word is None or not word.startswith("-") or word == "-":
+            names.append(word)
+            continue
+        at = next((at for at, letter in enumerate(word) if letter in _READ_VALUES), 0)
+        if at:
+            value = (word[at + 1 :],) if word[at + 1 :] else words[i : i + 1]
+            i += not word[at + 1 :]
+            names += value if word[at] == "a" else ()
+    return _set(names)
+
+
+def _printf(words: Argv) -> Started:
+    first, second = (*words, "", "")[:2]
+    if first is None:  # it may be -v
+        return Started(unknown=second is None or "[" in second)
+    if not first.startswith("-v"):
+        return Started()
+    return _set([first[2:] or second])
+
+
+def _getopts(words: Argv) -> Started:
+    return _set([*words[1:2], "OPTARG"])
+
+
+def _wait(words: Argv) -> Started:
+    names: list[str | None] = []
+    for i, word in enumerate(words):
+        option, found, glued = (word or "").partition("p")
+        if option.startswith("-") and found:
+            names += [glued] if glued else words[i + 1 : i + 2]
+    return _set(names)
+
+
+def _unset(words: Argv) -> Started:
+    found = Evaluated()
+    for word in words:
+        if word is None:
+            return Started(unknown=True)
+        if not word.startswith("-"):
+            found.lookup(word)
+    return Started(unknown=found.unsure, evaluated=found.names)
+
+
+def _test(words: Argv) -> Started:
+    found = Evaluated()
+    for i, word in enumerate(words):
+        if word in ("-v", "-R"):
+            found.lookup("".join(each or "$" for each in words[i + 1 : i + 2]))
+    return Started(unknown=found.unsure, evaluated=found.names)
+
+
+def _declare(words: Argv) -> Started:
+    """Of a word whose value is not known, or noted elsewhere, only the name is handed in."""
+    started, integer = Started(), False
+    for word in words:
+        if word is None:
+            return Started(unknown=True)
+        if word[:1] in ("-", "+"):
+            integer |= _INTEGER in word
+            started.unknown |= _REFERENCE in word and word[0] == "-"
+            continue
+        name, sign, value = word.partition("=")
+        name = name.removesuffix("+") if sign else name
+        started.unknown |= not PLAIN_NAME.fullmatch(name)
+        started.sets += [(name, value)] if sign else []
+        started.evaluated |= {name} if integer else set()
+    return started
+
+
+def _set(names: list[str | None]) -> Started:
+    known = [name for name in names if name is not None and PLAIN_NAME.fullmatch(name)]
+    return Started(unknown=len(known) < len(names), sets=[(name, None) for name in known])
+
+
+def assigned_name(text: str) -> str | None:
+    """The name before the `=` of a word that assigns, quoted or not; None for another word."""
+    found = _ASSIGNED.match(text)
+    return found[1] if found else None
+
+
+_DECLARES = ("declare", "typeset", "local", "export", "readonly")
+_JUDGES: dict[str, Callable[[Argv], Started]] = {
+    **dict.fromkeys(_DECLARES, _declare),
+    "let": _let,
+    "read": _read,
+    "printf": _printf,
+    "getopts": _getopts,
+    "wait": _wait,
+    "unset": _unset,
+    "test": _test,
+    "[": _test,
+}
