@@ -1,4 +1,4 @@
-"""Runs the real command line in a process of its own."""
+"""Runs the real command line: in a process of its own, or in this one."""
 
 import json
 import re
@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from terminal import Terminal
+
+from handrail.surfaces.cli import main
 
 Done = subprocess.CompletedProcess[str]
 ARGV = [sys.executable, "-P", "-m", "handrail"]
@@ -24,6 +27,12 @@ def at_terminal(*arguments: str) -> Done:
     with Terminal(*ARGV, *arguments) as terminal:
         status, out, shown = terminal.finish()
     return subprocess.CompletedProcess([*ARGV, *arguments], status, out, shown)
+
+
+def in_process(*arguments: str, stdin: str = "") -> Done:
+    """Runs the same command without starting an interpreter: its streams are in memory, the rest is real."""
+    done = CliRunner().invoke(main, arguments, input=stdin.encode(), prog_name="handrail", catch_exceptions=False)
+    return Done(arguments, done.exit_code, done.stdout_bytes.decode(), done.stderr_bytes.decode())
 
 
 def timeless(text: str) -> str:

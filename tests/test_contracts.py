@@ -1,8 +1,12 @@
-"""Every case of every contract, on every surface."""
+"""Plays every case of every contract in the library and through the commands `run` and `call`.
+
+The commands are played in this process. A sample also runs in separate processes and must give the same bytes.
+"""
 
 import json
-import subprocess
-import sys
+import os
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +14,7 @@ from typing import Any
 
 import contract
 import pytest
+from command import Done, handrail, in_process
 from faults.ordinary import as_ordinary_user
 
 from handrail import Workspace
@@ -17,7 +22,10 @@ from handrail import Workspace
 CONTRACTS = Path(__file__).parent.parent / "contracts"
 WRITTEN = [case for path in sorted(CONTRACTS.glob("*.md")) if path.stem != "README" for case in contract.read(path)]
 CASES = [case for case in WRITTEN if not case.options.get("ordinary_user")]
+IN_ANY_SESSION = [case for case in CASES if not case.options.get("one_session")]
 FLAGS = {"approve": "--approve", "read_only": "--read-only"}
+
+_Command = Callable[..., Done]
 
 
 @pytest.fixture
@@ -54,29 +62,75 @@ def _what_fails(case: contract.Case, root: str) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_contract_holds_in_run(case: contract.Case, case_root: Path) -> None:
-    requests = [
-        {"tool": step.tool, "params": contract.params_of(step, case_root), "id": number}
-        for number, step in enumerate(case.steps)
-    ]
-    out = _handrail("run", case, case_root, "".join(json.dumps(request) + "\n" for request in requests))
+    out = _run(in_process, case, case_root)
     answers = [json.loads(line) for line in out.stdout.split("\n")[:-1]]
-    assert [answer["id"] for answer in answers] == list(range(len(requests)))
+    assert [answer["id"] for answer in answers] == list(range(len(case.steps)))
     for number, (step, answer) in enumerate(zip(case.steps, answers, strict=True), 1):
         # Only the last call's files can be looked at: all calls have run by now.
         seen = [each for each in step.expected if number == len(answers) or each.kind not in contract.AFTERWARDS]
         contract.check(replace(step, expected=seen), answer, case_root)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.options.get("one_session")], ids=str)
+@pytest.mark.parametrize("case", IN_ANY_SESSION, ids=str)
 def test_contract_holds_in_call(case: contract.Case, case_root: Path) -> None:
     for step in case.steps:
-        params = json.dumps(contract.params_of(step, case_root))
-        out = _handrail("call", case, case_root, params, step.tool, "-", "--json")
+        out = _call(in_process, case, step, case_root)
         answer: dict[str, Any] = json.loads(out.stdout)
         contract.check(step, answer, case_root)
         timed_out = isinstance(answer["output"], dict) and answer["output"].get("timeout")
         code = answer.get("error", {}).get("code", "timeout" if timed_out else "")
         assert out.returncode == ({"approval_denied": 3, "timeout": 124}.get(code, 1) if code else 0)
+
+
+def _sample(cases: list[contract.Case]) -> list[contract.Case]:
+    """Ten of those whose answers the contract spells out to the last byte."""
+    exact = [case for case in cases if all(map(_is_exact, case.steps))]
+    return exact[:: len(exact) // 10]
+
+
+def _is_exact(step: contract.Step) -> bool:
+    kinds = {each.kind for each in step.expected}
+    return bool(kinds & {"answer", "error", "output", "text"}) and not any("<" in each.body for each in step.expected)
+
+
+@pytest.mark.parametrize("case", _sample(CASES), ids=str)
+def test_run_gives_the_same_bytes_in_a_process(case: contract.Case, root: Path) -> None:
+    _same_bytes(case, root, lambda handrail: [_run(handrail, case, root)])
+
+
+@pytest.mark.parametrize("case", _sample(IN_ANY_SESSION), ids=str)
+def test_call_gives_the_same_bytes_in_a_process(case: contract.Case, root: Path) -> None:
+    _same_bytes(case, root, lambda handrail: [_call(handrail, case, step, root) for step in case.steps])
+
+
+def _same_bytes(case: contract.Case, root: Path, play: Callable[[_Command], list[Done]]) -> None:
+    """Plays a case in a process and in this one, each time in the same fresh place."""
+    state = Path(os.environ["HANDRAIL_STATE_DIR"])
+    found = []
+    for command in (handrail, in_process):
+        contract.build(case, root)
+        found.append([(done.returncode, _timeless(done.stdout), done.stderr) for done in play(command)])
+        for used in (root, state):
+            used.rename(used.with_name(f"{used.name}-{command.__name__}"))
+        root.mkdir()
+    assert found[0] == found[1]
+
+
+def _timeless(answers: str) -> str:
+    return re.sub(r'("execution_time_ms"): \d+(\.\d+)?', r"\1: 0", answers)
+
+
+def _run(command: _Command, case: contract.Case, root: Path) -> Done:
+    requests = [
+        {"tool": step.tool, "params": contract.params_of(step, root), "id": number}
+        for number, step in enumerate(case.steps)
+    ]
+    return command("run", *_flags(case, root), stdin="".join(json.dumps(request) + "\n" for request in requests))
+
+
+def _call(command: _Command, case: contract.Case, step: contract.Step, root: Path) -> Done:
+    params = json.dumps(contract.params_of(step, root))
+    return command("call", step.tool, "-", "--json", *_flags(case, root), stdin=params)
 
 
 def _options(case: contract.Case) -> dict[str, Any]:
@@ -85,45 +139,10 @@ def _options(case: contract.Case) -> dict[str, Any]:
     return {"approve": "auto"} | given
 
 
-def _handrail(
-    command: str, case: contract.Case, root: Path, stdin: str, *arguments: str
-) -> "subprocess.CompletedProcess[str]":
+def _flags(case: contract.Case, root: Path) -> list[str]:
     flags = [
         part
         for key, value in _options(case).items()
         for part in ([FLAGS[key]] if value is True else [FLAGS[key], value])
     ]
-    return subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "handrail",
-            command,
-            *arguments,
-            "--dialect",
-            case.dialect,
-            "--root",
-            str(root),
-            *flags,
-        ],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_every_tool_has_at_least_ten_cases() -> None:
-    counts: dict[tuple[str, str], int] = {}
-    for case in WRITTEN:
-        counts[case.dialect, case.tool] = counts.get((case.dialect, case.tool), 0) + 1
-    from handrail.dialects import NAMES, load
-
-    missing = {
-        f"{name}.{tool}": counts.get((name, tool), 0)
-        for name in NAMES
-        for tool in load(name).tools
-        if counts.get((name, tool), 0) < 10
-    }
-    assert missing == {}
+    return ["--dialect", case.dialect, "--root", str(root), *flags]
