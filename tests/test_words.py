@@ -9,7 +9,7 @@ from handrail.dialects import NAMES, load
 from handrail.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
 from handrail.notes import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
 from handrail.sentences import COMMON
-from handrail.words import Say, Words, word
+from handrail.words import Say, ToolError, Words, word
 
 CONTEXT = {"root": "/w", "params": {}}
 # A value of every type that facts have, and of those whose facts are words from a list.
@@ -48,16 +48,20 @@ def sample(kind: type[Fault]) -> Fault:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
-def test_every_fault_is_worded_in_every_dialect(name: str, kind: type[Fault]) -> None:
+def test_every_fault_is_worded_in_every_dialect(name: str) -> None:
     dialect = load(name)
-    for tool in dialect.tools:
-        said = word(dialect.tables, tool, sample(kind), CONTEXT)
-        assert said.code
-        assert said.message
-        assert said.suggestion or issubclass(kind, Note)
-        assert "{" not in said.message + said.suggestion
-        assert dialect.error_output(said)
+    assert [
+        (tool, kind.__name__, said)
+        for tool in dialect.tools
+        for kind in kinds()
+        if not is_whole(said := word(dialect.tables, tool, sample(kind), CONTEXT), kind)
+        or not dialect.error_output(said)
+    ] == []
+
+
+def is_whole(said: ToolError, kind: type[Fault]) -> bool:
+    filled = "{" not in said.message + said.suggestion
+    return bool(said.code and said.message and (said.suggestion or issubclass(kind, Note)) and filled)
 
 
 def test_a_dialects_own_words_and_a_tools_own_words_go_first() -> None:
