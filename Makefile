@@ -18,8 +18,8 @@ types: $(VENV)/ready
 	$(BIN)/mypy
 
 tests: $(VENV)/ready
-	$(BIN)/python -m pytest -n auto --dist worksteal -k 'not fork'
-	$(BIN)/python -m pytest -k fork  # these load the whole machine, so nothing runs beside them
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not serial'
+	$(BIN)/python -m pytest -m serial
 
 coverage: $(VENV)/ready
 	$(BIN)/python tests/run.py
@@ -61,9 +61,9 @@ soak: $(VENV)/ready
 	HANDRAIL_LONG=5000 $(BIN)/python -m pytest tests/test_patch_any.py \
 		tests/ops/test_patch_differential.py tests/ops/test_patch_fuzz.py tests/ops/test_diff.py
 	HANDRAIL_EXAMPLES=5000 $(BIN)/python -m pytest tests/kernel/test_engines_agree.py tests/kernel/test_globs_like_ripgrep.py
-	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -k 'many_commands or interleaving' \
+	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -m slow \
 		tests/kernel/test_endings.py tests/kernel/test_pty.py
-	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest tests/surfaces/test_mcp_http.py -k fifty
+	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest -m slow tests/surfaces/test_mcp_http.py
 
 fuzz-shell: $(VENV)/ready
 	$(BIN)/python tests/fuzz_shell.py 60000

@@ -55,7 +55,7 @@ def find_sandbox() -> list[str] | None:
             command += ["--ro-bind", place, place]
     command += ["--dev", "/dev", "--proc", "/proc", "--dir", "/empty", "--dir", "/here", "--chdir", "/here"]
     command += ["--setenv", "PATH", "/empty", "--setenv", "HOME", "/here", bash, "--noprofile", "--norc"]
-    works = subprocess.run([*command, "-c", ":"], check=False, capture_output=True, timeout=20).returncode == 0
+    works = subprocess.run([*command, "-c", ":"], check=False, capture_output=True).returncode == 0
     return command if works else None
 
 
@@ -97,7 +97,7 @@ def _run(strings: Sequence[str], sandbox: Sequence[str]) -> bytes:
         input="".join(string + "\0" for string in strings).encode(errors="surrogateescape"),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        timeout=10 + len(strings) / 10,
+        timeout=30 + len(strings) / 10,
         check=False,
     ).stdout
 

@@ -11,6 +11,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background: w
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("only root can do this")
+
+
 @pytest.fixture(autouse=True)
 def own_homes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the state or the settings of the user who runs it; commands also run without a strict level."""

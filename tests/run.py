@@ -1,5 +1,5 @@
-"""Runs the tests under coverage, in parallel but for the fork bombs, and holds every file of the kernel and the
-dialects, and every tool, to 95 percent.
+"""Runs the tests under coverage, the serial ones last and alone, and requires 95 percent for every file of the kernel
+and the dialects, and for every tool.
 """
 
 import inspect
@@ -19,7 +19,7 @@ def main() -> int:
         old.unlink()
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     given, together = sys.argv[1:], ["-n", str(os.cpu_count() or 2), "--dist", "worksteal"]
-    for chosen in [[*together, *given]] if given else [[*together, "-k", "not fork"], ["-k", "fork"]]:
+    for chosen in [[*together, *given]] if given else [[*together, "-m", "not serial"], ["-m", "serial"]]:
         measured = [sys.executable, "-m", "coverage", "run", "-m", "pytest", *chosen]
         failed = subprocess.run(measured, env=environment, check=False).returncode
         if failed:

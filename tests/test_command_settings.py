@@ -13,6 +13,8 @@ from sandboxes import await_word
 
 from handrail import Workspace
 
+pytestmark = pytest.mark.sandbox
+
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
@@ -123,7 +125,7 @@ def test_a_project_cannot_switch_the_sandbox_off(root: Path) -> None:
         assert len(workspace.notes) == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as somebody else")
+@pytest.mark.root
 def test_the_whole_output_can_be_read_by_the_owner_of_the_workspace(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()

@@ -62,6 +62,7 @@ def _groups() -> Iterator[Any]:
                 yield pytest.param(cases[start : start + MOST], id=f"{dialect}-{cases[0].line}-{start}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("cases", [*_groups()])
 def test_contracts_hold_over_mcp_on_stdio(cases: list[contract.Case], era: str, tmp_path: Path) -> None:

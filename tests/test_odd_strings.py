@@ -17,6 +17,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", NAMES)
 def test_no_text_is_too_odd_for_a_parameter(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = tmp_path / "elsewhere"

@@ -15,6 +15,8 @@ from handrail.kernel.sandbox import bwrap
 from handrail.kernel.sandbox.landlock import LOWEST_ABI
 from handrail.settings import load
 
+pytestmark = pytest.mark.sandbox
+
 
 @pytest.fixture
 def strict_root(tmp_path: Path) -> Path:

@@ -11,6 +11,8 @@ from sandboxes import has_bubblewrap
 
 from handrail import Workspace
 
+pytestmark = pytest.mark.sandbox
+
 needs_bubblewrap = pytest.mark.usefixtures("bubblewrap")
 
 

@@ -30,6 +30,8 @@ SYSCALL = "import ctypes, os\ncall = ctypes.CDLL(None, use_errno=True).syscall\n
 REFUSED = "\nassert result == -1, 'ESCAPED'\nprint(os.strerror(ctypes.get_errno()))"
 NOBODY = 65534
 
+pytestmark = pytest.mark.sandbox
+
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
@@ -119,18 +121,22 @@ def test_what_must_work_works(arena: Arena, name: str) -> None:
     assert outcome.exit_code == 0, said(outcome)
 
 
+@pytest.mark.slow
+@pytest.mark.root
 def test_an_ordinary_person_is_protected_as_well() -> None:
     """The same tables, run by this very file as `nobody`."""
-    assert _passes_as_nobody("not without_a_sandbox and not fork"), "run this file as an ordinary user to see what"
+    assert _passes_as_nobody("-m", "not serial", "-k", "not without_a_sandbox"), (
+        "run this file as an ordinary user to see what"
+    )
 
 
+@pytest.mark.serial
+@pytest.mark.root
 def test_a_fork_bomb_of_an_ordinary_person_is_ended_as_well() -> None:
-    assert _passes_as_nobody("fork_bomb and not ordinary"), "run this file as an ordinary user to see what"
+    assert _passes_as_nobody("-m", "serial"), "run this file as an ordinary user to see what"
 
 
-def _passes_as_nobody(chosen: str) -> bool:
-    if os.geteuid() != 0:
-        pytest.skip("this run is an ordinary person's already")
+def _passes_as_nobody(*chosen: str) -> bool:
     interpreters = [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"]
     usable = [path for path in interpreters if _as_nobody([path, "-c", "import pytest, hypothesis, sandboxes"])]
     if not usable:
@@ -139,7 +145,7 @@ def _passes_as_nobody(chosen: str) -> bool:
     os.chown(base, NOBODY, NOBODY)
     tests = [__file__, str(Path(__file__).parent.parent / "kernel" / "test_confinement.py")]
     try:
-        return _as_nobody([usable[0], "-m", "pytest", "--basetemp", str(base / "t"), *tests, "-k", chosen])
+        return _as_nobody([usable[0], "-m", "pytest", "--basetemp", str(base / "t"), *tests, *chosen])
     finally:
         shutil.rmtree(base)
 

@@ -154,6 +154,7 @@ def leave_half_done(stage: Stage) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "missing",
     [(), ("exchange_names",), ("exchange_names", "link")],

@@ -14,7 +14,6 @@ from faults.ordinary import as_ordinary_user
 from handrail import Workspace
 from handrail.kernel.values import Put
 
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away takes privileges")
 _SET_FLAGS, _IMMUTABLE = 0x40086602, 0x10
 
 
@@ -94,7 +93,7 @@ def test_a_change_of_mode_alone_is_a_change(workspace: Workspace, file: Path) ->
     assert stat.S_IMODE(file.stat().st_mode) == 0o700
 
 
-@ROOT_ONLY
+@pytest.mark.root
 def test_the_owner_stays(workspace: Workspace, file: Path) -> None:
     os.chown(file, 1234, 2345)
     file.chmod(0o751)
@@ -103,7 +102,7 @@ def test_the_owner_stays(workspace: Workspace, file: Path) -> None:
     assert (now.st_uid, now.st_gid, stat.S_IMODE(now.st_mode)) == (1234, 2345, 0o751)
 
 
-@ROOT_ONLY
+@pytest.mark.root
 def test_the_group_stays_where_the_directory_would_give_another(workspace: Workspace, root: Path) -> None:
     directory = root / "shared"
     directory.mkdir()
@@ -115,7 +114,7 @@ def test_the_group_stays_where_the_directory_would_give_another(workspace: Works
     assert (directory / "file.txt").stat().st_gid == 0
 
 
-@ROOT_ONLY
+@pytest.mark.root
 def test_somebody_elses_file_can_be_edited_where_it_is_writable() -> None:
     """Only root may give files away: it is the editor's now, and everything else about it stayed."""
     assert as_ordinary_user(_edit_a_strangers_file, "strangers.txt") == ("ok", "ours", 0o666)

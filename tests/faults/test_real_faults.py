@@ -58,7 +58,7 @@ def test_a_full_disk_and_a_read_only_one_answer_clearly_and_lose_nothing(tmp_pat
 
 def test_a_child_takes_nothing_away_from_the_commits_of_its_parent(tmp_path: Path) -> None:
     argv = [sys.executable, f"{HERE}/children.py", str(tmp_path)]
-    run = subprocess.run(argv, env=environment(), capture_output=True, check=False, timeout=100)
+    run = subprocess.run(argv, env=environment(), capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
     assert json.loads(run.stdout) == {
         "closes_what_it_inherited": {"before": 1, "after": 1, "at the end": 0},

@@ -17,6 +17,8 @@ from sandboxes import PYTHON, await_word, gone, level_of, open_handles, python, 
 from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
 
+pytestmark = pytest.mark.sandbox
+
 MANY = int(os.environ.get("HANDRAIL_MANY", "200"))
 SURVIVAL = {
     "background": "sleep {m} &",
@@ -86,6 +88,7 @@ def busy() -> Iterator[None]:
         spinner.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("busy")
 def test_a_child_handed_over_while_we_look_is_seen(tmp_path: Path, marker: str) -> None:
     for _ in range(60):  # its parent dies under the look about one time in thirty
@@ -250,6 +253,7 @@ def test_a_sandbox_outlives_the_thread_that_started_it(strict: Processes) -> Non
     assert (outcome.stdout.head, outcome.restarted) == (b"same\n", False)
 
 
+@pytest.mark.slow
 def test_many_commands_leak_no_handle(processes: Processes) -> None:
     sh(processes, "true")
     before = open_handles()

@@ -13,6 +13,8 @@ from handrail.faults import CommandNotStarted, SandboxUnavailable
 from handrail.kernel.process import Command, Processes, ending_of
 from handrail.kernel.sandbox import bwrap, landlock
 
+pytestmark = pytest.mark.sandbox
+
 
 def test_output_error_and_exit_code_come_back(processes: Processes) -> None:
     outcome = sh(processes, "echo out; echo err >&2; exit 7")

@@ -15,6 +15,8 @@ from handrail.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, U
 from handrail.kernel.process import Processes
 from handrail.kernel.pty import Terminal, Terminals
 
+pytestmark = pytest.mark.sandbox
+
 ECHO = [PYTHON, "-I", "-u", "-c", "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)"]
 BACK = (
     "import os, tty\ntty.setraw(0)\nos.write(1, b'ready\\n')\n"
@@ -261,6 +263,7 @@ def shared_terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Termi
         opened.close()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=int(os.environ.get("HANDRAIL_INTERLEAVINGS", "100")),
     deadline=None,

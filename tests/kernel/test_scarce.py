@@ -217,7 +217,7 @@ def test_where_the_state_directory_cannot_be_used_another_is_and_that_is_said() 
     assert notes[0].startswith("the state directory /proc/handrail/")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="giving directories away takes privileges")
+@pytest.mark.root
 def test_a_state_directory_of_somebody_else_is_not_used(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

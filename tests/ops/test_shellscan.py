@@ -304,6 +304,7 @@ def test_bash_itself_agrees_with_the_tables(sandbox: list[str]) -> None:
     assert [command for command, bash in zip(dead, seen, strict=True) if bash.substituted] == []
 
 
+@pytest.mark.slow
 def test_random_commands_are_never_missed_and_never_refused_wrongly(sandbox: list[str]) -> None:
     wild = compare(1500, 11, sandbox)
     straight = compare(500, 12, sandbox, straight=True)
