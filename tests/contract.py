@@ -13,6 +13,8 @@ from handrail.paths import unquote
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
 AFTERWARDS = ("after", "bytes", "gone", "mode")
 """Expectations about the files rather than the answer."""
+NOT_SETTINGS = ("one_session", "ordinary_user", "patient")
+"""Options that say how a case is played."""
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
 
 
@@ -38,6 +40,12 @@ class Case:
     line: int
     before: list[Expectation] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options that a workspace takes."""
+        given = {key: value for key, value in self.options.items() if key not in NOT_SETTINGS}
+        return {"approve": "auto"} | given
 
     @property
     def options(self) -> dict[str, Any]:
@@ -81,7 +89,11 @@ def _add(case: Case, kind: str, argument: str, body: str) -> None:
 
 
 def build(case: Case, root: Path) -> None:
-    """Make the workspace that a case starts from."""
+    """Make the workspace that a case starts from, and the configuration of its user."""
+    if case.options.get("patient"):
+        home = Path(os.environ["HANDRAIL_CONFIG_DIR"])
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text("[limits]\nterminal_quiet_seconds = 1.0\n")
     for block in case.before:
         if block.kind == "file":
             target = root / unquote(block.argument)

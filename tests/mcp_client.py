@@ -61,7 +61,7 @@ def over_http(
         yield line.split()[-1], process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)
         process.stderr.close()
 
 

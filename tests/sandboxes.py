@@ -76,12 +76,12 @@ def sleeping(marker: str) -> list[int]:
     return running(f"sleep\0{marker}")
 
 
-def gone(marker: str, seconds: float = 10) -> bool:
+def gone(marker: str) -> bool:
     """Wait until nothing is `sleep MARKER`."""
-    return none_left(lambda: sleeping(marker), seconds)
+    return none_left(lambda: sleeping(marker))
 
 
-def none_left(look: Callable[[], list[int]], seconds: float = 10) -> bool:
+def none_left(look: Callable[[], list[int]], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while look():
         if time.monotonic() > deadline:

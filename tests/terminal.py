@@ -16,7 +16,7 @@ from typing import Self
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
-PATIENCE = 60
+PATIENCE = 300
 
 
 class Terminal:

@@ -172,7 +172,9 @@ def test_a_command_that_fails_by_itself_is_not_explained_by_the_sandbox(workspac
 def test_a_program_that_does_not_read_is_said_so(root: Path) -> None:
     limits = {"terminal_write_seconds": 0.2, "terminal_wait_seconds": 0.2}
     with Workspace(str(root), approve="auto", limits=limits) as workspace:
-        call(workspace, "exec_command", session_id="s", cmd="stty raw -echo; echo up; exec sleep 600")
+        shown = call(workspace, "exec_command", session_id="s", cmd="stty raw -echo; echo up; exec sleep 600").output
+        while "up" not in shown["output"]:  # type: ignore[index]
+            shown = call(workspace, "write_stdin", session_id="s", chars="").output
         result = call(workspace, "write_stdin", session_id="s", chars="x" * 1_000_000)
     assert result.success
     (warning,) = result.warnings

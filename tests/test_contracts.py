@@ -40,7 +40,7 @@ def test_contract_holds_in_the_library(case: contract.Case, case_root: Path) -> 
 
 
 def _play(case: contract.Case, root: Path) -> None:
-    with Workspace(str(root), **_options(case)) as workspace:
+    with Workspace(str(root), **case.settings) as workspace:
         for step in case.steps:
             result = workspace.call(case.dialect, step.tool, contract.params_of(step, root))
             contract.check(step, result.to_dict(), root)
@@ -133,16 +133,10 @@ def _call(command: _Command, case: contract.Case, step: contract.Step, root: Pat
     return command("call", step.tool, "-", "--json", *_flags(case, root), stdin=params)
 
 
-def _options(case: contract.Case) -> dict[str, Any]:
-    """Settings; the rest says who can make the case's calls."""
-    given = {key: value for key, value in case.options.items() if key not in ("one_session", "ordinary_user")}
-    return {"approve": "auto"} | given
-
-
 def _flags(case: contract.Case, root: Path) -> list[str]:
     flags = [
         part
-        for key, value in _options(case).items()
+        for key, value in case.settings.items()
         for part in ([FLAGS[key]] if value is True else [FLAGS[key], value])
     ]
     return ["--dialect", case.dialect, "--root", str(root), *flags]

@@ -17,13 +17,7 @@ from test_contracts import CASES, FLAGS
 
 from handrail import Workspace
 
-AT_ONCE, MOST = 4, 60
-SESSION_OPTIONS = {"one_session"}  # for the reader of the cases, not for the workspace
-
-
-def _options(case: contract.Case) -> dict[str, Any]:
-    given = {key: value for key, value in case.options.items() if key not in SESSION_OPTIONS}
-    return {"approve": "auto"} | given
+AT_ONCE, MOST = 4, 200
 
 
 def _is_text(params: dict[str, Any]) -> bool:
@@ -47,17 +41,18 @@ async def _play(client: Client, case: contract.Case, root: Path, named: dict[str
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_contract_holds_over_mcp_in_memory(case: contract.Case, era: str, root: Path) -> None:
     contract.build(case, root)
-    with Workspace(str(root), **_options(case)) as workspace:
+    with Workspace(str(root), **case.settings) as workspace:
         talk(in_memory(workspace, dialect=case.dialect), lambda client: _play(client, case, root, {}), era)
 
 
 def _groups() -> Iterator[Any]:
-    """Cases that one server can serve: the same dialect, the same options."""
+    """Groups cases that one server can serve: those with the same dialect and the same settings."""
     groups: dict[tuple[str, str], list[contract.Case]] = {}
     for case in CASES:
-        groups.setdefault((case.dialect, json.dumps(_options(case), sort_keys=True)), []).append(case)
+        alike = json.dumps([case.settings, case.options.get("patient", False)], sort_keys=True)
+        groups.setdefault((case.dialect, alike), []).append(case)
     for (dialect, _), cases in groups.items():
-        if _options(cases[0]).keys() <= FLAGS.keys():
+        if cases[0].settings.keys() <= FLAGS.keys():
             for start in range(0, len(cases), MOST):
                 yield pytest.param(cases[start : start + MOST], id=f"{dialect}-{cases[0].line}-{start}")
 
@@ -72,7 +67,7 @@ def test_contracts_hold_over_mcp_on_stdio(cases: list[contract.Case], era: str, 
         contract.build(case, root)
     flags = [
         part
-        for key, value in _options(cases[0]).items()
+        for key, value in cases[0].settings.items()
         for part in ([FLAGS[key]] if value is True else [FLAGS[key], str(value)])
     ]
     wanted = [part for root in roots.values() for part in ("--root", root)]

@@ -117,7 +117,7 @@ def test_a_redirect_to_a_private_address_is_refused(root: Path) -> None:
 
 def test_a_server_that_takes_too_long(root: Path) -> None:
     def reply(connection: socket.socket, head: bytes) -> None:
-        site.stop.wait(60)
+        site.stop.wait(300)
 
     with Site(reply) as site:
         result = fetch(root, site.url(), timeout_seconds=1)

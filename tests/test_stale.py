@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sandboxes import await_word
 
 from handrail import Workspace
 from handrail.kernel.seen import Seen
@@ -202,15 +203,13 @@ def test_what_a_program_left_running_writes_later_is_met_like_anybody_elses_work
 ) -> None:
     """Nothing tells whether it or a person wrote the file, so that the session looks at it again."""
     (root / "file").write_text("one\ntwo\n")
-    os.mkfifo(root / "go")
+    for name in ("go", "went"):
+        os.mkfifo(root / name)
     assert read(workspace) == "ok"
     command = "(cat go; echo late >> file; echo done > went) > /dev/null 2>&1 &"
     assert workspace.call("gemini", "run_shell_command", {"command": command}).success
     (root / "go").write_text("")
-    for _ in range(1000):
-        if (root / "went").exists() and (root / "went").read_text():
-            break
-        threading.Event().wait(0.01)
+    await_word(root / "went")
     assert patch(workspace, "one", "1") == "stale_file"
     assert read(workspace) == "ok"
     assert patch(workspace, "one", "1") == "ok"

@@ -104,7 +104,9 @@ def test_what_somebody_else_changes_during_a_command_is_neither_named_nor_kept(r
     grow(root)
     with Workspace(str(root), approve="auto", protect=RULES) as workspace:
         workspace.call("codex", "shell", {"command": "true"})
-        started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "cat; echo x > made.txt"})
+        started = workspace.call(
+            "codex", "exec_command", {"session_id": "s", "cmd": "stty -echo; echo up; cat; echo x > made.txt"}
+        )
         assert started.success
         (root / ".env").write_text(f"{SECRET} and more\n")
         ended = workspace.call("codex", "write_stdin", {"session_id": "s", "chars": "\x04"})

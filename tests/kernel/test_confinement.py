@@ -272,7 +272,7 @@ def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypa
     useless.chmod(0o755)
     real = bwrap.candidates(str(tmp_path / "ws"))
     monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(useless), str(silent), *real])
-    limits = Limits()._replace(sandbox_start_seconds=0.3)
+    limits = Limits()._replace(sandbox_start_seconds=2)
     with workspace(tmp_path / "ws", SandboxSettings(limits=limits)) as processes:
         confinement = processes.sandbox.start()
     assert confinement.why == (f"{useless}: Exec format error", f"{silent}: ended at once")

@@ -12,7 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandboxes import PYTHON, await_word, gone, level_of, open_handles, python, running, sh, sleeping, workspace
+from sandboxes import (
+    PYTHON,
+    await_word,
+    gone,
+    level_of,
+    none_left,
+    open_handles,
+    python,
+    running,
+    sh,
+    sleeping,
+    workspace,
+)
 
 from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
@@ -36,7 +48,7 @@ SURVIVAL = {
 
 @pytest.mark.parametrize("trick", SURVIVAL)
 def test_nothing_outlives_a_finished_command(processes: Processes, marker: str, trick: str) -> None:
-    outcome = sh(processes, SURVIVAL[trick].format(m=marker) + "\n echo done", timeout_seconds=20)
+    outcome = sh(processes, SURVIVAL[trick].format(m=marker) + "\n echo done", timeout_seconds=300)
     assert (outcome.stdout.head, outcome.timed_out, outcome.background) == (b"done\n", False, ())
     assert sleeping(marker) == []
 
@@ -75,7 +87,7 @@ def test_a_process_that_gives_up_its_mark_is_ended_at_the_next_look(strict: Proc
 
 def test_a_process_whose_main_thread_ended_is_seen(processes: Processes, marker: str) -> None:
     python(processes, MAIN_THREAD_ENDS, marker)
-    assert gone(marker, seconds=1)
+    assert gone(marker)
 
 
 @pytest.fixture
@@ -101,8 +113,9 @@ def test_background_children_live_on_where_allowed(processes: Processes, marker:
     outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
     assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)
     assert outcome.background == tuple(sorted(outcome.background))
-    again = sh(processes, f"kill {outcome.background[0]}; sleep 0.05; kill -0 {outcome.background[1]} && echo alive")
+    again = sh(processes, f"kill {outcome.background[0]}; kill -0 {outcome.background[1]} && echo alive")
     assert again.stdout.head == b"alive\n"
+    assert none_left(lambda: sleeping(marker)[1:])
     assert len(sleeping(marker)) == 1
     processes.close()
     assert gone(marker)
@@ -157,7 +170,7 @@ def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, ma
     assert link is not None
     link.kill()
     assert gone(marker)
-    assert link._ended.wait(10)
+    assert link._ended.wait(300)
     outcome = sh(strict, "echo new")
     assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
     assert not sh(strict, "true").restarted
@@ -168,7 +181,7 @@ def test_a_sandbox_whose_death_is_not_yet_known_is_replaced_too(strict: Processe
     link = strict.sandbox._link
     assert link is not None
     link.kill()
-    assert link._ended.wait(10)
+    assert link._ended.wait(300)
     hung_up = select.poll()
     hung_up.register(link.control, 0)
     hung_up.poll()

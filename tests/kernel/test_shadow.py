@@ -72,7 +72,7 @@ def test_a_command_that_fails_or_never_starts_is_recorded_too(workspace: Workspa
 
 
 def test_what_a_terminal_does_between_two_calls_is_recorded_with_the_next(workspace: Workspace, root: Path) -> None:
-    start = {"cmd": "read line; echo x > early; read line; exit", "session_id": "t"}
+    start = {"cmd": "stty -echo; echo up; read line; echo x > early; echo made; read line; exit", "session_id": "t"}
     assert workspace.call("codex", "exec_command", start).success
     (root / "meanwhile").write_text("as if the program had done it")
     assert workspace.call("codex", "write_stdin", {"session_id": "t", "chars": "go\n"}).success

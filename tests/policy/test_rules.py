@@ -181,9 +181,9 @@ def test_a_file_that_makes_no_sense_is_a_clear_error(text: str | bytes, complain
 def test_an_evil_pattern_approves_nothing_and_hangs_nothing(pattern: str, text: str, home: Path) -> None:
     rules = book(home)
     rules.add(Rule("t", rf'\{{"p":"{pattern}z"\}}'))
-    started = time.monotonic()
+    started = time.process_time()
     assert match(rules, "t", {"p": text}) is None
-    assert time.monotonic() - started < 30  # seconds, not years
+    assert time.process_time() - started < 30  # seconds, not years
 
 
 def test_rules_follow_the_file_while_a_session_runs(home: Path) -> None:

@@ -321,7 +321,7 @@ def test_a_command_in_a_guarded_directory_is_never_covered(workspace: Workspace)
 
 def test_typing_into_a_terminal_is_covered_only_by_the_very_same_keys(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
-        started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "cat"})
+        started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "echo up; cat"})
         assert started.success
         limits, asking = workspace.settings.limits, list[Question]()
         from handrail.kernel.gate import Verdict

@@ -174,7 +174,7 @@ def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
     @probe.tool("wait", Effect.READ)
     def wait(_p: _Wait, _c: Call) -> str:
         events["began"].set()
-        return "went" if events["go"].wait(30) else "waited in vain"
+        return "went" if events["go"].wait(300) else "waited in vain"
 
     @probe.tool("go", Effect.READ)
     def go(_p: _Wait, _c: Call) -> str:
@@ -185,7 +185,7 @@ def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
     def endless(_p: _Wait, c: Call) -> str:
         events["began"].set()
         assert c.cancel
-        if c.cancel.wait(30):
+        if c.cancel.wait(300):
             events["ended"].set()
         raise NotFound("the end")
 
@@ -226,9 +226,9 @@ def test_a_cancelled_request_ends_its_call(workspace: Workspace, era: str) -> No
     async def act(client: Client) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "endless", {})
-            await anyio.to_thread.run_sync(events["began"].wait, 30)
+            await anyio.to_thread.run_sync(events["began"].wait, 300)
             tasks.cancel_scope.cancel()
-        await anyio.to_thread.run_sync(events["ended"].wait, 30)
+        await anyio.to_thread.run_sync(events["ended"].wait, 300)
 
     talk(build(Offer.of([workspace], probe)), act, era)
     assert events["ended"].is_set()

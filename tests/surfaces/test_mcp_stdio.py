@@ -59,7 +59,7 @@ class Raw:
         self.input.close()
         assert self.output.read() == b""
         said = self.errors.read().decode()
-        return self.process.wait(30), said
+        return self.process.wait(300), said
 
 
 @pytest.fixture
@@ -134,13 +134,13 @@ def test_half_a_message_at_the_end_is_answered(raw: Raw) -> None:
     raw.write(b'{"jsonrpc": "2.0", "id": 1, "meth')
     raw.input.close()
     assert raw.answer()["error"]["code"] == -32700
-    assert raw.process.wait(30) == 0
+    assert raw.process.wait(300) == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_in_order(raw: Raw, how: signal.Signals) -> None:
     raw.process.send_signal(how)
-    assert raw.process.wait(30) == 0
+    assert raw.process.wait(300) == 0
 
 
 def test_the_server_ends_when_its_client_is_killed(root: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_client_that_stops_reading_does_not_stop_the_shutdown(root: Path) -> N
         if number % 500 == 0 and client.process.poll() is not None:
             break
     client.process.terminate()
-    assert client.process.wait(30) == 0
+    assert client.process.wait(300) == 0
     for stream in (client.input, client.output, client.errors):
         stream.close()
 

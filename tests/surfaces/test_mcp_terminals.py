@@ -45,7 +45,7 @@ def _wait_for_the_end(root: Path, act: Callable[[], Any]) -> None:
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     act()
-    assert ended.wait(60)
+    assert ended.wait(300)
 
 
 def _doomed(root: Path, era: str, url: str = "") -> None:
@@ -85,9 +85,9 @@ def test_a_cancelled_command_is_gone(root: Path, era: str) -> None:
     async def act(client: Client) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "shell", {"command": "exec 3>alive; echo up >&3; sleep 600"})
-            await anyio.to_thread.run_sync(started.wait, 60)
+            await anyio.to_thread.run_sync(started.wait, 300)
             tasks.cancel_scope.cancel()
-        await anyio.to_thread.run_sync(ended.wait, 60)
+        await anyio.to_thread.run_sync(ended.wait, 300)
 
     os.mkfifo(root / "alive")
     started, ended = threading.Event(), threading.Event()

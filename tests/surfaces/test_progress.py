@@ -1,6 +1,7 @@
 """What the person sees beside an answer: colours and a line that says that a call still runs, on a terminal only."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from command import ARGV, envelope, handrail
 from terminal import Terminal
 
 PROMPT = "Approve? (y/n/always): "
-SLOW = {"command": "sleep 3; echo done"}
+LINE = "\r\x1b[K… run_in_terminal "
+SLOW = {"command": "sleep 2; echo done"}
+WAITING = {"command": "cat go; echo done"}
 
 
 @pytest.fixture(autouse=True)
@@ -19,30 +22,40 @@ def terminal_that_can_erase(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
 
 
-def slow(root: Path, *flags: str) -> tuple[str, ...]:
-    return (*ARGV, "call", "run_in_terminal", json.dumps(SLOW), "--root", str(root), *flags)
+@pytest.fixture
+def go(root: Path) -> Path:
+    """What WAITING waits for."""
+    os.mkfifo(root / "go")
+    return root / "go"
 
 
-def test_a_call_that_takes_more_than_a_second_says_so_and_takes_it_back(root: Path) -> None:
-    with Terminal(*slow(root, "--json", "--approve", "auto")) as terminal:
-        terminal.until("\r\x1b[K… run_in_terminal 1s")
+def calling(params: dict[str, str], root: Path, *flags: str) -> tuple[str, ...]:
+    return (*ARGV, "call", "run_in_terminal", json.dumps(params), "--root", str(root), *flags)
+
+
+def test_a_call_that_takes_more_than_a_second_says_so_and_takes_it_back(root: Path, go: Path) -> None:
+    with Terminal(*calling(WAITING, root, "--json", "--approve", "auto")) as terminal:
+        terminal.until(LINE)
+        go.write_text("")
         status, out, rest = terminal.finish()
     assert (status, envelope(out)["output"]) == (0, "Command output:\ndone\n")
-    assert re.fullmatch(r"(\r\x1b\[K… run_in_terminal \d+s)*\r\x1b\[K", rest)
+    assert re.fullmatch(r"\d+s(\r\x1b\[K… run_in_terminal \d+s)*\r\x1b\[K", rest)
 
 
-def test_the_line_stays_out_of_the_way_of_a_question(root: Path) -> None:
-    with Terminal(*slow(root, "--json")) as terminal:
-        assert "…" not in terminal.until(PROMPT)
+def test_the_line_stays_out_of_the_way_of_a_question(root: Path, go: Path) -> None:
+    with Terminal(*calling(WAITING, root, "--json")) as terminal:
+        assert "…" not in terminal.until(PROMPT).rpartition("\r\x1b[K")[2]
         terminal.send("y\n")
-        terminal.until("… run_in_terminal 1s")
+        terminal.until(LINE)
+        go.write_text("")
         assert terminal.finish()[0] == 0
 
 
-def test_run_says_it_too(root: Path) -> None:
-    line = json.dumps({"tool": "run_in_terminal", "params": SLOW}).encode() + b"\n"
+def test_run_says_it_too(root: Path, go: Path) -> None:
+    line = json.dumps({"tool": "run_in_terminal", "params": WAITING}).encode() + b"\n"
     with Terminal(*ARGV, "run", "--approve", "auto", "--root", str(root), stdin=line) as terminal:
-        terminal.until("… run_in_terminal 1s")
+        terminal.until(LINE)
+        go.write_text("")
         status, out, rest = terminal.finish()
     assert (status, envelope(out)["success"]) == (0, True)
     assert rest.endswith("\r\x1b[K")
@@ -51,13 +64,13 @@ def test_run_says_it_too(root: Path) -> None:
 @pytest.mark.parametrize("kind", ["dumb", ""])
 def test_a_terminal_that_cannot_erase_gets_no_line(root: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", kind)
-    with Terminal(*slow(root, "--json", "--approve", "auto")) as terminal:
+    with Terminal(*calling(SLOW, root, "--json", "--approve", "auto")) as terminal:
         assert terminal.finish()[::2] == (0, "")
 
 
 def test_without_a_terminal_there_is_one_document_and_nothing_else(root: Path) -> None:
     (root / ".handrail.toml").write_text('approve = "auto"\n')
-    done = handrail(*slow(root, "--json", "--approve", "auto")[len(ARGV) :])
+    done = handrail(*calling(SLOW, root, "--json", "--approve", "auto")[len(ARGV) :])
     assert envelope(done.stdout)["success"]
     assert done.stdout.count("\n") == 1
     assert done.stderr == "handrail: .handrail.toml cannot set approve = 'auto': a project may only tighten\n"
