@@ -69,7 +69,7 @@ def over_http(
 async def holding(url: str, token: str, era: str, **options: Any) -> AsyncIterator[Client]:
     """A client over HTTP that has a token."""
     async with (
-        httpx2.AsyncClient(timeout=60, headers={"authorization": f"Bearer {token}"}) as http,
+        httpx2.AsyncClient(timeout=300, headers={"authorization": f"Bearer {token}"}) as http,
         Client(streamable_http_client(url, http_client=http), mode=era, **options) as client,
     ):
         yield client
