@@ -3,9 +3,10 @@
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,17 @@ HANDLES = "for fd in /proc/self/fd/*; do readlink $fd; done | grep -v -e ^/dev/ 
 
 
 @pytest.fixture
-def strangers_root(tmp_path: Path) -> Path:
+def strangers_root(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
     if not has_bubblewrap(tmp_path / "probe"):
         pytest.skip("there is no strict level here")
-    root = tmp_path / "ws"
-    root.mkdir()
-    for place in (*reversed(tmp_path.parents), tmp_path):
-        if place.stat().st_uid == 0 and place not in (Path("/"), Path("/tmp")):
-            place.chmod(place.stat().st_mode | stat.S_IXOTH)
-    os.chown(root, OWNER, GROUP)
-    return root
+    with tempfile.TemporaryDirectory(prefix="handrail-stranger-") as top:  # pytest closes its own directories to others
+        os.chmod(top, 0o755)
+        root = Path(top) / "ws"
+        root.mkdir()
+        os.chown(root, OWNER, GROUP)
+        yield root
 
 
 def install(place: Path, tmp_path: Path) -> None:
