@@ -18,13 +18,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def own_homes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the state or the settings of the user who runs it; commands also run without a strict level."""
+    """Hides the state, settings and current directory of the user; commands also run without a strict level."""
     home = tmp_path_factory.mktemp("home")
     for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HANDRAIL_ALLOW_REDUCED", "true")
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(home / "state"))
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home / "config"))
+    monkeypatch.chdir(home)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a shell completes by itself: files and directories."""
+"""Completes paths: some are left to the shell, the rest lie in the workspace."""
 
 from typing import TYPE_CHECKING
 
@@ -16,22 +16,32 @@ def directories(_ctx: click.Context, _param: click.Parameter, incomplete: str) -
     return [_left_to_the_shell(incomplete, "dir")]
 
 
-def arguments(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """The paths among the parameters of a call. Bash takes `path=src` for three words, the others for one."""
+def workspace_paths(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Completes a path relative to the root; the shell does it where that is the current directory."""
+    if _root(ctx) == ".":
+        return [_left_to_the_shell(incomplete, "file")]
+    return _beneath_the_root(ctx, incomplete)
+
+
+def arguments(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Completes the paths among the parameters of a call. Bash takes `path=src` for three words, the others for one."""
     key, equals, value = incomplete.partition("=")
     if equals:
-        return _beneath_the_root(ctx, key, value)
+        return _beneath_the_root(ctx, value, f"{key}=") if key in _paths(ctx) else []
     before = [word for word in ctx.params.get("arguments") or () if word != "="]
-    return [_left_to_the_shell(incomplete, "file")] if before and before[-1] in _paths(ctx) else []
+    return workspace_paths(ctx, param, incomplete) if before and before[-1] in _paths(ctx) else []
 
 
-def _beneath_the_root(ctx: click.Context, key: str, value: str) -> "list[CompletionItem]":
+def _beneath_the_root(ctx: click.Context, value: str, prefix: str = "") -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem  # noqa: PLC0415  only where a shell asks
 
     from handrail.kernel.completing import paths_beginning  # noqa: PLC0415  the same
 
-    found = paths_beginning(ctx.params.get("root") or ".", value) if key in _paths(ctx) else []
-    return [CompletionItem(f"{key}={path}") for path in found]
+    return [CompletionItem(f"{prefix}{path}") for path in paths_beginning(_root(ctx), value)]
+
+
+def _root(ctx: click.Context) -> str:
+    return ctx.params.get("root") or "."  # none where the command would refuse the current directory
 
 
 def _paths(ctx: click.Context) -> frozenset[str]:

@@ -8,6 +8,8 @@ import click
 
 from handrail.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.kernel.journal import JournalUnreadable
+from handrail.kernel.project_root import RootRefused, find_root
+from handrail.ops.show import visible
 from handrail.surfaces.cli import complete
 
 _WHY = {
@@ -16,12 +18,33 @@ _WHY = {
     AccessDenied: "permission denied",
 }
 
+_WHY_NOT_TAKEN = {
+    "gone": "it does not exist any more",
+    "home": "it is or contains your home directory",
+    "other_user": "it belongs to another user",
+}
+
+
+def _root(ctx: click.Context, _param: click.Parameter, given: str | None) -> str:
+    """Returns the root that was given, or finds one and says which."""
+    if given is not None:
+        return given
+    try:
+        found = find_root()
+    except RootRefused as refused:
+        place, why = visible(refused.path), _WHY_NOT_TAKEN[refused.why]
+        raise click.UsageError(f"{place} is not taken as the workspace: {why}; choose one with --root DIR") from None
+    if found.path != "." and not ctx.resilient_parsing:  # completion stays quiet
+        click.echo(f"handrail: using the workspace {visible(found.path)}, which has a {found.marker}", err=True)
+    return found.path
+
+
 root_option = click.option(
     "--root",
-    default=".",
     metavar="DIR",
+    callback=_root,
     shell_complete=complete.directories,
-    help="The workspace; the current directory if not given.",
+    help="The workspace; looked for from the current directory upwards if not given.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
 

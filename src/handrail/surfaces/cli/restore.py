@@ -7,7 +7,7 @@ from handrail.surfaces.cli.undoing import carry_out, undo_options
 
 
 @click.command("restore")
-@click.argument("path", shell_complete=complete.files)
+@click.argument("path", shell_complete=complete.workspace_paths)
 @click.option(
     "--at", type=int, required=True, metavar="N", help="As it was after entry N of the history; 0: before all of them."
 )

@@ -1,0 +1,98 @@
+"""Finds the workspace of a command: upwards from the current directory, and never the home of the user."""
+
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Literal, NamedTuple
+
+from handrail.ops.places import OWN_FILES
+
+MARKERS = (OWN_FILES[0], ".git")
+"""The names that make a directory a workspace, the strongest first."""
+_PUBLIC = stat.S_IWOTH | stat.S_ISVTX
+"""The mode of directories such as /tmp, where every user may put a marker."""
+
+
+class FoundRoot(NamedTuple):
+    path: str
+    """`.` for the current directory."""
+    marker: str = ""
+    """The marker in it; empty where no marker was found and the current directory was taken."""
+
+
+class RootRefused(Exception):  # noqa: N818  the surface words it
+    """Says why the current directory is not taken as a workspace."""
+
+    def __init__(self, path: str, why: Literal["gone", "home", "other_user"]) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+
+def find_root() -> FoundRoot:
+    """Returns the nearest directory with a `.handrail.toml`, else with a `.git`, else the current directory.
+
+    The search ends below the home directory, a directory of another user and a public one such as /tmp. Markers of
+    other users do not count.
+    """
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        raise RootRefused(".", "gone") from None
+    homes, user = _homes_and_above(), os.geteuid()
+    if _identity(here) in homes:
+        raise RootRefused(here, "home")
+    if _owner(here) != user:
+        raise RootRefused(here, "other_user")
+
+    def may_be_taken(directory: str) -> bool:
+        return _owner(directory) == user and _identity(directory) not in homes and not _is_public(directory)
+
+    candidates = [here, *takewhile(may_be_taken, _above(here))]
+    for marker in MARKERS:
+        for directory in candidates:
+            if _owner(os.path.join(directory, marker)) == user:
+                return FoundRoot("." if directory == here else directory, marker)
+    return FoundRoot(".")
+
+
+def _above(directory: str) -> Iterator[str]:
+    while (parent := os.path.dirname(directory)) != directory:
+        yield (directory := parent)
+
+
+def _homes_and_above() -> set[tuple[int, int] | None]:
+    """Returns the identities of the home that HOME names, of the account's home, and of every directory above them."""
+    homes = {os.path.realpath(home) for home in (os.environ.get("HOME", ""), _account_home()) if os.path.isabs(home)}
+    return {_identity(directory) for home in homes for directory in (home, *_above(home))} - {None}
+
+
+def _account_home() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a user without an account, as in a container
+        return ""
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    found = _lstat(path)
+    return (found.st_dev, found.st_ino) if found else None
+
+
+def _owner(path: str) -> int | None:
+    found = _lstat(path)
+    return found.st_uid if found else None
+
+
+def _is_public(directory: str) -> bool:
+    found = _lstat(directory)
+    return found is not None and found.st_mode & _PUBLIC == _PUBLIC
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    """Looks at the name itself: a link that another user made is not the user's own, wherever it leads."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
