@@ -47,7 +47,6 @@ def test_commands_tools_and_options_are_completed(monkeypatch: pytest.MonkeyPatc
         ("handrail call --log sr", "file,sr"),
         ("handrail mcp --token-file sr", "file,sr"),
         ("handrail config cursor --file sr", "file,sr"),
-        ("handrail demo --svg sr", "file,sr"),
         ("handrail replay sr", "file,sr"),
         ("handrail restore sr", "file,sr"),
         ("handrail undo 1 sr", "file,sr"),

@@ -1,6 +1,9 @@
-"""`handrail demo`: worth seeing in a terminal, plain in a pipe, and gone afterwards."""
+"""`handrail demo`: worth seeing in a terminal, plain in a pipe, and gone afterwards. Its picture is in the README."""
 
+import html
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -8,22 +11,30 @@ import pytest
 from command import ARGV, handrail
 from terminal import Terminal
 
+HOME = Path(__file__).parent.parent.parent
+PICTURE = (HOME / "docs" / "demo.svg").read_text()
 
-def test_the_demo_is_plain_in_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_demo_in_a_pipe_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = handrail("demo")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
-    assert '→ file.read {"path": "../../../../etc/shadow"}\n✗ Path' in done.stdout
-    assert "  -    return sum(prices) * VAT\n  +    return sum(prices) * (1 + VAT)\n" in done.stdout
-    assert re.search(r"\n  Approve\? \(y/n/always\): y\n✓ file\.patch\n", done.stdout)
-    assert re.search(
-        r"\n  Approve\? \(y/n/always\): n\n✗ file\.delete was not approved: the person said no\n", done.stdout
-    )
+    assert '→ file.read {"path": "../../etc/shadow"}\n✗ Path' in done.stdout
+    assert "  -    return sum(prices) * vat\n  +    return sum(prices) * (1 + vat)\n" in done.stdout
+    assert "\n  Approve? (y/n/always): y\n✓ file.patch\n" in done.stdout
+    assert "\n  Approve? (y/n/always): n\n✗ delete_file was not approved: the user said no\n" in done.stdout
     assert not list(tmp_path.iterdir())
 
 
-def test_the_demo_is_coloured_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_is_short_and_says_nothing_empty() -> None:
+    lines = handrail("demo").stdout.splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 100
+    assert not [line for line in lines if re.search(r"\b(null|false|None|False)\b|\[\]", line)]
+
+
+def test_demo_in_a_terminal_is_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     with Terminal("/bin/sh", "-c", 'exec "$@" >&2', "sh", *ARGV, "demo") as terminal:
@@ -32,10 +43,21 @@ def test_the_demo_is_coloured_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b[32m" in shown
 
 
-def test_the_demo_can_be_drawn_into_a_picture_that_fetches_nothing(tmp_path: Path) -> None:
-    done = handrail("demo", "--svg", str(tmp_path / "demo.svg"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    picture = (tmp_path / "demo.svg").read_text()
-    assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
-    assert "file.patch" in picture
-    assert not re.search(r"@font-face|@import|url\((?!#)|href=[\"'](?!#)", picture)
+def test_picture_is_what_the_demo_draws(tmp_path: Path) -> None:
+    drawn = tmp_path / "demo.svg"
+    subprocess.run([sys.executable, HOME / "packaging" / "demo_svg.py", drawn], check=True)
+    assert drawn.read_text() == PICTURE, "make picture draws it again"
+
+
+def test_picture_shows_every_line_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    shown = [
+        html.unescape(each).replace("\xa0", " ").rstrip() for each in re.findall(r"<text [^>]*>(.*?)</text>", PICTURE)
+    ]
+    for line in filter(None, handrail("demo").stdout.splitlines()):
+        assert line in shown
+
+
+def test_picture_fetches_nothing() -> None:
+    assert ET.fromstring(PICTURE).tag == "{http://www.w3.org/2000/svg}svg"
+    assert not re.search(r"@font-face|@import|url\((?!#)|href=[\"'](?!#)", PICTURE)

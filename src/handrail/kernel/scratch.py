@@ -1,7 +1,6 @@
 """Throw-away workspaces, for the demo and for replays."""
 
 import errno
-import io
 import os
 import shutil
 import stat
@@ -123,8 +122,3 @@ class _Copier:
                 self._spend(len(data))
                 at += os.pwrite(writing, data, at)
             at = max(at, end)  # a file that shrinks meanwhile ends
-
-
-def nowhere() -> io.StringIO:
-    """A file for what is recorded elsewhere."""
-    return io.StringIO()
