@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIRED ?= --required
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle picture bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -35,6 +35,9 @@ test-adapters: $(VENV)/ready
 bundle: $(VENV)/ready
 	$(BIN)/python packaging/mcpb/bundle.py
 	HANDRAIL_BUNDLE=$(CURDIR)/dist/handrail.mcpb $(BIN)/python -m pytest tests/surfaces/test_bundle.py
+
+release-check: $(VENV)/ready
+	$(BIN)/python packaging/release_check.py
 
 picture: $(VENV)/ready
 	$(BIN)/python packaging/demo_svg.py

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import handrail
 from handrail.dialects import NAMES
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import main
@@ -16,18 +15,6 @@ from handrail.surfaces.cli import main
 HOME = Path(__file__).parent.parent.parent
 SERVER = json.loads((HOME / "server.json").read_text())
 BUNDLE = json.loads((HOME / "packaging" / "mcpb" / "manifest.json").read_text())
-
-
-def test_versions_agree() -> None:
-    project = (HOME / "pyproject.toml").read_text()
-    (package,) = SERVER["packages"]
-    versions = {SERVER["version"], package["version"], BUNDLE["version"], handrail.__version__}
-    assert versions == {re.findall(r'^version = "(.+)"$', project, re.MULTILINE)[0]}
-
-
-def test_the_registry_finds_the_servers_name_in_the_readme() -> None:
-    """That is how it knows that a package and an entry have the same owner."""
-    assert f"<!-- mcp-name: {SERVER['name']} -->" in (HOME / "README.md").read_text()
 
 
 def _help() -> str:
