@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIRED ?= --required
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -35,6 +35,14 @@ test-adapters: $(VENV)/ready
 bundle: $(VENV)/ready
 	$(BIN)/python packaging/mcpb/bundle.py
 	HANDRAIL_BUNDLE=$(CURDIR)/dist/handrail.mcpb $(BIN)/python -m pytest tests/surfaces/test_bundle.py
+
+docs: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	rm -rf build/pages && mkdir -p build/pages
+	cp -R README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE docs contracts build/pages  # laid out as here
+	$(VENV)/docs/bin/mkdocs build --quiet --strict
+	@echo build/site/index.html
 
 release-check: $(VENV)/ready
 	$(BIN)/python packaging/release_check.py

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 HOME = Path(__file__).parent.parent
-PAGES = [HOME / "README.md", HOME / "CONTRIBUTING.md", HOME / "contracts/README.md", *sorted(HOME.glob("docs/**/*.md"))]
+ROOT_PAGES = [HOME / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "contracts/README.md")]
+PAGES = [*ROOT_PAGES, *sorted(HOME.glob("docs/**/*.md"))]
 NAMED = [str(page.relative_to(HOME)) for page in PAGES]
 
 

@@ -217,3 +217,9 @@ def test_every_threat_names_a_test() -> None:
     rows = [line for line in text("docs/threat-model.md").split("\n") if line.startswith("|") and "---" not in line]
     assert [row for row in rows if "::test_" not in row] == [row for row in rows if "| shown by |" in row]
     assert len(rows) > 50
+
+
+def test_site_has_every_page_in_its_navigation() -> None:
+    listed = re.findall(r"[\w./-]+\.md\b", text("mkdocs.yml").partition("\nnav:\n")[2].partition("\nvalidation:\n")[0])
+    contracts = [str(page.relative_to(HOME)) for page in HOME.glob("contracts/*.md")]
+    assert sorted(listed) == sorted({*NAMED, *contracts, "CHANGELOG.md"})
