@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command import handrail
+from documents import fences, table, text
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_client import talk
@@ -16,8 +17,8 @@ from mcp_client import talk
 from handrail.dialects import load
 from handrail.surfaces.clients import CLIENTS
 
-README = (Path(__file__).parent.parent.parent / "README.md").read_text()
-SNIPPETS = dict(re.findall(r"^([\w ]+): `.+\n\n```(?:json|toml)\n([^`]+)```$", README, re.MULTILINE))
+README, PAGE = text("README.md"), text("docs/clients.md")
+SNIPPETS = dict(re.findall(r"^([\w ]+): `.+\n\n```(?:json|toml)\n([^`]+)```$", PAGE, re.MULTILINE))
 
 
 def _parsed(client: str, text: str) -> dict[str, Any]:
@@ -40,14 +41,31 @@ def test_what_a_client_is_told_to_start_serves_its_tools(client: str, root: Path
     assert talk(server, act) == [*load(CLIENTS[client].dialect).tools]
 
 
-@pytest.mark.parametrize("client", [*CLIENTS])
-def test_the_readme_has_the_snippet_that_is_printed(client: str) -> None:
-    kind = CLIENTS[client]
+def _placeless(client: str) -> dict[str, Any]:
+    """Returns what is printed, with `handrail` instead of the path of this installation."""
     made = _printed(client, "/path/to/project")
-    entry = made[kind.key]["handrail"]
+    entry = made[CLIENTS[client].key]["handrail"]
     entry["args"] = entry["args"][entry["args"].index("mcp") :]
     entry["command"] = "handrail"
-    assert _parsed(client, SNIPPETS[kind.title]) == made
+    return made
+
+
+@pytest.mark.parametrize("client", [*CLIENTS])
+def test_page_of_clients_has_the_snippet_that_is_printed(client: str) -> None:
+    assert _parsed(client, SNIPPETS[CLIENTS[client].title]) == _placeless(client)
+
+
+def test_readme_has_the_command_of_every_client_and_names_its_file() -> None:
+    block = next(each for each in fences("README.md", "sh") if "handrail config" in each)
+    lines = dict(re.findall(r"^handrail config (\S+) --write +# (.+)$", block, re.MULTILINE))
+    page = {name.strip("`"): file.replace("`", "") for name, file, _ in table(PAGE)}
+    assert lines == page
+    assert [*lines] == [*CLIENTS]
+
+
+def test_readme_snippet_for_other_clients_is_the_usual_one() -> None:
+    (snippet,) = fences("README.md", "json")
+    assert json.loads(snippet) == _placeless("cursor")
 
 
 def test_the_example_of_the_readme_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
