@@ -1,7 +1,6 @@
 """What the guard of git directories does beside the matrix: when it looks, what is the user's own, what it says."""
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import handrail
 from sandboxes import await_word, has_bubblewrap
 
 from handrail import Workspace
@@ -246,6 +246,5 @@ def test_a_submodule_in_an_index_that_leads_outside_is_not_followed(repository: 
 
 def test_a_user_reads_the_warning_in_the_history(opened: Workspace, repository: Path) -> None:
     shell(opened, "ln -sf /nothing .git/logs/HEAD")
-    handrail = shutil.which("handrail", path=os.path.dirname(sys.executable)) or "handrail"
-    told = subprocess.run([handrail, "history", "--root", str(repository)], capture_output=True, text=True, check=True)
+    told = handrail("history", "--root", str(repository))
     assert "note: git: .git/logs/HEAD set aside (link) as .git/handrail-aside/HEAD" in told.stdout
