@@ -41,7 +41,7 @@ docs: $(VENV)/ready
 	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	rm -rf build/pages && mkdir -p build/pages
 	cp -R README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE docs contracts build/pages  # laid out as here
-	$(VENV)/docs/bin/mkdocs build --quiet --strict
+	$(VENV)/docs/bin/mkdocs build --strict
 	@echo build/site/index.html
 
 release-check: $(VENV)/ready

@@ -10,7 +10,6 @@ import pytest
 from documents import names, section, table
 
 HOME = Path(__file__).parent.parent.parent
-FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "server.json", "packaging/mcpb/manifest.json")
 Break = Callable[[Path], object]
 
 
@@ -24,14 +23,8 @@ def check(home: Path, *chosen: str) -> tuple[int, list[str]]:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """Copies what a release is made of."""
-    for name in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(HOME / name, tmp_path / name)
-    shutil.copytree(HOME / "docs", tmp_path / "docs")
-    shutil.copytree(HOME / "contracts", tmp_path / "contracts")
-    shutil.copytree(HOME / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(HOME / "CONTRIBUTING.md", tmp_path)
-    return tmp_path
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "bench", "build", "dist", "tests")
+    return shutil.copytree(HOME, tmp_path / "tree", ignore=left_out)
 
 
 def replace(name: str, old: str, new: str) -> Break:
