@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 REQUIRED ?= --required
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
 .PHONY: run test lint types tests coverage conformance test-adapters bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ def at_terminal(*arguments: str) -> Done:
     return subprocess.CompletedProcess([*ARGV, *arguments], status, out, shown)
 
 
-def in_process(*arguments: str, stdin: str = "") -> Done:
+def in_process(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None) -> Done:
     """Runs the same command without starting an interpreter: its streams are in memory, the rest is real."""
-    done = CliRunner().invoke(main, arguments, input=stdin.encode(), prog_name="handrail", catch_exceptions=False)
+    with chdir(cwd or "."):
+        done = CliRunner().invoke(main, arguments, input=stdin, prog_name="handrail", catch_exceptions=False)
     return Done(arguments, done.exit_code, done.stdout_bytes.decode(), done.stderr_bytes.decode())
 
 

@@ -11,6 +11,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background: w
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Starts half as many workers again as there are processors, because many tests wait."""
+    processors = os.cpu_count() or 1
+    return processors + (processors + 1) // 2
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("only root can do this")

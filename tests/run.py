@@ -18,7 +18,7 @@ def main() -> int:
     for old in Path().glob(".coverage*"):
         old.unlink()
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    given, together = sys.argv[1:], ["-n", str(os.cpu_count() or 2), "--dist", "worksteal"]
+    given, together = sys.argv[1:], ["-n", "auto", "--dist", "worksteal"]
     for chosen in [[*together, *given]] if given else [[*together, "-m", "not serial"], ["-m", "serial"]]:
         measured = [sys.executable, "-m", "coverage", "run", "-m", "pytest", *chosen]
         failed = subprocess.run(measured, env=environment, check=False).returncode

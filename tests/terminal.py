@@ -33,7 +33,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _TAKE_TERMINAL, *argv] if controlling else argv,
+            [sys.executable, "-IS", "-c", _TAKE_TERMINAL, *argv] if controlling else argv,
             stdin=slave if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=slave,

@@ -38,7 +38,7 @@ class Arena:
     def root(self) -> Path:
         return self.base / "ws"
 
-    def attack(self, language: str, text: str, *, seconds: float = 20) -> Outcome:
+    def attack(self, language: str, text: str, *, seconds: float = 120) -> Outcome:
         given = {
             "HIDDEN": str(self.base / "hidden"),
             "SHOWN": str(self.base / "shown"),
@@ -57,9 +57,8 @@ class Arena:
 
     def damage(self, before: dict[str, object], outcome: Outcome) -> list[str]:
         """Everything by which the attack reached outside; empty is what we want."""
-        text = said(outcome)
-        found = [name for name, was in before.items() if self.state().get(name) != was]
-        found += [name for name in self.state() if name not in before]
+        text, after = said(outcome), self.state()
+        found = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if self.secret in text:
             found.append("the secret was read")
         if "ESCAPED" in text:

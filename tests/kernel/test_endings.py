@@ -100,6 +100,7 @@ def busy() -> Iterator[None]:
         spinner.wait()
 
 
+@pytest.mark.serial
 @pytest.mark.slow
 @pytest.mark.usefixtures("busy")
 def test_a_child_handed_over_while_we_look_is_seen(tmp_path: Path, marker: str) -> None:

@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import handrail, usage_error
+from command import in_process as handrail
+from command import usage_error
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from command import ARGV, handrail, usage_error
+from command import ARGV, usage_error
+from command import in_process as handrail
 from terminal import Terminal
 
 from handrail.surfaces.cli.answers import HELP

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail
+from command import ARGV, envelope, handrail, in_process
 from terminal import Terminal
 
 PROMPT = "Approve? (y/n/always): "
@@ -94,7 +94,7 @@ def test_without_a_terminal_there_is_one_document_and_nothing_else(root: Path) -
 def test_every_dialect_has_a_human_and_a_json_form(root: Path, dialect: str, tool: str, params: dict[str, str]) -> None:
     given = json.dumps(params).replace("{root}", str(root))
     argv = ("call", tool, given, "--dialect", dialect, "--root", str(root))
-    as_json, human = handrail(*argv, "--json"), handrail(*argv)
+    as_json, human = in_process(*argv, "--json"), in_process(*argv)
     answer = envelope(as_json.stdout)
     assert (answer["tool"], as_json.returncode, human.returncode) == (tool, *[0 if answer["success"] else 1] * 2)
     lines = human.stdout.split("\n")

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command import handrail, usage_error
+from command import in_process as handrail
+from command import usage_error
 
 READ = {
     "name": "file.read",
