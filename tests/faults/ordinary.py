@@ -1,11 +1,14 @@
-"""Run a function as a user without privileges, whoever runs the tests."""
+"""Runs a function as a user without privileges, whoever runs the tests."""
 
+import ctypes
 import os
 import pkgutil
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +17,8 @@ from processes import processes, start
 import handrail
 
 _NOBODY = 65534
+_DROP_FROM_BOUNDING_SET, _CAPABILITIES_3 = 24, 0x20080522
+_READ_EVERYTHING = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _LOADED = ("handrail.dialects", "handrail.kernel", "handrail.ops", "handrail.workspace")
 
 
@@ -34,6 +39,28 @@ def as_ordinary_user(function: Callable[[str], Any], strangers_file: str = "") -
     finally:
         subprocess.run(["chmod", "-R", "u+rwx", top], check=True)
         shutil.rmtree(top)
+
+
+def bound_by_permissions(function: Callable[[], Any]) -> Any:
+    """Calls it in a thread of the same user that cannot pass over the permissions of files, as root's threads can."""
+    with ThreadPoolExecutor(1, initializer=_give_up_capabilities) as pool:
+        return pool.submit(function).result()
+
+
+def _give_up_capabilities() -> None:
+    """Also for the programs that this thread starts, which is what the bounding set decides."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = struct.pack("=Ii", _CAPABILITIES_3, 0)
+    data = ctypes.create_string_buffer(24)
+    done = [libc.prctl(_DROP_FROM_BOUNDING_SET, each, 0, 0, 0) for each in _READ_EVERYTHING]
+    done.append(libc.capget(header, data))
+    lost = sum(1 << each for each in _READ_EVERYTHING)
+    effective, permitted, *rest = struct.unpack("=6I", data.raw)
+    done.append(libc.capset(header, struct.pack("=6I", effective & ~lost, permitted & ~lost, *rest)))
+    if any(done):
+        raise OSError(ctypes.get_errno(), "capabilities cannot be given up")
 
 
 def _in_another_process(function: Callable[[str], Any], top: str) -> Any:

@@ -1,12 +1,11 @@
 """Searching by content and by name: one table of cases, both engines."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.ordinary import bound_by_permissions
 from search_trees import Open, found
 
 from handrail.kernel import confine
@@ -234,18 +233,6 @@ def test_a_find_names_the_directories_whose_files_lie_too_deep(searcher: Searche
     assert (result.files, result.total, result.skipped.too_deep.names) == (["a.py", "d/b.py"], 2, ["d/e"])
 
 
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root reads everything."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
-
-
 def test_what_cannot_be_read_is_named(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
     fd = tree({"closed": b"hit", "closed.py": b"hit", "open.py": b"hit", "room": {"x": b"hit"}})
     for name in ("closed", "closed.py", "room"):
@@ -255,9 +242,8 @@ def test_what_cannot_be_read_is_named(searcher: Searcher, tree: Open, tmp_path: 
         result = searcher.search(fd, SearchRequest("hit", scope=Scope(include=include)))
         return [match.path for match in result.matches], result.skipped.unreadable.names
 
-    with as_nobody():
-        everything, some = look(), look("*.py")
-        listed = searcher.find(fd, FindRequest(Scope())).skipped.unreadable.names
+    everything, some = bound_by_permissions(lambda: (look(), look("*.py")))
+    listed = bound_by_permissions(lambda: searcher.find(fd, FindRequest(Scope())).skipped.unreadable.names)
     (tmp_path / "tree/room").chmod(0o700)
     assert everything == (["open.py"], ["closed", "closed.py", "room"])
     assert some == (["open.py"], ["closed.py", "room"])
