@@ -54,7 +54,7 @@ _NOT_GITS = {
     "link": "git would write through this link",
     "special": "it is no plain file",
     "unknown": "ordinary git work does not write this name",
-    "orders": "it holds commands, which the user's own git would run; the next command finds it in its place",
+    "orders": "the user's own git would run what it says, or reach outside",
     "submodule": "the user's own git would run what its configuration or its hooks say",
 }
 _ARMED = {
@@ -111,14 +111,18 @@ NOTES: Words = {
     JournaledElsewhere: Say("note", "what undo needs is kept in {path}, which may be cleared, because {why}"),
     NotKept: Say("note", _not_kept),
     ScanIncomplete: Say("note", "more than {limit} files: what the command changed beyond them was not recorded"),
-    GitSetAside: Say("note", lambda f: f"{f['name']} was moved to {f['where']}: {_NOT_GITS[f['why']]}"),
+    GitSetAside: Say("note", lambda f: f"{f['name']} was moved to {f['where']}: {_NOT_GITS.get(f['why'], f['why'])}"),
     GitNotSetAside: Say(
-        "note", lambda f: f"{f['name']} could not be set aside ({f['trouble']}): {_NOT_GITS[f['why']]}; tell the user"
+        "note",
+        lambda f: (
+            f"{f['name']} could not be set aside ({f['trouble']}): {_NOT_GITS.get(f['why'], f['why'])}; tell the user"
+        ),
     ),
     GitArmed: Say(
         "note",
         lambda f: (
-            f"the git repository in {f['path']}, which the command made or changed, has {_ARMED[f['what']]}: "
+            f"the git repository in {f['path']}, which the command made or changed, "
+            f"has {_ARMED.get(f['what'], f['what'])}: "
             "git may run them when the user works there; tell the user"
         ),
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.ops.gitnames import belongs, gitlinks, is_harmless, is_plain_config, may_be_written, pointed_to
+from handrail.ops.gitnames import Index, belongs, is_harmless, is_plain_config, may_be_written, pointed_to, read_index
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,13 @@ def test_submodules_are_read_from_an_index_as_git_writes_it(tmp_path: Path, vers
     if version == "3":
         git("add", "-N", "b.txt")
     git("update-index", "--index-version", version)
-    assert gitlinks((tmp_path / ".git/index").read_bytes()) == ["a", "deep/sub", "deep/subway", "z" * 5000]
+    assert read_index((tmp_path / ".git/index").read_bytes()) == Index(["a", "deep/sub", "deep/subway", "z" * 5000])
 
 
 def test_what_is_no_index_has_no_submodules() -> None:
-    assert gitlinks(b"") == gitlinks(b"DIRC\0\0\xe0\0") == gitlinks(b"DIRC\0\0\0\2\0\0\0\1" + b"\0\0\xe0\0" * 9) == []
+    assert read_index(b"") == Index([])
+    assert read_index(b"DIRC\0\0\xe0\0") == Index([], plain=False)
+    assert read_index(b"DIRC\0\0\0\2\0\0\0\1" + b"\0\0\xe0\0" * 9) == Index([], plain=False)
 
 
 def test_paths_that_no_index_has_are_left_out(tmp_path: Path) -> None:
@@ -137,8 +139,34 @@ def test_paths_that_no_index_has_are_left_out(tmp_path: Path) -> None:
     command = ["git", "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},xx/a"]
     subprocess.run(command, cwd=tmp_path, check=True)
     index = (tmp_path / ".git/index").read_bytes()
-    assert gitlinks(index) == ["xx/a"]
-    assert gitlinks(index.replace(b"xx/a", b"../a")) == []
+    assert read_index(index) == Index(["xx/a"])
+    for odd in (b"../a", b"./xa", b"/abc", b"a/..", b"xx//"):
+        assert read_index(index.replace(b"xx/a", odd)) == Index([], plain=False)
+
+
+def test_read_index_of_a_sparse_checkout_is_plain(tmp_path: Path) -> None:
+    script = """git init -q && mkdir -p a b && touch a/x b/y && git add -A
+    git -c user.name=a -c user.email=a@b.c commit -qm m && git sparse-checkout set --cone --sparse-index a"""
+    subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
+    assert b"b/\0" in (index := (tmp_path / ".git/index").read_bytes())
+    assert read_index(index) == Index([])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "harmless"),
+    [
+        ("MERGE_RR", b"1" * 40 + b"\ta/b.txt\0", True),
+        ("MERGE_RR", b"", True),
+        ("MERGE_RR", b"1" * 40 + b"\t../home/key\0", False),
+        ("MERGE_RR", b"1" * 40 + b"\ta/../../key\0", False),
+        ("MERGE_RR", b"1" * 40 + b"\t/etc/passwd\0", False),
+        ("rebase-apply/apply-opt", b" '--whitespace=fix' '-p2'\n", True),
+        ("rebase-apply/apply-opt", b" '--build-fake-ancestor=fa'\n", False),
+        ("rebase-apply/apply-opt", b" '--unsafe-paths'\n", False),
+    ],
+)
+def test_is_harmless_for_files_that_name_paths(name: str, content: bytes, harmless: bool) -> None:
+    assert is_harmless(name, content) is harmless
 
 
 def test_a_git_file_says_where_it_leads() -> None:

@@ -1,12 +1,12 @@
 """Finds in git directories what ordinary git work does not leave there, and sets it aside."""
 
+import hashlib
 import os
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from handrail.kernel.repositories import GitDirectory, kind_at, names_in, read_plain
+from handrail.kernel.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
 from handrail.kernel.walk import open_file
 from handrail.limits import MIB
 from handrail.ops.gitnames import (
@@ -82,7 +82,7 @@ class Sweep:
     def _list(self, directory: GitDirectory, inside: str) -> _Listed | None:
         path = f"{directory.path}/{inside}" if inside else directory.path
         try:
-            fd = open_file(self._root_fd, path, _DIRECTORY)
+            fd = open_directory(self._root_fd, path)
         except OSError:
             return None  # it went again
         try:
@@ -130,10 +130,15 @@ class Sweep:
                     contents.append(content or b"")
                     harmless = harmless and content is not None and is_harmless(inside, content)
                     if not name and not harmless:
-                        yield Offence(directory, inside, "orders", f"{zlib.crc32(content or b''):x}")
+                        yield Offence(directory, inside, "orders", fingerprint(content or b""))
                         harmless = True
             if not harmless:
-                yield Offence(directory, name, "orders", f"{zlib.crc32(b'|'.join(contents)):x}")
+                yield Offence(directory, name, "orders", fingerprint(b"|".join(contents)))
+
+
+def fingerprint(content: bytes) -> str:
+    """What a content is known by, so that no other can pass for it."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _sign(entry: "os.DirEntry[str]") -> str:

@@ -9,13 +9,12 @@ import fcntl
 import json
 import os
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from handrail.faults import Fault
-from handrail.kernel.gitsweep import Offence, Sweep, head_of, put_back, set_aside
+from handrail.kernel.gitsweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
 from handrail.kernel.repositories import (
     GitDirectory,
     Known,
@@ -81,13 +80,13 @@ class GitWatch:
 
     def remember(self, trees: Iterable[str]) -> None:
         with self._lock:
-            self._armed = self._armed_among(trees)
+            self._armed = self._armed_among([*trees, ""])
 
     def ended(self, trees: Iterable[str]) -> list[Note]:
         with self._lock:
             self._running -= 1
             notes = self._end(self._repositories())
-            before, self._armed = self._armed, self._armed_among(trees)
+            before, self._armed = self._armed, self._armed_among([*trees, ""])
             new = [tree for tree, found in self._armed.items() if before.get(tree) != found]
             return [*notes, *(GitArmed(quote(tree) or ".", self._armed[tree][0]) for tree in new)]
 
@@ -108,8 +107,8 @@ class GitWatch:
         if alone:
             if told.get("own") is not None:
                 notes = self._set_aside(repositories, whole=True)
-            self._put_back()
-            self._own = {each.path: each.sign for each in self._offences(repositories)}
+            theirs = self._put_back()
+            self._own = {each.path: each.sign for each in self._offences(repositories) if each.path not in theirs}
             self._own |= dict.fromkeys(self._unseen(repositories), "")
             self._write_record({"own": self._own, "parked": []})
         self._take_lock(fcntl.LOCK_SH)
@@ -157,6 +156,10 @@ class GitWatch:
         found = self._sweep.look(each for each in repositories.directories if each.path in guarded)
         for tree, (_, sign) in self._armed_among(repositories.submodules).items():
             found.append(Offence(tree, ".git", "submodule", sign))
+        for index, number in repositories.odd:
+            directory, _, name = index.rpartition("/")
+            if directory in guarded:
+                found.append(Offence(directory, name, "orders", " ".join(map(str, number))))
         return found
 
     def _set_aside(self, repositories: Repositories, *, whole: bool) -> list[Note]:
@@ -181,18 +184,19 @@ class GitWatch:
         if offence.why == "submodule":
             return _rename_submodule(self._root_fd, offence.directory)
         where = set_aside(self._root_fd, offence)
-        if offence.why == "orders":
+        if offence.why == "orders" and not offence.name.startswith(("index", "sharedindex")):
             kept = where.rpartition("/")[2]
             self._parked.append([offence.directory, kept, offence.name, head_of(self._root_fd, offence.directory)])
         return where
 
-    def _put_back(self) -> None:
-        """Give commands back the unfinished operations that they left, unless somebody has gone elsewhere since."""
+    def _put_back(self) -> set[str]:
+        """Give commands back the unfinished operations that they left, unless HEAD has moved. Returns their paths."""
         parked, self._parked = self._parked, []
         for directory, kept, name, head in parked:
             if head_of(self._root_fd, directory) == head:
                 with suppress(OSError):  # the user has cleared it away, or closed the directory: it stays where it is
                     put_back(self._root_fd, directory, kept, name)
+        return {f"{directory}/{name}" for directory, _, name, _ in parked}
 
     # ── repositories that are not guarded ──
 
@@ -220,7 +224,7 @@ class GitWatch:
             return "redirection", place or "elsewhere"
         if kind == "directory":
             return self._arms_of(dot_git)
-        return self._arms_of(tree) if tree and self._looks_bare(tree) else None
+        return self._arms_of(tree or ".") if self._looks_bare(tree or ".") else None
 
     def _looks_bare(self, tree: str) -> bool:
         """Whether git takes a directory without a `.git` for a repository."""
@@ -228,18 +232,22 @@ class GitWatch:
         return not {"absent", "unreachable"}.intersection(kinds)
 
     def _arms_of(self, directory: str) -> tuple[str, str] | None:
+        """All that git would run there: the first kind, and what all of it is known by."""
+        found: list[tuple[str, str]] = []
         config = read_plain(self._root_fd, f"{directory}/config", MIB)
         if config is None and kind_at(self._root_fd, f"{directory}/config") not in ("absent", "unreachable"):
-            return "configuration", "unreadable"
+            found.append(("configuration", "unreadable"))
         if config is not None and not is_plain_config(config):
-            return "configuration", f"{zlib.crc32(config):x}"
+            found.append(("configuration", fingerprint(config)))
         if kind_at(self._root_fd, f"{directory}/commondir") not in ("absent", "unreachable"):
-            return "redirection", "commondir"
+            found.append(("redirection", "commondir"))
         hooks = [name for name in names_in(self._root_fd, f"{directory}/hooks") if not name.endswith(".sample")]
         if hooks or kind_at(self._root_fd, f"{directory}/hooks") in ("link", "file"):
-            return "hooks", _dates(self._root_fd, f"{directory}/hooks", hooks)
+            found.append(("hooks", _dates(self._root_fd, f"{directory}/hooks", hooks)))
         offences = [each for each in self._sweep.look([GitDirectory(directory)]) if each.why in ("link", "orders")]
-        return ("orders", "".join(sorted(each.path + each.sign for each in offences))) if offences else None
+        if offences:
+            found.append(("orders", "".join(sorted(each.path + each.sign for each in offences))))
+        return (found[0][0], "|".join(sign for _, sign in found)) if found else None
 
 
 class Round:
@@ -287,5 +295,5 @@ def _dates(root_fd: int, directory: str, names: list[str]) -> str:
     for name in names:
         with suppress(OSError):  # it went again
             about = os.stat(f"{directory}/{name}", dir_fd=root_fd, follow_symlinks=False)
-            known.append(f"{name} {about.st_ino} {about.st_size} {about.st_mtime_ns}")
+            known.append(f"{name} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}")
     return "|".join(known)

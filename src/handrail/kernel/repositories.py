@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from handrail.kernel.walk import FILE, open_file
 from handrail.limits import Limits
-from handrail.ops.gitnames import gitlinks, pointed_to
+from handrail.ops.gitnames import Index, pointed_to, read_index
 
 _SMALL = 1 << 16
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class GitDirectory(NamedTuple):
@@ -29,10 +30,12 @@ class Repositories(NamedTuple):
     """The trees that an index names as submodules, with a `.git` or without."""
     unread: list[str]
     """Indexes that are too large to be read, and the first tree beyond the limit."""
+    odd: list[tuple[str, tuple[int, ...]]]
+    """Indexes that name something outside of their tree, and what each is known by."""
 
 
-Known = dict[str, tuple[tuple[int, ...], list[str] | None]]
-"""By the path of an index: what it was known by, and the submodules in it (None: too large)."""
+Known = dict[str, tuple[tuple[int, ...], Index | None]]
+"""By the path of an index: what it was known by, and what it names (None: too large)."""
 
 
 def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
@@ -76,7 +79,7 @@ def below(tree: str, name: str) -> str:
 
 def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) -> Repositories:
     """Finds them from the top: its worktrees, the submodules in each index, and so on down, as far as the limit."""
-    found, waiting, seen = Repositories([], [], [], []), [""], set[str]()
+    found, waiting, seen = Repositories([], [], [], [], []), [""], set[str]()
     known = {} if known is None else known
     while waiting:
         tree = waiting.pop(0)
@@ -97,10 +100,12 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
             git_directory = place_of(root_fd, tree, root)
         if git_directory:
             for index in _indexes(root_fd, git_directory):
-                links = _links_in(root_fd, index, limits, known)
-                if links is None:
+                names = _names_of(root_fd, index, limits, known)
+                if names is None:
                     found.unread.append(index)
-                trees = [below(tree, link) for link in links or ()]
+                elif not names.plain:
+                    found.odd.append((index, known[index][0]))
+                trees = [below(tree, link) for link in names.links] if names else []
                 found.submodules.extend(trees)
                 waiting += trees
     return found
@@ -109,7 +114,13 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
 def place_of(root_fd: int, tree: str, root: str) -> str:
     """The git directory that the `.git` file of a tree leads to, beneath the root; empty where it lies elsewhere."""
     place = pointed_to(read_plain(root_fd, below(tree, ".git"), _SMALL) or b"")
-    return inside(root, posixpath.join(root, tree, place)) if place else ""
+    parts = place.split("/")
+    while parts and parts[0] == "..":
+        parts.pop(0)
+    if not place or ".." in parts:  # behind a link `..` would lead elsewhere
+        return ""
+    found = inside(root, posixpath.join(root, tree, place))
+    return found if kind_at(root_fd, found) == "directory" else ""
 
 
 def inside(root: str, path: str) -> str:
@@ -128,10 +139,26 @@ def _worktrees(root_fd: int, root: str, dot_git: str, found: Repositories) -> It
             yield tree
 
 
+def open_directory(root_fd: int, path: str) -> int:
+    """Opens a directory, no link on the way. One that its owner cannot list, git can still use: it is opened up."""
+    try:
+        return open_file(root_fd, path, _DIRECTORY)
+    except PermissionError:
+        fd = open_file(root_fd, path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            found = os.fstat(fd)
+            if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+                raise
+            os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(found.st_mode) | stat.S_IRWXU)
+        finally:
+            os.close(fd)
+        return open_file(root_fd, path, _DIRECTORY)
+
+
 def names_in(root_fd: int, path: str) -> list[str]:
     """The names in a directory, no link on the way; none where there is no such directory."""
     try:
-        fd = open_file(root_fd, path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_directory(root_fd, path)
     except OSError:
         return []
     try:
@@ -145,15 +172,14 @@ def _indexes(root_fd: int, git_directory: str) -> list[str]:
     return [f"{git_directory}/{name}" for name in names if name == "index" or name.startswith("sharedindex.")]
 
 
-def _links_in(root_fd: int, index: str, limits: Limits, known: Known) -> list[str] | None:
+def _names_of(root_fd: int, index: str, limits: Limits, known: Known) -> Index | None:
     try:
         about = os.stat(index, dir_fd=root_fd, follow_symlinks=False)
     except OSError:  # it went again
-        return []
+        return Index([])
     sign = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     if index not in known or known[index][0] != sign:
-        content = read_plain(root_fd, index, limits.edit_bytes)
-        links = gitlinks(content or b"")
-        too_large = len(links) > limits.scan_directories or about.st_size > limits.edit_bytes
-        known[index] = sign, None if too_large else links
+        found = read_index(read_plain(root_fd, index, limits.edit_bytes) or b"")
+        too_large = len(found.links) > limits.scan_directories or about.st_size > limits.edit_bytes
+        known[index] = sign, None if too_large else found
     return known[index][1]

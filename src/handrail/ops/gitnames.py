@@ -6,6 +6,7 @@ as the files of that operation say. Everything that is not listed here is theref
 
 import re
 import struct
+from typing import NamedTuple
 
 ASIDE = "handrail-aside"
 """The directory in a git directory that takes what is set aside. Git does not know the name."""
@@ -49,9 +50,11 @@ _FILE = re.compile(
 
 _STRATEGY = r"(?:ort|recursive|resolve|octopus|ours|subtree)"
 _WORDS = r"[\w =:'-]*"
+_APPLY = r"-[Cp][0-9]+|--whitespace=[\w-]+|--ignore-space-change|--ignore-whitespace|--reject"
 _KEY_ID = r"(?:-S[\w@.+ <>-]*)?"
 _QUOTED = r"'(?:[^']|'\\'')*'"
 _AUTHOR = rf"(?:GIT_AUTHOR_[A-Z]+={_QUOTED})?"
+_PART = r"(?!\.{1,2}(?:/|\0))[^/\0]+"
 _STEPS = (
     *("p", "pick", "r", "reword", "e", "edit", "s", "squash", "f", "fixup", "d", "drop", "l", "label", "t", "reset"),
     *("m", "merge", "u", "update-ref", "b", "break", "noop", "revert"),
@@ -70,11 +73,12 @@ _LINES = {
     "rebase-merge/allow_rerere_autoupdate": _WORDS,
     "rebase-merge/author-script": _AUTHOR,
     "rebase-apply/author-script": _AUTHOR,
-    "rebase-apply/apply-opt": f"(?!.*unsafe){_WORDS}",
+    "rebase-apply/apply-opt": rf"(?:\s*'(?:{_APPLY})')*\s*",
     "rebase-apply/gpg_sign_opt": _KEY_ID,
     "rebase-apply/allow_rerere_autoupdate": _WORDS,
     "sequencer/todo": _TODO,
     "sequencer/opts": _OPTION,
+    "MERGE_RR": rf"(?:[0-9a-f]{{40,64}}(?:\.[0-9]+)?\t(?:{_PART}/)*{_PART}\0)*",
     "BISECT_NAMES": rf"(?:\s*{_QUOTED})*\s*",
     "BISECT_TERMS": r"(?:[\w.][\w./-]*)?",
     "BISECT_START": r"(?:[\w.][\w./-]*)?",
@@ -95,6 +99,8 @@ _PLAIN_KEYS = re.compile(
 )
 _STRANGE = frozenset({"", ".", "..", ".git"})
 """Parts that no path of an index has, unless it was made to mislead."""
+_LINK_MODE, _DIRECTORY_MODE = 0xE0, 0x40
+"""The upper half of a byte of the mode: git looks at no more of it."""
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?: "((?:[^"\\\n]|\\.)*)")?\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[^\n]*)?")
 
@@ -153,24 +159,35 @@ def _is_address(value: str) -> bool:
     return not value.startswith("-") and "::" not in value
 
 
-def gitlinks(index: bytes) -> list[str]:
-    """The paths of an index that are repositories of their own (submodules)."""
-    if index[:4] != b"DIRC" or b"\0\0\xe0\0" not in index:
-        return []
+class Index(NamedTuple):
+    """What an index names."""
+
+    links: list[str]
+    """The paths that are repositories of their own (submodules)."""
+    plain: bool = True
+    """Whether every path lies in the tree. Git believes an index: it would write, read and delete what others name."""
+
+
+def read_index(index: bytes) -> Index:
+    """Reads an index as git reads it; what git could read otherwise makes it not plain."""
+    if not index:
+        return Index([])
     for hash_bytes in (20, 32):
         try:
-            return _linked(index, hash_bytes)
+            return _entries(index, hash_bytes)
         except (ValueError, IndexError, struct.error):
             continue
-    return []
+    return Index([], plain=False)
 
 
-def _linked(index: bytes, hash_bytes: int) -> list[str]:
-    version, count = struct.unpack_from(">II", index, 4)
-    at, name, found = 12, b"", list[str]()
+def _entries(index: bytes, hash_bytes: int) -> Index:
+    magic, version, count = struct.unpack_from(">4sII", index, 0)
+    if magic != b"DIRC" or not 2 <= version <= 4:
+        raise ValueError(magic)
+    at, name, links, plain = 12, b"", list[str](), True
     for _ in range(count):
         start, flags_at = at, at + 40 + hash_bytes
-        (flags,) = struct.unpack_from(">H", index, flags_at)
+        flags = index[flags_at] << 8 | index[flags_at + 1]
         at = flags_at + (4 if flags & 0x4000 and version > 2 else 2)
         if version == 4:
             dropped, at = _number(index, at)
@@ -179,11 +196,16 @@ def _linked(index: bytes, hash_bytes: int) -> list[str]:
         else:
             end = index.index(b"\0", at)
             name, at = index[at:end], start + ((end - start) // 8 + 1) * 8
-        if flags & 0xFFF != min(len(name), 0xFFF):
+        if flags & 0xFFF not in (min(len(name), 0xFFF), 0xFFF):
             raise ValueError(name)
-        if index[start + 24 : start + 28] == b"\0\0\xe0\0":
-            found.append(name.decode(errors="surrogateescape"))
-    return [path for path in found if not _STRANGE.intersection(path.lower().split("/"))]
+        path, kind = name.decode(errors="surrogateescape"), index[start + 26] & 0xF0
+        if kind == _DIRECTORY_MODE:  # of a sparse index
+            path = path.removesuffix("/")
+        if b"/." in name or b"//" in name or name[:1] in (b".", b"/", b"") or name[-1:] == b"/":
+            plain = plain and not _STRANGE.intersection(path.lower().split("/"))
+        if kind == _LINK_MODE:
+            links.append(path)
+    return Index(links if plain else [], plain)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
@@ -196,6 +218,6 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def pointed_to(content: bytes) -> str:
-    """Where a `.git` file leads; empty where it is none."""
-    word, _, place = content.decode(errors="surrogateescape").partition(":")
-    return place.strip() if word == "gitdir" else ""
+    """Where a `.git` file leads, read as git reads it; empty where it is none."""
+    text = content.decode(errors="surrogateescape")
+    return text.removeprefix("gitdir: ").rstrip("\r\n") if text.startswith("gitdir: ") else ""

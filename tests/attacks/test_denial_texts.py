@@ -1,0 +1,286 @@
+"""A refusal is not a key: no answer names what would loosen anything, and who has no terminal cannot loosen it."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import ARGV, at_terminal, handrail, usage_error
+from mcp import Client
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from mcp_client import ERAS, over_stdio, talk
+from terminal import Terminal
+from test_words import CHOSEN, CONTEXT, kinds, sample
+
+from handrail import Verdict, Workspace
+from handrail.dialects import NAMES, load
+from handrail.faults import Denied, Fault
+from handrail.notes import SandboxRefused
+from handrail.policy.rules import Rule
+from handrail.surfaces.mcp.results import to_mcp
+from handrail.surfaces.prompt import system_prompt
+from handrail.tool import ToolResult
+from handrail.words import how_to_allow, word
+
+SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|asker"
+KEY = re.compile(
+    rf"\bhandrail [a-z]|(?<![\w-])--[a-z]|HANDRAIL_|\b(?:{SETTINGS}) ?=|\b(?:writable|allow_hosts|asker)\b"
+)
+"""A command of ours, an option, a variable or a setting."""
+REFUSED = ("write_outside", "guarded", "network", "processes", "memory", "disk")
+
+
+def samples() -> list[Fault]:
+    """Every kind of fault and note, and each thing that a sandbox refuses."""
+    others = [sample(kind) for kind in kinds() if kind not in (Denied, SandboxRefused)]
+    assert (SandboxRefused, "kind") in CHOSEN
+    return [*others, *(SandboxRefused(kind, "/x") for kind in REFUSED), Denied("t", "a reason", "a remedy", "--a-key")]
+
+
+def texts(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_fault_of_any_dialect_is_worded_with_a_key(name: str) -> None:
+    dialect = load(name)
+    for tool in dialect.tools:
+        for fault in samples():
+            said = word(dialect.tables, tool, fault, CONTEXT)
+            assert not KEY.search(texts([*said, dialect.error_output(said)])), said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_that_a_model_is_told_beforehand_is_a_key(name: str) -> None:
+    dialect = load(name)
+    shown = [tool.description + texts(tool.params.schema()) for tool in dialect.tools.values()]
+    assert not KEY.search(texts([*shown, system_prompt(dialect, [*dialect.tools.values()])]))
+
+
+def test_the_user_is_told_what_would_allow_what_was_refused() -> None:
+    tables = load("file").tables
+    keys = {type(fault).__name__: how_to_allow(tables, "file.write", fault, CONTEXT) for fault in samples()}
+    told = {name for name, key in keys.items() if key}
+    assert told == {"Denied", "ForbiddenAddress", "SandboxUnavailable"}  # of what the sandbox refused, disk is last
+    assert all(KEY.search(keys[name]) for name in told)
+    hints = [how_to_allow(tables, "file.write", SandboxRefused(kind, "/x"), CONTEXT) for kind in REFUSED]
+    assert [bool(KEY.search(hint)) for hint in hints] == [True, False, True, False, False, False]
+
+
+def _say_no(_question: Any) -> bool:
+    return False
+
+
+def _fail(_question: Any) -> bool:
+    raise RuntimeError("broken")
+
+
+WRITE = ("file", "file.write", {"path": "a", "content": "x"})
+SITUATIONS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]], str]] = {
+    "nobody": ({}, WRITE, "allow exactly this call: handrail approvals add file.write"),
+    "never": ({"approve": "never"}, WRITE, "--approve ask or --approve auto"),
+    "guarded": ({}, ("file", "file.write", {"path": ".git/hooks/x", "content": "x"}), "Give the workspace an asker"),
+    "unreadable command": ({}, ("copilot", "run_in_terminal", {"command": "$x rm a"}), "Give the workspace an asker"),
+    "forbidden": ({}, ("file", "file.delete", {"path": "kept"}), "handrail approvals disable 1 --scope user"),
+    "said no": ({"asker": _say_no}, WRITE, ""),
+    "failed": ({"asker": _fail}, WRITE, ""),
+    "not public": ({"approve": "auto"}, ("copilot", "fetch_webpage", {"url": "http://127.0.0.1/"}), "allow_hosts"),
+    "outside": ({"approve": "auto"}, ("codex", "shell", {"command": "echo x > /usr/evil"}), "writable"),
+    "network": ({"approve": "auto"}, ("codex", "shell", {"command": "exec 3<>/dev/tcp/192.0.2.1/80"}), "network"),
+}
+
+
+def refused(root: Path, situation: str) -> tuple[ToolResult, list[str]]:
+    """An answer, and what the user was told."""
+    flags, (dialect, tool, params), _ = SITUATIONS[situation]
+    (root / "kept").write_text("x")
+    told: list[str] = []
+    with Workspace(str(root), tell=told.append, **flags) as workspace:
+        workspace.rules.add(Rule("file.delete", ".*", deny=True))
+        workspace.rules.add(Rule("run_in_terminal", argv=("rm", "..."), deny=True))
+        return workspace.call(dialect, tool, params), told
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_an_answer_holds_no_key_and_the_user_hears_of_it(root: Path, situation: str) -> None:
+    result, told = refused(root, situation)
+    assert not KEY.search(texts([result.to_dict(), to_mcp(result)])), result
+    key = SITUATIONS[situation][2]
+    assert [key in line for line in told] == ([True] if key else [])
+
+
+def test_a_library_that_says_nothing_else_warns_its_program(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Workspace(str(root)) as workspace:
+        workspace.call(*WRITE)
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("handrail", "WARNING")
+    assert record.getMessage().startswith(
+        'file.write: Give the workspace an asker, or approve="auto", or allow exactly'
+    )
+
+
+def test_a_workspace_for_reading_only_refuses_an_undo_without_a_key(root: Path) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        workspace.call(*WRITE)
+    with Workspace(str(root), read_only=True) as workspace, pytest.raises(Denied) as denied:
+        workspace.history().undo()
+    assert not KEY.search(denied.value.reason + denied.value.remedy)
+    assert KEY.search(denied.value.allow)
+
+
+@pytest.mark.parametrize("arguments", [("call", "file.write", "path=a", "content=x"), ("run",), ("undo",)])
+def test_the_command_line_without_a_terminal_prints_no_key(root: Path, arguments: tuple[str, ...]) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        workspace.call("file", "file.write", {"path": "b", "content": "x"})
+    call = json.dumps({"tool": "file.write", "params": {"path": "a", "content": "x"}})
+    done = handrail(*arguments, "--root", str(root), stdin=f"{call}\n")
+    printed = done.stdout + done.stderr
+    assert ("was not approved" in printed, KEY.search(printed)) == (True, None), printed
+
+
+async def _cannot(context: Any, params: Any) -> Any:
+    raise MCPError(-32000, "no screen")
+
+
+@pytest.mark.parametrize(
+    ("era", "options"),
+    [(ERAS[0], {}), (ERAS[1], {}), (ERAS[0], {"elicitation_callback": _cannot})],
+    ids=["cannot ask", "cannot ask, stateless", "fails to ask"],
+)
+def test_over_mcp_only_standard_error_has_the_key(
+    root: Path, tmp_path: Path, era: str, options: dict[str, Callable[..., Any]]
+) -> None:
+    async def act(client: Client) -> Any:
+        return (await client.call_tool("file.write", WRITE[2])).model_dump_json()
+
+    with open(tmp_path / "stderr", "w") as log:
+        answer = talk(stdio_client(over_stdio("--root", root), log), act, era, **options)
+    assert not KEY.search(answer), answer
+    assert "handrail approvals add file.write" in (tmp_path / "stderr").read_text()
+    assert not (root / "a").exists()
+
+
+def test_a_server_whose_standard_error_is_not_read_goes_on(root: Path) -> None:
+    """A pipe that is full must not stop it, however many calls are refused."""
+    reader, writer = os.pipe()
+
+    async def act(client: Client) -> int:
+        for number in range(400):
+            write = {"path": f"{number}", "content": "x" * 200}
+            assert (await client.call_tool("file.write", write)).is_error
+        return 400
+
+    with os.fdopen(writer, "w") as unread, os.fdopen(reader, "rb"):
+        assert talk(stdio_client(over_stdio("--root", root), unread), act) == 400
+
+
+# ── who may loosen ──
+
+LOOSENING = {
+    "add": ("approvals", "add", "file.write", ".*"),
+    "enable": ("approvals", "enable", "1"),
+    "remove a denial": ("approvals", "remove", "2"),
+    "disable a denial": ("approvals", "disable", "2"),
+    "config": ("config", "cursor", "--approve", "auto", "--write"),
+}
+TIGHTENING = {
+    "deny": ("approvals", "add", "file.write", ".*", "--deny"),
+    "enable a denial": ("approvals", "enable", "3"),
+    "disable": ("approvals", "disable", "1"),
+    "remove": ("approvals", "remove", "1"),
+    "config": ("config", "cursor", "--write"),
+}
+RULES = """\
+[[rule]]
+tool = "file.delete"
+pattern = "x"
+enabled = false
+
+[[rule]]
+tool = "file.delete"
+pattern = "y"
+deny = true
+
+[[rule]]
+tool = "file.delete"
+pattern = "z"
+deny = true
+enabled = false
+"""
+
+
+@pytest.fixture
+def rules() -> Path:
+    file = Path(os.environ["HANDRAIL_CONFIG_DIR"]) / "approvals.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(RULES)
+    return file
+
+
+@pytest.mark.parametrize("which", LOOSENING)
+@pytest.mark.parametrize("how", ["no terminal", "input from elsewhere", "not its own terminal"])
+def test_loosening_without_a_terminal_is_refused_and_names_no_way_around(
+    rules: Path, root: Path, which: str, how: str
+) -> None:
+    arguments = (*LOOSENING[which], "--root", str(root))
+    if how == "no terminal":
+        said = usage_error(handrail(*arguments))
+    else:
+        stdin, controlling = (b"", True) if how == "input from elsewhere" else (None, False)
+        with Terminal(*ARGV, *arguments, stdin=stdin, controlling=controlling) as terminal:
+            status, _, said = terminal.finish()
+        assert status == 2
+    assert "loosens what is asked, and there is no terminal: the user must run this" in said
+    assert "unattended" not in said
+    assert (rules.read_text(), [*root.iterdir()]) == (RULES, [])
+
+
+@pytest.mark.parametrize("which", TIGHTENING)
+def test_tightening_needs_no_terminal(rules: Path, root: Path, which: str) -> None:
+    assert handrail(*TIGHTENING[which], "--root", str(root)).returncode == 0
+    assert "unattended" not in rules.read_text()
+
+
+@pytest.mark.parametrize("which", LOOSENING)
+def test_a_user_at_a_terminal_may_loosen_and_no_rule_is_marked(rules: Path, root: Path, which: str) -> None:
+    assert at_terminal(*LOOSENING[which], "--root", str(root)).returncode == 0
+    assert "unattended" not in rules.read_text()
+
+
+@pytest.mark.parametrize("which", ["add", "enable", "disable a denial"])
+def test_what_is_loosened_unattended_is_marked(rules: Path, root: Path, which: str) -> None:
+    here = ("--root", str(root))
+    assert handrail(*LOOSENING[which], "--unattended", *here).returncode == 0
+    assert rules.read_text().count("unattended = true") == 1
+    listed = handrail("approvals", "list", *here).stdout.split("\n")
+    facts = json.loads(handrail("approvals", "list", *here, "--json").stdout)
+    number = {"add": 4, "enable": 1, "disable a denial": 2}[which]
+    assert [line.split(".")[0].strip() for line in listed if "unattended" in line] == [str(number)]
+    assert [each["number"] for each in facts if each.get("unattended")] == [number]
+
+
+@pytest.mark.parametrize("which", ["remove a denial", "config"])
+def test_what_leaves_no_rule_behind_can_be_done_unattended(rules: Path, root: Path, which: str) -> None:
+    assert handrail(*LOOSENING[which], "--unattended", "--root", str(root)).returncode == 0
+
+
+def test_a_mark_stays_when_the_rule_is_switched_at_a_terminal(rules: Path, root: Path) -> None:
+    assert handrail("approvals", "enable", "1", "--unattended", "--root", str(root)).returncode == 0
+    for switch in ("disable", "enable"):
+        assert at_terminal("approvals", switch, "1", "--root", str(root)).returncode == 0
+    assert rules.read_text().count("unattended = true") == 1
+
+
+def test_a_verdict_of_a_callback_may_tell_the_user_something_of_its_own(root: Path) -> None:
+    told: list[str] = []
+
+    def no(_question: Any) -> Verdict:
+        return Verdict(False, "the boss", reason="not today", remedy="Wait", allow="handrail is not mine to open")
+
+    with Workspace(str(root), asker=no, tell=told.append) as workspace:
+        result = workspace.call(*WRITE)
+    assert (told, KEY.search(texts(result.to_dict()))) == (["file.write: handrail is not mine to open"], None)
