@@ -44,6 +44,12 @@ EVALUATED_BY_THE_SHELL = [
     "builtin declare -i x='a[$(rm v)]'",
     "RANDOM='a[$(rm v)]'",
     "OPTIND='a[$(rm v)]'",
+    # arrays, whose quoted list is expanded
+    "declare -a 'x=($(rm v))'",
+    "declare -a x='($(rm v))'",
+    "declare -A 'x=([a]=$(rm v))'",
+    # builtins and wrappers that run what follows
+    "jobs -x rm v",
     # subscripts
     "x='a[$(rm v)]'; echo ${b[x]}",
     "x='a[$(rm v)]'; echo ${b[$x]}",
@@ -79,6 +85,9 @@ EVALUATED_BY_THE_SHELL = [
     "trap 'rm v' EXIT",
 ]
 RUN_BY_A_PROGRAM = [
+    "env 'BASH_FUNC_echo%%=() { rm v; }' bash -c echo",
+    "echo rm | xargs -I% env % v",
+    "echo rm v | xargs -IX sh -c X",
     "prlimit rm v",
     "prlimit --nproc=9 rm v",
     "chrt -o 0 rm v",

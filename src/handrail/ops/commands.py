@@ -196,7 +196,7 @@ def _note_values(node: "Node", findings: _Findings) -> None:
 
 
 def _declaration(node: "Node", findings: _Findings) -> Argv:
-    """Its words; of an assignment, whose value is noted by itself, only the name."""
+    """Its words; of an assignment whose value is not literal, only the name."""
     words: list[str | None] = [_text(node.children[0])]
     for child in node.children[1:]:
         text = _text(child)
@@ -206,7 +206,7 @@ def _declaration(node: "Node", findings: _Findings) -> Argv:
         if name is not None and (child.type == "variable_assignment" or _literal(text) is None):
             if child.type != "variable_assignment":
                 findings.set(name, None)
-            words.append(name)
+            words.append(_literal(text) or name)
         elif child.type == "variable_assignment":
             words.append(_text(child.named_children[0]))
         else:

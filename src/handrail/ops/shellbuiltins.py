@@ -12,6 +12,7 @@ from handrail.ops.started import Argv, Started
 _ASSIGNED = re.compile(r'"?([A-Za-z_][A-Za-z_0-9]*)\+?=', re.ASCII)
 _READ_VALUES = "adinNptu"
 _INTEGER, _REFERENCE = "i", "n"
+_ARRAYS = frozenset("aA")
 
 
 def judge_builtin(name: str, words: Argv) -> Started | None:
@@ -88,20 +89,27 @@ def _test(words: Argv) -> Started:
 
 def _declare(words: Argv) -> Started:
     """Of a word whose value is not known, or noted elsewhere, only the name is handed in."""
-    started, integer = Started(), False
+    started, integer, array = Started(), False, False
     for word in words:
         if word is None:
             return Started(unknown=True)
         if word[:1] in ("-", "+"):
             integer |= _INTEGER in word
+            array |= not _ARRAYS.isdisjoint(word)
             started.unknown |= _REFERENCE in word and word[0] == "-"
             continue
         name, sign, value = word.partition("=")
         name = name.removesuffix("+") if sign else name
         started.unknown |= not PLAIN_NAME.fullmatch(name)
+        started.unknown |= array and "(" in value  # `declare -a 'x=($(rm v))'`
         started.sets += [(name, value)] if sign else []
         started.evaluated |= {name} if integer else set()
     return started
+
+
+def _jobs(words: Argv) -> Started:
+    """`jobs -x` runs what follows."""
+    return Started(unknown=any(word is None or (word.startswith("-") and "x" in word) for word in words))
 
 
 def _set(names: list[str | None]) -> Started:
@@ -118,6 +126,7 @@ def assigned_name(text: str) -> str | None:
 _DECLARES = ("declare", "typeset", "local", "export", "readonly")
 _JUDGES: dict[str, Callable[[Argv], Started]] = {
     **dict.fromkeys(_DECLARES, _declare),
+    "jobs": _jobs,
     "let": _let,
     "read": _read,
     "printf": _printf,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from handrail.ops.shellbuiltins import judge_builtin
 from handrail.ops.started import Argv, Started
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=", re.ASCII)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][^= ]*)=", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def started_by(argv: Argv) -> Started:
         return Started(unknown=True)
     name, rest = argv[0].rsplit("/", 1)[-1], argv[1:]
     if name in _WRAPPERS:
-        return _unwrap(_WRAPPERS[name], rest)
+        return _unwrap(_WRAPPERS[name], _without_input(rest) if name == "xargs" else rest)
     if _is_shell(name):
         return _shell(rest)
     if name in ("eval", "trap"):
@@ -119,10 +119,22 @@ def started_by(argv: Argv) -> Started:
     return judge_builtin(name, rest) or Started(unknown=name in _OPAQUE or (name == "git" and _options(_GIT, rest)[1]))
 
 
+def _without_input(words: Argv) -> Argv:
+    """The words of an xargs, unknown where it puts in what it reads (`-I`)."""
+    for i, word in enumerate(words):
+        if word and word.startswith("-I"):
+            mark = word[2:] or next(iter(words[i + 1 : i + 2]), None)
+            first = i + (1 if word[2:] else 2)
+            put_in = [None if each is None or not mark or mark in each else each for each in words[first:]]
+            return (*words[:first], *put_in)
+    return words
+
+
 def _unwrap(wrapper: _Wrapper, words: Argv) -> Started:
     i, unknown = _options(wrapper, words)
     started = Started(unknown=unknown)
     while i < len(words) and (match := _ASSIGNMENT.match(words[i] or "")):
+        started.unknown |= match[1].endswith("%%")  # a function that a shell inherits
         started.assigns.append(match[1])  # env A=1 prog, sudo A=1 prog: no program is called like that
         i += 1
     started.unknown |= None in words[i : i + wrapper.skip]
