@@ -219,3 +219,27 @@ def test_a_rule_that_the_user_takes_back_protects_nothing_by_memory(root: Path, 
         assert workspace.call("copilot", "read_file", {"path": "k/config"}).success
     with opened() as workspace:
         shown_nowhere(workspace, "k/config", "**/.kube/config")
+
+
+def test_a_place_moved_too_deep_to_name_is_in_no_search(root: Path, opened: Any) -> None:
+    plant(root, ".kube/config")
+    name = "n" * 200
+    dig = f"mv .kube k; p=k; for i in $(seq 24); do mkdir t; mv $p t/; p={name}$i; mv t $p; done"
+    with opened() as workspace:
+        run(workspace, dig)
+        where = "/".join(f"{name}{i}" for i in range(24, 6, -1))
+        found = workspace.call("codex", "grep_files", {"pattern": SECRET, "path": where})
+        everywhere = workspace.call("file", "file.search", {"pattern": SECRET})
+    assert SECRET not in str(found.output) + str(everywhere.output)
+
+
+def test_a_hard_link_whose_directory_becomes_git_stays_covered(root: Path, opened: Any) -> None:
+    plant(root, ".env")
+    (root / "sub").mkdir()
+    os.link(root / ".env", root / "sub" / "plain")
+    with opened() as workspace:
+        run(workspace, "mv sub .git; touch x.pem")
+        same = run(workspace, "cat .git/plain")
+    with opened() as workspace:
+        later = run(workspace, "cat .git/plain")
+    assert SECRET not in same + later

@@ -84,7 +84,8 @@ class Looker:
     def look(self) -> Look:
         self._walk("", "")
         if self._several:
-            self._walk_by_number("", self._several)
+            for prefix in ("", ".git/"):
+                self._walk_by_number(prefix, self._several)
         look = self._look
         look.missing = self._lasting.keys() - self._met
         if look.missing:  # `.git` is not searched otherwise: it is large, and its names mean something else

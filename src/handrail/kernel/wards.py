@@ -76,8 +76,10 @@ class Wards:
             return False
         try:
             found = os.stat(place, dir_fd=self._root_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
         except OSError:
-            return False  # gone, or too deep to name: nothing can be shown of it
+            return True  # too deep to name, or closed: it may be anything that is protected
         return bool(self._rule_by_identity(found))
 
     def _rule_by_identity(self, found: os.stat_result) -> str:
