@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from handrail.limits import Limits
 
 Refusal = tuple[int, str]
+_ONCE = {"host", "origin", "authorization"}
+"""Headers that decide who is served."""
 _IPV6 = r"\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._~-]+)?)\]"
 _AUTHORITY = re.compile(rf"(?:{_IPV6}|([A-Za-z0-9._-]+))(?::[0-9]{{0,5}})?")
 
@@ -36,6 +38,8 @@ class Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         caller, refusal = self._judge(headers)
+        if len([name for name, _ in scope["headers"] if name.decode("latin-1") in _ONCE]) > len(_ONCE & headers.keys()):
+            refusal = (400, "A header was sent twice")
         body = b""
         if refusal is None:
             body, refusal = await self._body(receive, headers)
@@ -50,9 +54,9 @@ class Guard:
     def _judge(self, headers: dict[str, str]) -> tuple[str, Refusal | None]:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._host_is_ours(host):
-            return "", (421, f"This server does not answer as {host!r}; allow it with --allow-host")
+            return "", (421, f"This server does not answer as {host!r}")
         if origin is not None and not self._origin_is_ours(origin):
-            return "", (403, f"Requests from the origin {origin!r} are not accepted; allow it with --allow-host")
+            return "", (403, f"Requests from the origin {origin!r} are not accepted")
         if not self._tokens:
             return "", None
         kind, _, token = headers.get("authorization", "").partition(" ")
