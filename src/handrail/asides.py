@@ -54,7 +54,8 @@ _NOT_GITS = {
     "link": "git would write through this link",
     "special": "it is no plain file",
     "unknown": "ordinary git work does not write this name",
-    "orders": "the user's own git would run what it says, or reach outside",
+    "orders": "it holds commands, which the user's own git would run; the next command finds it in its place",
+    "outside": "it names files outside of the tree, which the user's own git would write, read or delete",
     "submodule": "the user's own git would run what its configuration or its hooks say",
 }
 _ARMED = {

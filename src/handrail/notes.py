@@ -98,7 +98,7 @@ class NotRemembered(Note):
 class GitSetAside(Note):
     name: str
     why: str
-    """link, special, unknown, orders, submodule"""
+    """link, special, unknown, orders, outside, submodule"""
     where: str
 
 

@@ -36,7 +36,7 @@ class Offence(NamedTuple):
     name: str
     """Beneath the directory."""
     why: str
-    """link, special, unknown, orders"""
+    """link, special, unknown, orders, outside, submodule"""
     sign: str
     """What it is known by."""
 

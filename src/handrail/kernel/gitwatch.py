@@ -159,7 +159,7 @@ class GitWatch:
         for index, number in repositories.odd:
             directory, _, name = index.rpartition("/")
             if directory in guarded:
-                found.append(Offence(directory, name, "orders", " ".join(map(str, number))))
+                found.append(Offence(directory, name, "outside", " ".join(map(str, number))))
         return found
 
     def _set_aside(self, repositories: Repositories, *, whole: bool) -> list[Note]:
@@ -184,7 +184,7 @@ class GitWatch:
         if offence.why == "submodule":
             return _rename_submodule(self._root_fd, offence.directory)
         where = set_aside(self._root_fd, offence)
-        if offence.why == "orders" and not offence.name.startswith(("index", "sharedindex")):
+        if offence.why == "orders":
             kept = where.rpartition("/")[2]
             self._parked.append([offence.directory, kept, offence.name, head_of(self._root_fd, offence.directory)])
         return where
