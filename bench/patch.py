@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.measure import Row, row
 from handrail import Workspace
-from handrail.faults import Fault
+from handrail.model.faults import Fault
 from handrail.ops.diff import unified
 from handrail.ops.patch import Content, apply, parse
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from handrail.paths import unquote
+from handrail.model.paths import unquote
 
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
 AFTERWARDS = ("after", "bytes", "gone", "mode")

@@ -12,8 +12,8 @@ from typing import Any, Self
 import scenarios
 
 from handrail import Workspace
+from handrail.model.paths import quote
 from handrail.params import Params
-from handrail.paths import quote
 from handrail.tool import Tool, ToolResult
 
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {

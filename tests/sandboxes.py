@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from handrail.kernel.process import Command, Outcome, Processes
 from handrail.kernel.sandbox import Sandbox, SandboxSettings, bwrap
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 X86 = platform.machine() == "x86_64"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, ToolResult, ToolRouter, Workspace
-from handrail.effects import Effect
-from handrail.faults import Closed
 from handrail.kernel.call import Call
+from handrail.model.effects import Effect
+from handrail.model.faults import Closed
 from handrail.params import Params
 from handrail.tool import Dialect
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from handrail.faults import BadParameters, Problem
+from handrail.model.faults import BadParameters, Problem
 from handrail.params import Params, field
 
 

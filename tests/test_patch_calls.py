@@ -11,9 +11,10 @@ import pytest
 from attacks.arena import Arena, build
 from tree import snapshot
 
-from handrail import Workspace, faults
+from handrail import Workspace
 from handrail.dialects import load
-from handrail.kernel.gate import Question
+from handrail.model import faults
+from handrail.model.approval import Question
 from handrail.ops.preview import change_diff
 from handrail.tool import ToolResult
 from handrail.words import ToolError, word

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.faults import BadPath, OutsideRoot
-from handrail.paths import quote, quote_all, split, unquote
+from handrail.model.faults import BadPath, OutsideRoot
+from handrail.model.paths import quote, quote_all, split, unquote
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 EXAMPLES = settings(max_examples=5000 if LONG else 300, deadline=None, derandomize=not LONG)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tree import Tree, snapshot
 
 from handrail import Workspace
-from handrail.faults import Fault
-from handrail.kernel.values import Change, MakeDirectory, Put, Remove
+from handrail.model.faults import Fault
+from handrail.model.files import Change, MakeDirectory, Put, Remove
 from handrail.ops.text import Text
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))

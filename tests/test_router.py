@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from handrail import ToolResult, ToolRouter, Workspace, __version__
-from handrail.effects import Effect
-from handrail.faults import Conflict
 from handrail.kernel.call import Call
 from handrail.kernel.log import shorten
-from handrail.kernel.values import Put
-from handrail.notes import LinesCut
+from handrail.model.effects import Effect
+from handrail.model.faults import Conflict
+from handrail.model.files import Put
+from handrail.model.warnings import LinesCut
 from handrail.params import Params, field
 from handrail.tool import Dialect
 

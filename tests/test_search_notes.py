@@ -11,7 +11,7 @@ from handrail import Workspace
 from handrail.kernel.found import FindResult
 from handrail.kernel.query import FindRequest
 from handrail.kernel.search import EngineName, Searcher
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 
 @pytest.fixture(params=["ripgrep", "builtin"])

@@ -9,7 +9,7 @@ import pytest
 from command import handrail, usage_error
 
 from handrail import Workspace
-from handrail.limits import MAY_BE_LOWERED, Limits
+from handrail.model.limits import MAY_BE_LOWERED, Limits
 from handrail.settings import APPROVE, DURABILITY, SANDBOX, BadSettings, Settings, load
 
 LOOSEST_FIRST = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "read_only": (False, True)}

@@ -11,7 +11,7 @@ from sandboxes import await_word
 
 from handrail import Workspace
 from handrail.kernel.seen import Seen
-from handrail.kernel.values import File, Version
+from handrail.model.files import File, Version
 
 READS: dict[str, tuple[str, dict[str, Any]]] = {
     "file": ("file.read", {"path": "file"}),

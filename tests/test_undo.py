@@ -9,8 +9,8 @@ import pytest
 from tree import snapshot
 
 from handrail import Question, Workspace
-from handrail.faults import Denied
 from handrail.kernel.journal import Entry
+from handrail.model.faults import Denied
 from handrail.undo import CannotUndo, Plan
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, Workspace
-from handrail.faults import Denied
 from handrail.kernel.journal import Entry
+from handrail.model.faults import Denied
 from handrail.undo import CannotUndo
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"

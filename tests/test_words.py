@@ -6,8 +6,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from handrail.dialects import NAMES, load
-from handrail.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
-from handrail.notes import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
+from handrail.model.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
+from handrail.model.warnings import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
 from handrail.sentences import COMMON
 from handrail.words import Say, ToolError, Words, word
 

@@ -12,8 +12,8 @@ import handrail
 from handrail import FsBoundary, Keep, Question, ToolRouter, Verdict, Workspace
 from handrail.dialects import NAMES
 from handrail.dialects.file import tool_registrations
-from handrail.effects import Effect, permissions, risk_level
-from handrail.faults import NotFound
+from handrail.model.effects import Effect, permissions, risk_level
+from handrail.model.faults import NotFound
 from handrail.policy.rules import BadRule
 
 WRITE = {"path": "a.txt", "content": "new\n"}

@@ -5,8 +5,8 @@ from importlib import import_module
 TYPE_CHECKING = False  # not from typing: with `python -m handrail` it could be a file of the repository's
 if TYPE_CHECKING:
     from handrail.kernel.boundary import FsBoundary
-    from handrail.kernel.gate import Keep, Question, Verdict
     from handrail.kernel.log import SessionLog
+    from handrail.model.approval import Keep, Question, Verdict
     from handrail.router import ToolRouter
     from handrail.tool import ToolResult
     from handrail.workspace import Workspace

@@ -1,6 +1,6 @@
 """The sentences for what is said beside an answer, the same in every dialect."""
 
-from handrail.notes import (
+from handrail.model.warnings import (
     AllHidden,
     DepthReached,
     FileSkipped,

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from handrail.effects import mcp_hints
+from handrail.model.effects import mcp_hints
 from handrail.params import Field, Params
 from handrail.tool import Freeform, Tool, ToolResult
 

@@ -7,8 +7,8 @@ whole command line may (docs/decisions/0001-own-parameters.md).
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
-from handrail.faults import BadParameters, Problem
-from handrail.limits import LARGEST_INTEGER
+from handrail.model.faults import BadParameters, Problem
+from handrail.model.limits import LARGEST_INTEGER
 
 _REQUIRED: Any = object()
 _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.dialects import NAMES
-from handrail.effects import Effect
-from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.log import only_log
+from handrail.model.approval import Approver, Question, Verdict
+from handrail.model.effects import Effect
 from handrail.ops.answers import comparable, differences, replaced
 from handrail.policy.approvals import nobody
 from handrail.tables import levels

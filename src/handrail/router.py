@@ -5,13 +5,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.effects import needs_approval
 from handrail.exports import Exports
-from handrail.faults import Closed, Conflict, Denied, Fault, UnknownTool
 from handrail.kernel.call import Asked, Call
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
-from handrail.notes import RootReplaced
+from handrail.model.effects import needs_approval
+from handrail.model.faults import Closed, Conflict, Denied, Fault, UnknownTool
+from handrail.model.warnings import RootReplaced
 from handrail.params import Params, name_of
 from handrail.tool import Dialect, Output, Tool, ToolResult
 from handrail.words import Facts, ToolError, how_to_allow, word

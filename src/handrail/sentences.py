@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from handrail.asides import NOTES
-from handrail.faults import (
+from handrail.model.approval import ASK_THE_USER
+from handrail.model.faults import (
     AbsoluteDirectory,
     AccessDenied,
     AlreadyExists,
@@ -60,9 +61,8 @@ from handrail.faults import (
     UnknownTool,
     WriteFailed,
 )
-from handrail.kernel.gate import ASK_THE_USER
+from handrail.model.paths import quote
 from handrail.ops.show import fold, one_line, visible
-from handrail.paths import quote
 from handrail.words import Facts, Say, Words
 
 _SHOWN_LINES, _SHOWN_CHARS = 20, 200

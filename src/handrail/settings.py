@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from handrail.faults import InvalidPattern
 from handrail.kernel.session import Powers
 from handrail.kernel.state import OWN_VARIABLES
-from handrail.limits import MAY_BE_LOWERED, Limits
+from handrail.model.faults import InvalidPattern
+from handrail.model.limits import MAY_BE_LOWERED, Limits
 from handrail.ops.places import OWN_FILES
 from handrail.ops.protection import SECRETS, alternatives, protection
 

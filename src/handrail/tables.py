@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from handrail.limits import LARGEST_INTEGER
+from handrail.model.limits import LARGEST_INTEGER
 
 _DEEPEST = 100
 """How deep it may be nested: far beyond any sense, and short of what Python can show."""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from handrail.effects import Effect, needs_approval, permissions, risk_level
 from handrail.kernel.call import Call
+from handrail.model.effects import Effect, needs_approval, permissions, risk_level
+from handrail.model.record import struct
 from handrail.params import Params
 from handrail.sentences import COMMON
-from handrail.structs import struct
 from handrail.words import ToolError, Words
 
 Output = str | Mapping[str, Any]

@@ -8,7 +8,7 @@ as functions of these.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from handrail.faults import Fault
+from handrail.model.faults import Fault
 
 Facts = dict[str, Any]
 Sentence = str | Callable[[Facts], str]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from handrail import __version__
 from handrail.dialects import load as load_dialect
-from handrail.faults import Closed, PathFault
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
@@ -19,7 +18,8 @@ from handrail.kernel.state import State, config_home, directory_named, environme
 from handrail.kernel.tally import Tally
 from handrail.kernel.trusted import agents_directories, resolved
 from handrail.kernel.wards import Wards
-from handrail.limits import Limits
+from handrail.model.faults import Closed, PathFault
+from handrail.model.limits import Limits
 from handrail.ops.protection import protection, read_globs
 from handrail.policy.approvals import Policy, Rules
 from handrail.policy.books import RuleBook

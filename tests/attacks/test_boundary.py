@@ -9,8 +9,8 @@ import pytest
 from attacks.arena import ODD_NAMES, SECRET, Arena, build
 
 from handrail import FsBoundary, ToolResult, Workspace
-from handrail.faults import BadPath, PathFault, TooLarge
 from handrail.kernel import resolve
+from handrail.model.faults import BadPath, PathFault, TooLarge
 
 OUT, GONE, BAD = "path_outside_workspace", "file_not_found", "invalid_parameters"
 NOT_DIR, IS_DIR, LOOP, DANGLING = "not_a_directory", "is_directory", "link_loop", "dangling_link"

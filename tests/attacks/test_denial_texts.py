@@ -18,8 +18,8 @@ from test_words import CHOSEN, CONTEXT, kinds, sample
 
 from handrail import Verdict, Workspace
 from handrail.dialects import NAMES, load
-from handrail.faults import Denied, Fault
-from handrail.notes import SandboxRefused
+from handrail.model.faults import Denied, Fault
+from handrail.model.warnings import SandboxRefused
 from handrail.policy.rules import Rule
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.prompt import system_prompt

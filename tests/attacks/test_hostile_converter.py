@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from handrail.faults import FetchTimeout
 from handrail.kernel import confine
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.markdown import NotConverted, to_markdown
 from handrail.kernel.sandbox.seccomp import ARCHES
-from handrail.limits import Limits
+from handrail.model.faults import FetchTimeout
+from handrail.model.limits import Limits
 
 PLENTY, BRIEF = 60.0, 1.0
 FILTERED = sys.platform == "linux" and platform.machine() in ARCHES and confine.can_filter()

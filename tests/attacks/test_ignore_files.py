@@ -17,7 +17,7 @@ from handrail import Workspace
 from handrail.kernel import rgprocess
 from handrail.kernel.query import SearchRequest
 from handrail.kernel.search import Searcher
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 NAMED = "skipped {}: not a regular file, or too long for an ignore file"
 NEEDLE = {"pattern": "needle"}
@@ -123,7 +123,7 @@ import os, sys
 from handrail.kernel import rgprocess
 from handrail.kernel.query import SearchRequest
 from handrail.kernel.search import Searcher
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 real = rgprocess._collected
 def noted(fd, pid, *rest):

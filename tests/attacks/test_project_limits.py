@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.limits import MAY_BE_LOWERED, Limits
+from handrail.model.limits import MAY_BE_LOWERED, Limits
 
 
 def lowered(root: Path, value: int, names: frozenset[str] | tuple[str, ...]) -> None:

@@ -12,10 +12,10 @@ from kernel.test_wards import statx_tells_birth
 from sandboxes import has_bubblewrap, sleeping
 
 from handrail import Workspace
-from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
 from handrail.kernel.sandbox import Sandbox, SandboxSettings
-from handrail.limits import Limits
+from handrail.model.faults import SandboxUnavailable
+from handrail.model.limits import Limits
 from handrail.ops.protection import SECRET_FILES
 
 PLACES = {

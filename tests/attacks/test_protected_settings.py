@@ -94,7 +94,7 @@ def test_the_command_line_says_it_too(root: Path) -> None:
 
 def test_protection_is_worded_in_every_dialect() -> None:
     from handrail.dialects import load
-    from handrail.faults import ProtectedPath
+    from handrail.model.faults import ProtectedPath
     from handrail.words import word
 
     for name in NAMES:

@@ -13,9 +13,9 @@ from attacks.swapper import Swapper, swapping
 from tree import snapshot
 
 from handrail import Workspace
-from handrail.faults import Conflict, OutsideRoot
 from handrail.kernel import resolve
-from handrail.kernel.values import MakeDirectory
+from handrail.model.faults import Conflict, OutsideRoot
+from handrail.model.files import MakeDirectory
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 SWAPS, CALLS = (2_000_000, 20_000) if LONG else (40_000, 400)

@@ -14,7 +14,7 @@ import pytest
 from command import handrail
 
 from handrail.kernel.scratch import CopyTooLarge, scratch_copy
-from handrail.limits import MIB, Limits
+from handrail.model.limits import MIB, Limits
 from handrail.replay import read_log, replay
 
 REQUEST = {"event": "request", "session": "s", "call": 1, "dialect": "file", "tool": "file.list", "params": {}}

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from attacks.swapper import swapping
 
-from handrail.faults import Cancelled
 from handrail.kernel import confine
 from handrail.kernel.found import SearchResult
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import Searcher
-from handrail.limits import Limits
+from handrail.model.faults import Cancelled
+from handrail.model.limits import Limits
 
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None
 LONG = bool(os.environ.get("HANDRAIL_LONG"))

@@ -10,7 +10,7 @@ import pytest
 from faults.ordinary import as_ordinary_user
 
 from handrail import Workspace
-from handrail.kernel.values import Change, Put, Restore, Standing
+from handrail.model.files import Change, Put, Restore, Standing
 
 AFTER_A_WRITE = [(0o4755, 0o755), (0o2755, 0o755), (0o6711, 0o711), (0o4644, 0o644), (0o2644, 0o2644), (0o755, 0o755)]
 """The mode before, and the mode that the kernel leaves when an ordinary user writes into the file."""

@@ -8,9 +8,9 @@ from typing import Any
 from conformance.whole_protocol import complete
 
 from handrail import Workspace
-from handrail.effects import Effect
-from handrail.faults import NotFound
 from handrail.kernel.call import Call
+from handrail.model.effects import Effect
+from handrail.model.faults import NotFound
 from handrail.params import Params, field
 from handrail.surfaces.mcp.clients import CALLER
 from handrail.surfaces.mcp.http import serve_http

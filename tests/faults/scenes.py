@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tree import Tree, snapshot
 
 from handrail import ToolResult, Workspace
-from handrail.faults import Fault
-from handrail.kernel.values import Change, MakeDirectory, Put, Remove, Restore, Standing
+from handrail.model.faults import Fault
+from handrail.model.files import Change, MakeDirectory, Put, Remove, Restore, Standing
 
 OLD = {
     "keep.txt": b"keep\n",

@@ -11,7 +11,7 @@ from faulty import Act, Call, failing, faults
 
 from handrail import Workspace
 from handrail.kernel.output import Spools
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.surfaces.cli import main
 
 ERRORS = ["EIO", "ENOSPC"]

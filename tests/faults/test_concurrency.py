@@ -11,8 +11,8 @@ from faults.crowd import as_processes, as_threads
 from faulty import faults
 
 from handrail import Question, Workspace
-from handrail.faults import AlreadyExists, Conflict, PathFault
-from handrail.kernel.values import Put
+from handrail.model.faults import AlreadyExists, Conflict, PathFault
+from handrail.model.files import Put
 
 Crowd = Callable[..., list[Any]]
 CROWDS = pytest.mark.parametrize("crowd", [as_threads, as_processes])

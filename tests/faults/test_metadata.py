@@ -12,7 +12,7 @@ import pytest
 from faults.ordinary import as_ordinary_user
 
 from handrail import Workspace
-from handrail.kernel.values import Put
+from handrail.model.files import Put
 
 _SET_FLAGS, _IMMUTABLE = 0x40086602, 0x10
 

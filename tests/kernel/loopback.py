@@ -11,9 +11,9 @@ from typing import Self
 
 import pytest
 
-from handrail.faults import FetchFailed
 from handrail.kernel.fetch import Fetched, Fetcher
-from handrail.limits import Limits
+from handrail.model.faults import FetchFailed
+from handrail.model.limits import Limits
 
 PLENTY = 60
 """Seconds: more than any of these fetches needs, so that none of the tests is about speed."""

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from sandboxes import none_left, python, running, said, sh, workspace
 
-from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
 from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
 from handrail.kernel.sandbox.first import FirstProcess
 from handrail.kernel.sandbox.link import Channel, Link
-from handrail.limits import MIB, Limits
+from handrail.model.faults import SandboxUnavailable
+from handrail.model.limits import MIB, Limits
 
 pytestmark = pytest.mark.sandbox
 

@@ -26,8 +26,8 @@ from sandboxes import (
     workspace,
 )
 
-from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
+from handrail.model.faults import SandboxUnavailable
 
 pytestmark = pytest.mark.sandbox
 

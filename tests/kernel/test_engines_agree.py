@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from search_trees import PATTERNS, SCOPES, TREES, plant
 
-from handrail.faults import InvalidPattern
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import Searcher
+from handrail.model.faults import InvalidPattern
 
 if TYPE_CHECKING:
     from handrail.kernel.found import FindResult, SearchResult

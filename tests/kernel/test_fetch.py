@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis.strategies import binary, integers, sampled_from
 from kernel.loopback import Site, failure, fetch, fetched, page
 
-from handrail.faults import BinaryContent, FetchTimeout
 from handrail.kernel.content import unpacked
 from handrail.kernel.fetch import Fetched
-from handrail.limits import MIB
+from handrail.model.faults import BinaryContent, FetchTimeout
+from handrail.model.limits import MIB
 
 
 def test_a_page_comes_with_all_its_facts() -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from kernel.loopback import PLENTY, Handler, Site, failure, fetch, fetched, moved, page
 
-from handrail.faults import Cancelled, FetchFailed, FetchTimeout, TooManyRedirects
 from handrail.kernel import html_worker
 from handrail.kernel.fetch import Fetcher, system_resolver
-from handrail.limits import KIB, MIB, Limits
+from handrail.model.faults import Cancelled, FetchFailed, FetchTimeout, TooManyRedirects
+from handrail.model.limits import KIB, MIB, Limits
 
 CERTIFICATE = Path(__file__).with_name("page.test.pem")
 BRIEF = 0.3

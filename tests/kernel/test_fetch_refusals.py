@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis.strategies import sampled_from, text
 from kernel.loopback import Site, moved, page
 
-from handrail.faults import Fault, FetchFailed, ForbiddenAddress, InvalidUrl
 from handrail.kernel import addresses
 from handrail.kernel.fetch import Fetcher
-from handrail.limits import Limits
+from handrail.model.faults import Fault, FetchFailed, ForbiddenAddress, InvalidUrl
+from handrail.model.limits import Limits
 
 
 def no_resolver(host: str, port: int) -> list[str]:

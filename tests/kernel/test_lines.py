@@ -10,7 +10,7 @@ from handrail import Workspace
 from handrail.kernel import lines
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.files import Reader
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.kernel.output import Keeper, Output, Spools
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 
 def feed(keeper: Keeper, *chunks: bytes) -> None:

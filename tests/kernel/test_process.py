@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sandboxes import Level, await_word, level_of, python, sh, sleeping, workspace
 
-from handrail.faults import CommandNotStarted, SandboxUnavailable
 from handrail.kernel.process import Command, Outcome, Processes, ending_of
 from handrail.kernel.sandbox import bwrap, landlock
+from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
 pytestmark = pytest.mark.sandbox
 

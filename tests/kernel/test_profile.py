@@ -12,7 +12,7 @@ from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.sandbox.settings import looks_secret
 from handrail.kernel.sandbox.toolchains import Toolchains
 from handrail.kernel.trusted import resolved
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 STRICT = Confinement("strict", "bwrap")
 

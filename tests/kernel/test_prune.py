@@ -8,7 +8,7 @@ import pytest
 
 from handrail import Workspace
 from handrail.kernel.state import State
-from handrail.limits import DAY, Limits
+from handrail.model.limits import DAY, Limits
 
 
 def file_of_age(path: Path, days: float) -> Path:

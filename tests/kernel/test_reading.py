@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from handrail import FsBoundary, Workspace
-from handrail.faults import (
+from handrail.kernel import files, lines
+from handrail.kernel.files import Reader
+from handrail.model.faults import (
     BadPath,
     Conflict,
     IsDirectory,
@@ -19,10 +21,8 @@ from handrail.faults import (
     TooLarge,
     WriteFailed,
 )
-from handrail.kernel import files, lines
-from handrail.kernel.files import Reader
-from handrail.kernel.values import Entry, Page, Put
-from handrail.limits import Limits
+from handrail.model.files import Entry, Page, Put
+from handrail.model.limits import Limits
 
 
 class Interrupted:

@@ -10,7 +10,7 @@ import pytest
 from handrail.kernel import inotify
 from handrail.kernel import scan as scan_module
 from handrail.kernel.scan import Scan
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 
 @pytest.fixture(params=["reported", "looked for"])

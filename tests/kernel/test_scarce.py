@@ -13,13 +13,13 @@ from faults.ordinary import as_ordinary_user
 from faulty import failing, faults
 
 from handrail import FsBoundary, Workspace
-from handrail.faults import Conflict, WriteFailed
 from handrail.kernel import boundary as boundary_module
 from handrail.kernel import resolve
 from handrail.kernel.log import SessionLog, shorten
 from handrail.kernel.resolve import rename_to_free_name
 from handrail.kernel.state import config_home, locked_beside, read_text, state_home, write_text
-from handrail.kernel.values import MakeDirectory
+from handrail.model.faults import Conflict, WriteFailed
+from handrail.model.files import MakeDirectory
 
 
 class Refusing:

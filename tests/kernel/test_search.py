@@ -12,7 +12,7 @@ from handrail.kernel import confine
 from handrail.kernel.found import Match
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import EngineName, Searcher
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 TEXTS = {
     "b.go": b"type T interface{}\nvar x = ${name}\nfunc f() {\n",

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from search_trees import Open, found
 
-from handrail.faults import Cancelled, InvalidPattern
 from handrail.kernel import confine
 from handrail.kernel.found import Named, Skipped, Watch
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
@@ -18,7 +17,8 @@ from handrail.kernel.search import Searcher, pattern_of
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.survey import survey
 from handrail.kernel.windows import Windows
-from handrail.limits import Limits
+from handrail.model.faults import Cancelled, InvalidPattern
+from handrail.model.limits import Limits
 
 BAD = [
     ("(a", "unclosed group", 0, "(a)"),

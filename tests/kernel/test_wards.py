@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.faults import ProtectedPath
 from handrail.kernel import looker
 from handrail.kernel.looker import Seen
 from handrail.kernel.remembered import Remembered
 from handrail.kernel.wards import OWN_RULE, Wards
-from handrail.limits import Limits
+from handrail.model.faults import ProtectedPath
+from handrail.model.limits import Limits
 from handrail.ops.protection import Protection, protection
 
 Guard = Callable[..., Wards]

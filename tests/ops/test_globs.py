@@ -1,6 +1,6 @@
 import pytest
 
-from handrail.faults import InvalidPattern
+from handrail.model.faults import InvalidPattern
 from handrail.ops.globs import compile_exclusions, compile_globs
 
 MATCHES = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.nearest import Nearest, difference, nearest
 
 CODE = b"""import os

@@ -2,8 +2,8 @@
 
 import pytest
 
-from handrail.faults import BadPatch, HunkNotUnique, NotFound, TooMuchSearch
-from handrail.limits import Limits
+from handrail.model.faults import BadPatch, HunkNotUnique, NotFound, TooMuchSearch
+from handrail.model.limits import Limits
 from handrail.ops.patch import Content, apply, parse
 
 FILES = {"a.txt": Content(b"one\ntwo\n", 0o640), 'q"uote': Content(b"one\n", 0o644)}

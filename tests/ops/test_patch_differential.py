@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from ops.patch_trees import Tree, lines, patched, read, real_contents, run, two_trees, write
 
-from handrail.faults import Fault, HunkApplied, HunkNotUnique
+from handrail.model.faults import Fault, HunkApplied, HunkNotUnique
 from handrail.ops.patch import Content
 
 LONG = int(os.environ.get("HANDRAIL_LONG", "0"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.faults import Fault, NotFound
+from handrail.model.faults import Fault, NotFound
 from handrail.ops.patch import Content, apply, parse
 
 LONG = int(os.environ.get("HANDRAIL_LONG", "0"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.faults import Fault
+from handrail.model.faults import Fault
 from handrail.ops.patch import Content, Outcome, apply, parse
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "patch"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from lark import Lark, UnexpectedInput
 
-from handrail.faults import BadPatch
+from handrail.model.faults import BadPatch
 from handrail.ops.patch import parse
 from handrail.ops.patch.grammar import GRAMMAR
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handrail.faults import InvalidPattern
+from handrail.model.faults import InvalidPattern
 from handrail.ops.places import GUARDED, folded, guarded_place
 from handrail.ops.protection import SECRET_FILES, protection, read_globs
 

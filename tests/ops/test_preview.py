@@ -2,7 +2,7 @@
 
 import pytest
 
-from handrail.kernel.values import Change, File, MakeDirectory, Put, Remove, Version
+from handrail.model.files import Change, File, MakeDirectory, Put, Remove, Version
 from handrail.ops.preview import change_diff
 
 VERSION = Version(0, 0, 0, 0, 0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.kernel.values import File, MakeDirectory, Put, Remove, Version
+from handrail.model.files import File, MakeDirectory, Put, Remove, Version
 from handrail.ops.preview import change_diff
 from handrail.ops.show import duration, fold, one_line, visible
 from handrail.ops.text import Text, find_all, split_lines, to_lf

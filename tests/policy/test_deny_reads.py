@@ -8,7 +8,7 @@ import pytest
 from command import in_process as handrail
 
 from handrail import Workspace
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.policy.books import RuleBook
 from handrail.policy.rules import Rule
 

@@ -7,7 +7,7 @@ import pytest
 from policy.test_policy import YES, Person
 
 from handrail import ToolResult, Workspace
-from handrail.kernel.gate import Keep, Verdict
+from handrail.model.approval import Keep, Verdict
 from handrail.policy.rules import Rule, exact_pattern
 
 NO_RM = Rule("run_in_terminal", argv=("rm", "..."), deny=True)

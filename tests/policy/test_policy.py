@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from handrail import Question, Verdict, Workspace
-from handrail.kernel.gate import Keep
 from handrail.kernel.tally import Tally
+from handrail.model.approval import Keep
 from handrail.policy.rules import BadRule, Rule
 from handrail.policy.suggest import suggestion
 from handrail.surfaces.cli.trying import try_call

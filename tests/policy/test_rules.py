@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail import Question, Workspace
-from handrail.effects import Effect
-from handrail.kernel.gate import compact
-from handrail.limits import Limits
+from handrail.model.approval import compact
+from handrail.model.effects import Effect
+from handrail.model.limits import Limits
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Standing, decide
 from handrail.policy.rules import BadRule, Rule, checked, exact_pattern, fits

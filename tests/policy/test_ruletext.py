@@ -8,7 +8,7 @@ from command import at_terminal, usage_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.policy.books import RuleBook
 from handrail.policy.rules import BadRule, Rule, to_toml
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.kernel.gate import Question
+from handrail.model.approval import Question
 from handrail.policy.rules import exact_pattern, from_text
 from handrail.surfaces.cli.trying import try_call
 
@@ -324,7 +324,7 @@ def test_typing_into_a_terminal_is_covered_only_by_the_very_same_keys(root: Path
         started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "echo up; cat"})
         assert started.success
         limits, asking = workspace.settings.limits, list[Question]()
-        from handrail.kernel.gate import Verdict
+        from handrail.model.approval import Verdict
         from handrail.policy.approvals import Policy
 
         def note(question: Question) -> Verdict:

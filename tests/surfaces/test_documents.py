@@ -14,11 +14,11 @@ from documents import HOME, NAMED, fences, names, prose, section, table, text
 
 from handrail import Workspace
 from handrail.dialects import NAMES, load
-from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.sandbox.places import KEPT_VARIABLES
-from handrail.kernel.values import Put
-from handrail.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits
+from handrail.model.effects import Effect
+from handrail.model.files import Put
+from handrail.model.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits
 from handrail.params import Params, field
 from handrail.sentences import COMMON
 from handrail.settings import Settings

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from handrail import Workspace, exports
 from handrail.dialects import NAMES, load
-from handrail.effects import Effect
+from handrail.model.effects import Effect
 from handrail.outputs import output_schema
 from handrail.params import Params, field
 from handrail.surfaces.cli import main

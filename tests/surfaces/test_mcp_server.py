@@ -14,9 +14,9 @@ from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
 from handrail.dialects import load
-from handrail.effects import Effect
-from handrail.faults import NotFound
 from handrail.kernel.call import Call
+from handrail.model.effects import Effect
+from handrail.model.faults import NotFound
 from handrail.params import Params, field
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.server import build

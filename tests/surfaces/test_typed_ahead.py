@@ -9,7 +9,7 @@ from command import ARGV, envelope
 from terminal import Terminal
 
 from handrail import Workspace
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.surfaces.cli.answers import Asker
 
 PROMPT = "Approve? (y/n/always): "

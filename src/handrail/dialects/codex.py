@@ -13,17 +13,25 @@ from handrail.dialects.answers import (
     Slice,
     TerminalOutput,
 )
-from handrail.effects import Effect
-from handrail.faults import AccessDenied, BadParameters, EmptyCommand, NotADirectory, NotFound, Problem, SpecialFile
 from handrail.kernel.call import Call, Files
 from handrail.kernel.query import Scope, SearchRequest
-from handrail.kernel.values import Change, File, Listing, Put, Remove
+from handrail.model.effects import Effect
+from handrail.model.faults import (
+    AccessDenied,
+    BadParameters,
+    EmptyCommand,
+    NotADirectory,
+    NotFound,
+    Problem,
+    SpecialFile,
+)
+from handrail.model.files import Change, File, Listing, Put, Remove
+from handrail.model.paths import given_form, quote, quote_all, unquote
 from handrail.ops.listing import breadth_first
 from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.show import without_escapes
 from handrail.params import Params, field
-from handrail.paths import given_form, quote, quote_all, unquote
 from handrail.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:

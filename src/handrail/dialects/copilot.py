@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime
 
-from handrail.effects import Effect
-from handrail.faults import (
+from handrail.kernel.call import Call
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
+from handrail.model.effects import Effect
+from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
     BadLineRange,
@@ -20,18 +22,16 @@ from handrail.faults import (
     ProgramNotFound,
     TooLarge,
 )
-from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
-from handrail.kernel.values import MakeDirectory, Put
-from handrail.limits import MIB
-from handrail.notes import MorePages
+from handrail.model.files import MakeDirectory, Put
+from handrail.model.limits import MIB
+from handrail.model.paths import quote, quote_all
+from handrail.model.warnings import MorePages
 from handrail.ops.lines import count_lines
 from handrail.ops.listing import hex_rows, looks_binary
 from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.shellerrors import not_found_program
 from handrail.ops.text import split_lines
 from handrail.params import Params, field
-from handrail.paths import quote, quote_all
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Tool
 from handrail.words import Facts, Say, ToolError, Words

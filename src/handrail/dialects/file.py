@@ -13,14 +13,14 @@ from handrail.dialects.answers import (
     FileWritten,
     ListedFile,
 )
-from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.query import Scope, SearchRequest
-from handrail.kernel.values import Entry, Put
+from handrail.model.effects import Effect
+from handrail.model.files import Entry, Put
+from handrail.model.paths import quote
 from handrail.ops.replace import replace_once
 from handrail.ops.text import numbered, split_lines
 from handrail.params import Params, field
-from handrail.paths import quote
 from handrail.tool import Dialect, Tool
 
 if TYPE_CHECKING:

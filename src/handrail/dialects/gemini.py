@@ -3,8 +3,10 @@
 from base64 import b64encode
 from itertools import groupby
 
-from handrail.effects import Effect
-from handrail.faults import (
+from handrail.kernel.call import Call
+from handrail.kernel.query import FindRequest, Scope, SearchRequest
+from handrail.model.effects import Effect
+from handrail.model.faults import (
     AbsoluteDirectory,
     AlreadyExists,
     BadParameters,
@@ -23,17 +25,15 @@ from handrail.faults import (
     Problem,
     TooLarge,
 )
-from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
-from handrail.kernel.values import Put
-from handrail.limits import MIB
+from handrail.model.files import Put
+from handrail.model.limits import MIB
+from handrail.model.paths import is_absolute, quote, quote_all
 from handrail.ops.listing import collation_key, looks_binary, name_filter
 from handrail.ops.media import media_type
 from handrail.ops.replace import find_places, no_match, replace_places
 from handrail.ops.shellscan import substitutes
 from handrail.ops.show import without_escapes
 from handrail.params import Params, field, shown
-from handrail.paths import is_absolute, quote, quote_all
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Output, Tool
 from handrail.words import Facts, Say, ToolError, Words

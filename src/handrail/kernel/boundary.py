@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from handrail.faults import (
+from handrail.kernel.placeholder import is_placeholder
+from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk, place_of
+from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
     BadPath,
@@ -23,10 +25,8 @@ from handrail.faults import (
     SpecialFile,
     WriteFailed,
 )
-from handrail.kernel.placeholder import is_placeholder
-from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk, place_of
-from handrail.limits import Limits
-from handrail.paths import GivenPath, split
+from handrail.model.limits import Limits
+from handrail.model.paths import GivenPath, split
 
 if TYPE_CHECKING:
     from handrail.kernel.wards import Wards

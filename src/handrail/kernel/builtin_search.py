@@ -10,7 +10,7 @@ from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipp
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.walk import FILE, Walk, open_file
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.excerpt import excerpt
 from handrail.ops.matcher import Hits, Matcher
 from handrail.ops.patterns import Pattern

@@ -8,8 +8,11 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from handrail.effects import Effect, needs_approval
-from handrail.faults import (
+from handrail.kernel.journal import Origin
+from handrail.kernel.session import Session
+from handrail.model.approval import ASK_THE_USER, Question, Verdict, ask
+from handrail.model.effects import Effect, needs_approval
+from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
     Cancelled,
@@ -20,10 +23,7 @@ from handrail.faults import (
     PathFault,
     TooLarge,
 )
-from handrail.kernel.gate import ASK_THE_USER, Question, Verdict, ask
-from handrail.kernel.journal import Origin
-from handrail.kernel.session import Session
-from handrail.kernel.values import (
+from handrail.model.files import (
     Change,
     Entry,
     File,
@@ -36,10 +36,10 @@ from handrail.kernel.values import (
     Restore,
     Version,
 )
-from handrail.limits import Limits
-from handrail.notes import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight, RuleNotStored
-from handrail.paths import quote
-from handrail.structs import struct
+from handrail.model.limits import Limits
+from handrail.model.paths import quote
+from handrail.model.record import struct
+from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight, RuleNotStored
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetched, Target

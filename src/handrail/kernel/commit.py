@@ -13,16 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from handrail.faults import (
-    AccessDenied,
-    AlreadyExists,
-    Conflict,
-    IsDirectory,
-    NotADirectory,
-    NotFound,
-    PathFault,
-    WriteFailed,
-)
 from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.entering import Done, touched
 from handrail.kernel.journal import Journal, Origin
@@ -36,7 +26,17 @@ from handrail.kernel.state import State
 from handrail.kernel.syncing import begin_sync, can_sync_whole, sync_whole
 from handrail.kernel.together import MANY, each
 from handrail.kernel.trees import build, write_all
-from handrail.kernel.values import (
+from handrail.model.faults import (
+    AccessDenied,
+    AlreadyExists,
+    Conflict,
+    IsDirectory,
+    NotADirectory,
+    NotFound,
+    PathFault,
+    WriteFailed,
+)
+from handrail.model.files import (
     Change,
     MakeDirectory,
     Put,
@@ -47,7 +47,7 @@ from handrail.kernel.values import (
     Version,
     mode_for,
 )
-from handrail.structs import struct
+from handrail.model.record import struct
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from handrail.faults import Cancelled, FetchTimeout
+from handrail.model.faults import Cancelled, FetchTimeout
 
 # How often a wait looks up to see whether it was cancelled.
 _GLANCE = 0.05

@@ -9,7 +9,7 @@ from handrail.kernel.blobs import Blobs
 from handrail.kernel.journal import Node, Touched
 from handrail.kernel.resolve import Place
 from handrail.kernel.together import each
-from handrail.kernel.values import Change, Put, Remove, RemoveDirectory, Restore, Standing
+from handrail.model.files import Change, Put, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.changes import changes, differing, lines_of
 
 _COUNTED_BYTES = 1 << 19

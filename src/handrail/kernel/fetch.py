@@ -15,11 +15,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from handrail.faults import BinaryContent, FetchFailed, ForbiddenAddress, InvalidUrl, TooManyRedirects
 from handrail.kernel import addresses, content
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.markdown import NotConverted, to_markdown
-from handrail.limits import Limits
+from handrail.model.faults import BinaryContent, FetchFailed, ForbiddenAddress, InvalidUrl, TooManyRedirects
+from handrail.model.limits import Limits
 
 if TYPE_CHECKING:
     import httpcore2

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from handrail.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.kernel.boundary import FsBoundary, raise_fault
 from handrail.kernel.lines import LineIndex
 from handrail.kernel.placeholder import is_placeholder
-from handrail.kernel.values import Entry, File, Listing, Page, Standing, Version, kind_of
-from handrail.limits import Limits
-from handrail.paths import quote, unquote
+from handrail.model.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
+from handrail.model.files import Entry, File, Listing, Page, Standing, Version, kind_of
+from handrail.model.limits import Limits
+from handrail.model.paths import quote, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,13 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from handrail.faults import NoEngine
 from handrail.kernel.call import Call
 from handrail.kernel.found import FindResult, SearchResult
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.relevance import RankRequest, RankResult
-from handrail.kernel.values import Entry, kind_of
-from handrail.notes import AllHidden, DepthReached, FileSkipped, LinesCut, MoreFilesSkipped, Note, SearchIncomplete
+from handrail.model.faults import NoEngine
+from handrail.model.files import Entry, kind_of
+from handrail.model.warnings import (
+    AllHidden,
+    DepthReached,
+    FileSkipped,
+    LinesCut,
+    MoreFilesSkipped,
+    Note,
+    SearchIncomplete,
+)
 
 
 class Finder:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from handrail.faults import Fault
 from handrail.kernel.gitsweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
 from handrail.kernel.repositories import (
     GitDirectory,
@@ -27,10 +26,11 @@ from handrail.kernel.repositories import (
     read_plain,
 )
 from handrail.kernel.walk import open_file
-from handrail.limits import MIB, Limits
-from handrail.notes import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
+from handrail.model.faults import Fault
+from handrail.model.limits import MIB, Limits
+from handrail.model.paths import quote
+from handrail.model.warnings import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
 from handrail.ops.gitnames import ASIDE, is_plain_config
-from handrail.paths import quote
 
 Tell = Callable[[Fault], None]
 Signs = dict[str, tuple[str, str]]

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from handrail.kernel.blobs import Blobs
 from handrail.kernel.state import State, existing_directory
-from handrail.limits import DAY
-from handrail.paths import quote
-from handrail.structs import struct
+from handrail.model.limits import DAY
+from handrail.model.paths import quote
+from handrail.model.record import struct
 
 _CHUNK = 1 << 16
 _to_json = json.JSONEncoder(separators=(",", ":")).encode

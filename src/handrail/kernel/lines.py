@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import field
 
-from handrail.kernel.values import Page, Version
-from handrail.structs import struct
+from handrail.model.files import Page, Version
+from handrail.model.record import struct
 
 _CHUNK = 1 << 17
 _INDEXED_BYTES = 4 << 20

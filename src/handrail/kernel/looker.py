@@ -14,8 +14,8 @@ from dataclasses import field
 from typing import NamedTuple
 
 from handrail.kernel.resolve import O_PATH, libc_function, place_of
+from handrail.model.record import struct
 from handrail.ops.protection import Protection
-from handrail.structs import struct
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TARGET = O_PATH | os.O_NONBLOCK | os.O_CLOEXEC if O_PATH else os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC

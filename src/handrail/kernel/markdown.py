@@ -11,7 +11,7 @@ import tempfile
 from handrail.kernel import html_worker
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.sandbox.seccomp import assemble_for_computing
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 _FINDS_PYTHON = ("HOME", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "SYSTEMROOT")
 """What the worker's interpreter may need to find its modules; every other variable may be a secret."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from handrail.kernel.state import make_private
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 _F_SETPIPE_SZ = 1031
 _USUAL_PIPE, _CHUNK = 1 << 16, 1 << 20

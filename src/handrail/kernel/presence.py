@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from handrail.faults import Closed
+from handrail.model.faults import Closed
 
 
 class Presence:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from handrail.faults import CommandNotStarted
 from handrail.kernel.output import Keeper, Output, Spools
 from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Confinement, Sandbox, Started
 from handrail.kernel.sandbox.first import FirstProcess
-from handrail.limits import DAY
+from handrail.model.faults import CommandNotStarted
+from handrail.model.limits import DAY
 
 CANCEL_POLL_SECONDS = 0.05
 

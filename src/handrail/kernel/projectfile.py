@@ -9,9 +9,9 @@ from handrail.kernel.files import Reader
 from handrail.kernel.journal import journal_of
 from handrail.kernel.programs import backup_names, replace_with_backup
 from handrail.kernel.state import State, read_small_text
-from handrail.kernel.values import File, Put
-from handrail.limits import Limits
-from handrail.paths import quote
+from handrail.model.files import File, Put
+from handrail.model.limits import Limits
+from handrail.model.paths import quote
 
 _PRIVATE = 0o600
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from handrail.kernel.journal import Entry, Journal, decode, lines_backwards
 from handrail.kernel.state import State, write_whole
-from handrail.limits import DAY, Limits
+from handrail.model.limits import DAY, Limits
 
 _YOUNG_SECONDS = 3600
 """What was written so lately may belong to an entry that is not written yet."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 from handrail.kernel.process import ending_of
 from handrail.kernel.pump import Pump
 from handrail.kernel.sandbox import Channel, Confinement, Sandbox, Started
+from handrail.model.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 
 LINE_END = re.compile(rb"\r+\n")
 REMEMBERED = 64

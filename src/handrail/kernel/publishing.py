@@ -4,12 +4,12 @@ import errno
 import os
 from contextlib import suppress
 
-from handrail.faults import Conflict
 from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.record import Step
 from handrail.kernel.resolve import Place, exchange_names, rename_to_free_name
 from handrail.kernel.trees import is_still
-from handrail.kernel.values import Standing, Version
+from handrail.model.faults import Conflict
+from handrail.model.files import Standing, Version
 
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)

@@ -8,13 +8,13 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal
 
-from handrail.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
 from handrail.kernel.resolve import Place, exchange_names
 from handrail.kernel.trees import remove
-from handrail.paths import quote
+from handrail.model.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
+from handrail.model.paths import quote
 
 _DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _GONE = (NotFound, NotADirectory, OutsideRoot, LinkLoop)

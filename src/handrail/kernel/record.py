@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
 
-from handrail.structs import struct
+from handrail.model.record import struct
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16

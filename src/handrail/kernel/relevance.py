@@ -7,7 +7,7 @@ from typing import NamedTuple
 from handrail.kernel.found import Engine, Skipped, Watch
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.survey import survey
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.patterns import parse, parse_literal
 from handrail.ops.rank import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from handrail.kernel.walk import FILE, open_file
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.gitnames import Index, pointed_to, read_index
 
 _SMALL = 1 << 16

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 _OPENAT2 = 437
 _RESOLVE = 0x08 | 0x02  # BENEATH | NO_MAGICLINKS

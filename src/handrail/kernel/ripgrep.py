@@ -9,7 +9,6 @@ import os
 import re
 from heapq import nsmallest
 
-from handrail.faults import InvalidPattern
 from handrail.kernel import confine, rgoutput
 from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
@@ -18,7 +17,8 @@ from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.survey import survey
 from handrail.kernel.walk import Walk, expect_fit, open_file
 from handrail.kernel.windows import Windows
-from handrail.limits import Limits
+from handrail.model.faults import InvalidPattern
+from handrail.model.limits import Limits
 from handrail.ops.excerpt import text_of
 from handrail.ops.patterns import Pattern
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from handrail.effects import Effect
 from handrail.kernel.call import Call
-from handrail.kernel.gate import Verdict
 from handrail.kernel.log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
-from handrail.notes import (
+from handrail.model.approval import Verdict
+from handrail.model.effects import Effect
+from handrail.model.warnings import (
     NotAllTyped,
     NotRemembered,
     ProtectedInToolsOnly,

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from handrail.faults import NoEngine
 from handrail.kernel.found import Engine, FindResult, GaveUp, SearchResult, Watch
 from handrail.kernel.query import FindRequest, SearchRequest
 from handrail.kernel.rgprocess import lies_in, program
-from handrail.limits import Limits
+from handrail.model.faults import NoEngine
+from handrail.model.limits import Limits
 from handrail.ops.patterns import Pattern, parse, parse_literal
 
 if TYPE_CHECKING:

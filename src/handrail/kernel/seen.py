@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from handrail.faults import PathFault, StaleFile
 from handrail.kernel.files import Reader
-from handrail.kernel.values import File, Version
-from handrail.paths import quote
+from handrail.model.faults import PathFault, StaleFile
+from handrail.model.files import File, Version
+from handrail.model.paths import quote
 
 _FILES_AT_MOST = 4096
 

@@ -11,18 +11,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import handrail
-from handrail.faults import Closed
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
 from handrail.kernel.files import Reader
-from handrail.kernel.gate import Approver
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
-from handrail.limits import Limits
+from handrail.model.approval import Approver
+from handrail.model.faults import Closed
+from handrail.model.limits import Limits
+from handrail.model.paths import unquote
 from handrail.ops.places import GUARDED, OWN_FILES, guarded_place
-from handrail.paths import unquote
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher

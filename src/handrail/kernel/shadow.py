@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from handrail.faults import Fault, WriteFailed
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.entering import count_lines
@@ -21,9 +20,10 @@ from handrail.kernel.resolve import O_PATH
 from handrail.kernel.scan import Changed, Scan, Sign, sign_of
 from handrail.kernel.state import State, read_text, write_text
 from handrail.kernel.walk import open_file
-from handrail.limits import Limits
-from handrail.notes import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete
-from handrail.paths import quote
+from handrail.model.faults import Fault, WriteFailed
+from handrail.model.limits import Limits
+from handrail.model.paths import quote
+from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete
 
 _NAMED = 5
 Tell = Callable[[Fault], None]

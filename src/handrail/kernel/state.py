@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from handrail.faults import NotADirectory, NotFound
 from handrail.kernel.small import read_small
-from handrail.kernel.values import Version
+from handrail.model.faults import NotADirectory, NotFound
+from handrail.model.files import Version
 
 OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from handrail.kernel.found import Skipped, Watch
 from handrail.kernel.query import Scope
 from handrail.kernel.walk import Walk
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 
 @contextmanager

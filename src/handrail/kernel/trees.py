@@ -3,7 +3,7 @@
 import os
 import stat
 
-from handrail.kernel.values import Standing, Version, kind_of, mode_for
+from handrail.model.files import Standing, Version, kind_of, mode_for
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterable
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 _LINKS = Limits().links
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from handrail.kernel.found import GaveUp, Named, Skipped, Watch
 from handrail.kernel.query import Scope
 from handrail.kernel.small import read_small
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.ignores import TooManyRules, Verdict, compile_ignores
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,10 +10,10 @@ import stat
 import threading
 import time
 
-from handrail.faults import ProtectedPath, SandboxUnavailable
 from handrail.kernel.looker import Identity, Look, Looker, Seen, with_parents
 from handrail.kernel.remembered import Remembered
-from handrail.limits import Limits
+from handrail.model.faults import ProtectedPath, SandboxUnavailable
+from handrail.model.limits import Limits
 from handrail.ops.places import folded_path
 from handrail.ops.protection import Protection
 

@@ -2,7 +2,7 @@
 
 import re
 
-from handrail.faults import InvalidPattern
+from handrail.model.faults import InvalidPattern
 
 CODE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\})")
 PROPERTY = re.compile(r"\\[pP](?:\{[^}]*\}|[A-Za-z])")

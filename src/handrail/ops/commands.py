@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.evaluation import evaluated, settled, value_of
 from handrail.ops.firstwords import first_words
 from handrail.ops.programs import takes_code

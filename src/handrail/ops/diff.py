@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from handrail.model.paths import quote
 from handrail.ops.changes import OPEN, Span, changes, lines_of
 from handrail.ops.patch.model import Content, Outcome
-from handrail.paths import quote
 
 _CONTEXT = 3
 _EXECUTABLE, _PLAIN = "100755", "100644"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from handrail.faults import InvalidPattern
-from handrail.limits import Limits
+from handrail.model.faults import InvalidPattern
+from handrail.model.limits import Limits
 
 _LIMITS = Limits()
 _FOLDS_OUTSIDE_ASCII = "iksIKS"

@@ -6,8 +6,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from handrail.faults import InvalidPattern
-from handrail.limits import Limits
+from handrail.model.faults import InvalidPattern
+from handrail.model.limits import Limits
 from handrail.ops.globs import check, expand_braces, path_regex
 
 _LIMITS = Limits()

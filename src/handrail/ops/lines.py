@@ -2,7 +2,7 @@
 
 import re
 
-from handrail.faults import BadLineRange
+from handrail.model.faults import BadLineRange
 from handrail.ops.text import Text, to_lf
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from unicodedata import normalize
 
-from handrail.kernel.values import Listing
+from handrail.model.files import Listing
 
 # Punctuation in the order of the en-US collation; what is not in it comes after, letters and digits last of all.
 _PUNCTUATION = {char: rank for rank, char in enumerate(" _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$")}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from handrail.faults import InvalidPattern
+from handrail.model.faults import InvalidPattern
 from handrail.ops.literals import for_builtin, required_texts
 from handrail.ops.patterns import Pattern
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.typography import fold
 
 _LINES, _WORDS, _HITS, _PLACES = 40, 16, 20, 6

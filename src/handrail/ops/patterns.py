@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from handrail.faults import InvalidPattern
-from handrail.limits import Limits
+from handrail.model.faults import InvalidPattern
+from handrail.model.limits import Limits
 from handrail.ops.charclass import CODE, CONTROLS, NOT_TEXT, PROPERTY, code_point, read_class
 
 _LIMITS = Limits()

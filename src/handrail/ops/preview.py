@@ -1,9 +1,9 @@
 """A change as a diff, for a person to read before it happens."""
 
-from handrail.kernel.values import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing, mode_for
+from handrail.model.files import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing, mode_for
+from handrail.model.paths import quote, unquote
 from handrail.ops.diff import unified
 from handrail.ops.listing import looks_binary
-from handrail.paths import quote, unquote
 
 _LOOKED_AT = 8192
 _SET_ID = 0o6000

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from handrail.faults import InvalidPattern
+from handrail.model.faults import InvalidPattern
 from handrail.ops.globs import check, expand_braces, path_regex
 from handrail.ops.places import folded, folded_path
 

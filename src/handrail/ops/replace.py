@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from handrail.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow, TooLarge
-from handrail.limits import Limits
+from handrail.model.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow, TooLarge
+from handrail.model.limits import Limits
 from handrail.ops.nearest import nearest
 from handrail.ops.show import one_line
 from handrail.ops.text import Text, find_all, to_lf

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain, count
 from operator import add
 
-from handrail.structs import struct
+from handrail.model.record import struct
 
 _ENDS = re.compile(r"\r\n")
 _BLOCK = 1000

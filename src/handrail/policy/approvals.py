@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from handrail.kernel.gate import ASK_THE_USER, Approver, Question, Verdict
 from handrail.kernel.tally import Tally
-from handrail.limits import Limits
+from handrail.model.approval import ASK_THE_USER, Approver, Question, Verdict
+from handrail.model.limits import Limits
+from handrail.model.record import struct
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing, decide, why_always_asked
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, exact_pattern, from_text
-from handrail.structs import struct
 
 FILE = "file"
 """The scope of rules that stand in the project's own file; these can only deny."""

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from handrail.kernel.state import locked_beside, read_small_text, version_of, write_text
-from handrail.kernel.values import Version
-from handrail.limits import Limits
+from handrail.model.files import Version
+from handrail.model.limits import Limits
+from handrail.model.record import struct
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
-from handrail.structs import struct
 
 
 @struct

@@ -2,8 +2,8 @@
 
 from typing import Any, get_args
 
-from handrail.faults import Cancelled, Denied
-from handrail.kernel.gate import Approver, Keep, Question, Scope, Verdict
+from handrail.model.approval import Approver, Keep, Question, Scope, Verdict
+from handrail.model.faults import Cancelled, Denied
 
 _REMEDY = "Nothing was done; the session log has the details"
 

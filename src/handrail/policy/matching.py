@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from handrail.kernel.gate import Question
-from handrail.limits import Limits
+from handrail.model.approval import Question
+from handrail.model.limits import Limits
 from handrail.policy.rules import ANY_TOOL, ONE, REST, Rule, exact_pattern, fits, words_fit
 from handrail.settings import SANDBOX
 

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.settings import SANDBOX
 
 ANY_TOOL = "*"

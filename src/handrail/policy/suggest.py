@@ -3,8 +3,8 @@
 import json
 import re
 
-from handrail.kernel.gate import Question
-from handrail.limits import Limits
+from handrail.model.approval import Question
+from handrail.model.limits import Limits
 from handrail.ops.commands import parse_command
 from handrail.policy.rules import REST, exact_pattern
 

@@ -2,7 +2,7 @@
 
 import json
 
-from handrail.effects import Effect
+from handrail.model.effects import Effect
 from handrail.tool import Dialect, Guide, Tool
 
 # For dialects that declare no categories of their own, by what a tool may do. The first that fits is taken.

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from handrail.effects import Effect
-from handrail.faults import AlreadyExists, BadLineRange, NotFound
 from handrail.kernel.call import Call
+from handrail.model.effects import Effect
+from handrail.model.faults import AlreadyExists, BadLineRange, NotFound
 from handrail.params import Params, field
 from handrail.tool import Dialect, Guide, Output, Tool
 from handrail.words import Say, ToolError, Words

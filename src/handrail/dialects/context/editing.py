@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from handrail.dialects.answers import Content, Done, Edited, Replaced, Written
 from handrail.dialects.context.declare import MANAGEMENT, READING, WRITING, ContextParams, tool
-from handrail.effects import Effect
-from handrail.faults import BadLineRange, BadParameters, Problem
 from handrail.kernel.call import Call
-from handrail.kernel.values import File, Put
+from handrail.model.effects import Effect
+from handrail.model.faults import BadLineRange, BadParameters, Problem
+from handrail.model.files import File, Put
 from handrail.ops.diff import unified
 from handrail.ops.lines import edit_lines
 from handrail.ops.replace import replace_all, replace_regex

@@ -10,12 +10,12 @@ from handrail.dialects.answers import (
     Ranking,
 )
 from handrail.dialects.context.declare import SEARCH, ContextParams, tool
-from handrail.effects import Effect
 from handrail.kernel.call import Call
 from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.relevance import RankRequest
+from handrail.model.effects import Effect
+from handrail.model.paths import quote
 from handrail.params import field
-from handrail.paths import quote
 from handrail.tool import Guide
 
 

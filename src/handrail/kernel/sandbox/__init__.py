@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.faults import CommandNotStarted, SandboxUnavailable
 from handrail.kernel.sandbox import build, bwrap, landlock, trial
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Channel, Link
@@ -22,6 +21,7 @@ from handrail.kernel.sandbox.settings import (
     Confinement,
     SandboxSettings,
 )
+from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
 __all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "Started"]
 

@@ -16,7 +16,7 @@ from handrail.kernel.sandbox.link import Launch, entering, memory_file
 from handrail.kernel.sandbox.settings import Level, SandboxSettings
 from handrail.kernel.sandbox.toolchains import Toolchains
 from handrail.kernel.trusted import agents_directories, resolved
-from handrail.limits import KIB
+from handrail.model.limits import KIB
 
 INSIDE_UID = 1000
 

@@ -7,8 +7,8 @@ import os
 import tempfile
 from dataclasses import dataclass
 
-from handrail.faults import SandboxUnavailable
 from handrail.kernel.process import Command, Processes
+from handrail.model.faults import SandboxUnavailable
 
 
 @dataclass(frozen=True, slots=True)

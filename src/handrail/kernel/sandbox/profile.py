@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 
 _BIND = {True: "--bind-fd", False: "--ro-bind-fd"}
 

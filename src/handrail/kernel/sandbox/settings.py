@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.places import GUARDED
 
 Level = Literal["strict", "network", "off", "reduced"]

@@ -16,7 +16,7 @@ from functools import cached_property
 from handrail.kernel.sandbox import places
 from handrail.kernel.sandbox.places import SYSTEM
 from handrail.kernel.trusted import in_any, resolved
-from handrail.limits import KIB
+from handrail.model.limits import KIB
 
 PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")
 WHOLE_PREFIX_MARKS = ("pyvenv.cfg", "conda-meta")

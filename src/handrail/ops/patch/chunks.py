@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from handrail.faults import BadPatch
+from handrail.model.faults import BadPatch
 from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
 
 _NUMBERS = re.compile(rb"@@\s*-(\d{1,18})(?:,(\d{1,18}))?(?:\s+\+(\d{1,18})(?:,(\d{1,18}))?)?\s*(?:@@.*)?$", re.DOTALL)

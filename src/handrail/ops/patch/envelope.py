@@ -8,10 +8,10 @@ had the same.
 import re
 from dataclasses import replace
 
-from handrail.faults import BadPatch
+from handrail.model.faults import BadPatch
+from handrail.model.paths import unquote
 from handrail.ops.patch.chunks import Header, is_line, make_chunk, read_header
 from handrail.ops.patch.model import Action, Chunk, FilePatch
-from handrail.paths import unquote
 
 _BEGIN, _END, _END_OF_FILE = b"*** Begin Patch", b"*** End Patch", b"*** End of File"
 _SECTION = re.compile(rb"\s*\*\*\* (Add|Delete|Update) File:\s*(.*?)\s*$", re.DOTALL)

@@ -1,6 +1,6 @@
 """Where a hunk of a unified diff ends: by its counts if they are true, else where the next thing begins."""
 
-from handrail.faults import BadPatch
+from handrail.model.faults import BadPatch
 from handrail.ops.patch.chunks import Header, is_line, make_chunk, read_header
 from handrail.ops.patch.model import Chunk
 from handrail.ops.patch.names import read_name, strip_prefixes

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from handrail.paths import unquote
+from handrail.model.paths import unquote
 
 _TIME = re.compile(rb"\s+(\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*|\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d.*)$")
 _EPOCH = re.compile(rb"19(?:70-01-01|69-12-31)\b|\w{3} (?:Jan  ?1|Dec 31) .* 19(?:70|69)\b")

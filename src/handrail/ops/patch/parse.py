@@ -1,6 +1,6 @@
 """The text of a patch, in either form, as a list of `FilePatch`."""
 
-from handrail.faults import BadPatch, BinaryPatch
+from handrail.model.faults import BadPatch, BinaryPatch
 from handrail.ops.patch import envelope, unified
 from handrail.ops.patch.lines import BOM
 from handrail.ops.patch.model import FilePatch

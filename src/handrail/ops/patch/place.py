@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from handrail.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
-from handrail.limits import Limits
+from handrail.model.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
+from handrail.model.limits import Limits
 from handrail.ops.nearest import nearest
 from handrail.ops.patch.lines import Lines
 from handrail.ops.patch.locate import Haystack, OutOfEffort, Rung, same

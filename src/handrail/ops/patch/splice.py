@@ -1,6 +1,6 @@
 """A file's bytes with the chunks in their places; every byte that no chunk changes stays."""
 
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.patch.indent import Indentation
 from handrail.ops.patch.lines import BOM, Lines
 from handrail.ops.patch.locate import Rung

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import TextIO, get_args
 
-from handrail.kernel.gate import Keep, Question, Scope, Verdict
 from handrail.kernel.lineedit import edit_line
 from handrail.kernel.terminal import forget_typed, size, wants_colour
-from handrail.limits import Limits
+from handrail.model.approval import Keep, Question, Scope, Verdict
+from handrail.model.limits import Limits
 from handrail.ops.show import one_line
 from handrail.policy.approvals import rule_to_keep
 from handrail.policy.matching import Matcher, why_always_asked

@@ -9,7 +9,7 @@ import click
 from handrail.dialects import find_dialect
 from handrail.kernel.state import State, config_home
 from handrail.kernel.tally import Count
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.ops.show import visible
 from handrail.policy.approvals import FILE
 from handrail.policy.books import RuleBook

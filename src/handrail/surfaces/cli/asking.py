@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from handrail.kernel.gate import Question
+from handrail.model.approval import Question
 from handrail.ops.show import fold, one_line, visible
 
 _WHOLE = 10**9

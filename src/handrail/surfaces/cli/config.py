@@ -4,10 +4,10 @@ import json
 
 import click
 
-from handrail.faults import Fault
 from handrail.kernel.programs import absolute, is_beneath
 from handrail.kernel.projectfile import ProjectFile, UserFile
-from handrail.limits import Limits
+from handrail.model.faults import Fault
+from handrail.model.limits import Limits
 from handrail.ops.show import one_line
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE

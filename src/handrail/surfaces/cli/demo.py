@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.log import only_log
 from handrail.kernel.scratch import scratch_workspace
 from handrail.kernel.terminal import wants_colour
+from handrail.model.approval import Question, Verdict
 from handrail.surfaces.cli.asking import View, happening
 from handrail.surfaces.cli.show import human
 from handrail.tool import ToolResult

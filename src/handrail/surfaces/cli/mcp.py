@@ -10,7 +10,7 @@ from handrail.dialects import load
 from handrail.exports import api_name
 from handrail.kernel.state import read_text
 from handrail.kernel.streams import file_behind_stderr, say
-from handrail.limits import Limits
+from handrail.model.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, log_option, open_workspace, read_only_option, sandbox_option

@@ -4,9 +4,9 @@ import sys
 
 import click
 
-from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.terminal import open_terminal, user_is_here
-from handrail.limits import Limits
+from handrail.model.approval import Approver, Question, Verdict
+from handrail.model.limits import Limits
 from handrail.policy.approvals import nobody
 
 

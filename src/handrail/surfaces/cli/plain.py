@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from handrail.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.kernel.journal import JournalUnreadable
 from handrail.kernel.project_root import RootRefused, find_root
+from handrail.model.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.ops.show import visible
 from handrail.surfaces.cli import complete
 

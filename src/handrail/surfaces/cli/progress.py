@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from handrail.kernel.gate import Approver, Question, Verdict
 from handrail.kernel.terminal import can_erase
-from handrail.limits import Limits
+from handrail.model.approval import Approver, Question, Verdict
+from handrail.model.limits import Limits
 from handrail.ops.show import one_line
 
 _ERASE = "\r\x1b[K"

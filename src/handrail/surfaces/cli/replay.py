@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from handrail.kernel.gate import Verdict
 from handrail.kernel.scratch import CopyTooLarge, scratch_copy
 from handrail.kernel.state import read_some
-from handrail.limits import Limits
+from handrail.model.approval import Verdict
+from handrail.model.limits import Limits
 from handrail.ops.show import one_line
 from handrail.replay import Outcome, read_log
 from handrail.replay import replay as replay_log

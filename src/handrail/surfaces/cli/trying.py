@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import click
 
 from handrail.dialects import load
-from handrail.faults import Denied, Fault
-from handrail.kernel.gate import Question, Verdict
 from handrail.kernel.log import SessionLog
 from handrail.kernel.session import Session
+from handrail.model.approval import Question, Verdict
+from handrail.model.faults import Denied, Fault
 from handrail.router import ToolRouter
 from handrail.sentences import COMMON
 from handrail.surfaces.cli.plain import journal_errors

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from handrail.faults import Denied, Fault
-from handrail.kernel.values import Change, Restore
+from handrail.model.faults import Denied, Fault
+from handrail.model.files import Change, Restore
+from handrail.model.paths import quote, unquote
 from handrail.ops.preview import change_diff
 from handrail.ops.show import visible
-from handrail.paths import quote, unquote
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import open_workspace

@@ -7,7 +7,7 @@ import anyio
 if TYPE_CHECKING:
     from starlette.types import Receive
 
-    from handrail.limits import Limits
+    from handrail.model.limits import Limits
 
 
 class TooLong(Exception):  # noqa: N818  an answer to the client

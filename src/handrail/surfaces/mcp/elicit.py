@@ -11,9 +11,9 @@ from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
 from typing import Any
 
-from handrail.faults import Cancelled
-from handrail.kernel.gate import Question, Verdict
-from handrail.kernel.values import Change, Put, Remove, Restore
+from handrail.model.approval import Question, Verdict
+from handrail.model.faults import Cancelled
+from handrail.model.files import Change, Put, Remove, Restore
 from handrail.policy.approvals import nobody, refused
 from handrail.surfaces.mcp.sealed import Sealer, digest
 

@@ -17,7 +17,7 @@ from handrail.surfaces.mcp.clients import CALLER
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from handrail.limits import Limits
+    from handrail.model.limits import Limits
 
 Refusal = tuple[int, str]
 _ONCE = {"host", "origin", "authorization"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcp.server.lowlevel import Server
 
-    from handrail.limits import Limits
+    from handrail.model.limits import Limits
 
 PATH = "/mcp"
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from handrail.exports import api_name, mcp_tool
-from handrail.faults import BadParameters, Problem
-from handrail.limits import Limits
+from handrail.model.faults import BadParameters, Problem
+from handrail.model.limits import Limits
 from handrail.tool import Dialect, Tool
 from handrail.workspace import Workspace
 

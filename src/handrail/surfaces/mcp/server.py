@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
 
 import handrail
-from handrail.faults import Denied, Fault
+from handrail.model.faults import Denied, Fault
 from handrail.surfaces.mcp.clients import CALLER, Client, Clients
 from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_no_stranger, ask_nobody, asking
 from handrail.surfaces.mcp.offer import Offer

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
 
-    from handrail.limits import Limits
+    from handrail.model.limits import Limits
 
 
 def serve_stdio(server: "Server[Any]", limits: "Limits") -> None:

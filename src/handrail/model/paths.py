@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from handrail.faults import BadPath, OutsideRoot
+from handrail.model.faults import BadPath, OutsideRoot
 
 PATH_BYTES, NAME_BYTES = 4095, 255
 

@@ -15,7 +15,7 @@ Note:
 
 """
 
-from handrail.faults import Fault
+from handrail.model.faults import Fault
 
 
 class Note(Fault):

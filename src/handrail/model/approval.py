@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from handrail.effects import Effect, risk_level
-from handrail.faults import Denied
-from handrail.kernel.values import Change
+from handrail.model.effects import Effect, risk_level
+from handrail.model.faults import Denied
+from handrail.model.files import Change
 
 
 class Question(NamedTuple):
