@@ -16,8 +16,8 @@ from pathlib import Path
 from bench.measure import Row, row
 from handrail import Workspace
 from handrail.model.faults import Fault
-from handrail.ops.diff import unified
 from handrail.ops.patch import Content, apply, parse
+from handrail.ops.text.unified_diff import unified
 
 ROUNDS = 7
 SOURCE = random.Random(4)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from bench.corpus import corpus
 from bench.measure import Row, compare, show
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"
 SOME = "PyUnicode_DecodeUTF8|ENOTSUP|raise NotImpl"

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from handrail.kernel.query import Scope, SearchRequest
 from handrail.kernel.search import Searcher
+from handrail.ops.search.scope import Scope, SearchRequest
 
 Open = Callable[[dict[str, Any]], int]
 

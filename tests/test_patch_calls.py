@@ -15,7 +15,7 @@ from handrail import Workspace
 from handrail.dialects import load
 from handrail.model import faults
 from handrail.model.approval import Question
-from handrail.ops.preview import change_diff
+from handrail.ops.text.change_preview import change_diff
 from handrail.tool import ToolResult
 from handrail.words import ToolError, word
 

@@ -16,7 +16,7 @@ from tree import Tree, snapshot
 from handrail import Workspace
 from handrail.model.faults import Fault
 from handrail.model.files import Change, MakeDirectory, Put, Remove
-from handrail.ops.text import Text
+from handrail.ops.text.buffer import Text
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 

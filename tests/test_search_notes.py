@@ -9,9 +9,9 @@ import pytest
 
 from handrail import Workspace
 from handrail.kernel.found import FindResult
-from handrail.kernel.query import FindRequest
 from handrail.kernel.search import EngineName, Searcher
 from handrail.model.limits import Limits
+from handrail.ops.search.scope import FindRequest
 
 
 @pytest.fixture(params=["ripgrep", "builtin"])

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 from bench.drivers.serve import serve
-from handrail.kernel.query import Scope
 from handrail.kernel.rgprocess import program
 from handrail.kernel.sandbox import bwrap
+from handrail.ops.search.scope import Scope
 
 ROOT = sys.argv[1]
 RG = program() or "rg"

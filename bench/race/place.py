@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.corpus import corpus
-from handrail.ops.diff import unified
+from handrail.ops.text.unified_diff import unified
 
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"
 FOUND = "unicodeobject.h"

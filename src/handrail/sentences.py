@@ -62,7 +62,7 @@ from handrail.model.faults import (
     WriteFailed,
 )
 from handrail.model.paths import quote
-from handrail.ops.show import fold, one_line, visible
+from handrail.ops.text.display import fold, one_line, visible
 from handrail.words import Facts, Say, Words
 
 _SHOWN_LINES, _SHOWN_CHARS = 20, 200

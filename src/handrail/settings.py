@@ -9,8 +9,8 @@ from handrail.kernel.session import Powers
 from handrail.kernel.state import OWN_VARIABLES
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import MAY_BE_LOWERED, Limits
-from handrail.ops.places import OWN_FILES
-from handrail.ops.protection import SECRETS, alternatives, protection
+from handrail.ops.glob.guarded_names import OWN_FILES
+from handrail.ops.glob.protected_names import SECRETS, alternatives, protection
 
 PROJECT_FILE, IGNORE_FILE = OWN_FILES
 

@@ -14,8 +14,8 @@ from handrail.model.effects import Effect
 from handrail.model.faults import Conflict, NotADirectory, NotFound, PathFault
 from handrail.model.files import Change, MakeDirectory, RemoveDirectory, Restore, Standing, mode_for
 from handrail.model.paths import quote
-from handrail.ops.diff import unified
-from handrail.ops.merge import merge
+from handrail.ops.text.merge import merge
+from handrail.ops.text.unified_diff import unified
 
 KINDS = ("undo", "redo", "restore")
 """What approval rules call them."""

@@ -20,7 +20,7 @@ from handrail.kernel.trusted import agents_directories, resolved
 from handrail.kernel.wards import Wards
 from handrail.model.faults import Closed, PathFault
 from handrail.model.limits import Limits
-from handrail.ops.protection import protection, read_globs
+from handrail.ops.glob.protected_names import protection, read_globs
 from handrail.policy.approvals import Policy, Rules
 from handrail.policy.books import RuleBook
 from handrail.policy.callback import approver_of

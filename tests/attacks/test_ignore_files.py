@@ -15,9 +15,9 @@ import pytest
 
 from handrail import Workspace
 from handrail.kernel import rgprocess
-from handrail.kernel.query import SearchRequest
 from handrail.kernel.search import Searcher
 from handrail.model.limits import Limits
+from handrail.ops.search.scope import SearchRequest
 
 NAMED = "skipped {}: not a regular file, or too long for an ignore file"
 NEEDLE = {"pattern": "needle"}
@@ -121,7 +121,7 @@ def test_ripgrep_runs_within_limits_of_its_own(root: Path, monkeypatch: pytest.M
 SEARCHING = """
 import os, sys
 from handrail.kernel import rgprocess
-from handrail.kernel.query import SearchRequest
+from handrail.ops.search.scope import SearchRequest
 from handrail.kernel.search import Searcher
 from handrail.model.limits import Limits
 

@@ -7,7 +7,7 @@ import pytest
 from sandboxes import has_bubblewrap
 
 from handrail import Workspace
-from handrail.ops.places import OWN_FILES
+from handrail.ops.glob.guarded_names import OWN_FILES
 
 ATTEMPTS = (
     "echo 'read_only = true' > {name}",

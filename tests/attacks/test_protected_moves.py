@@ -16,7 +16,7 @@ from handrail.kernel.process import Command, Processes
 from handrail.kernel.sandbox import Sandbox, SandboxSettings
 from handrail.model.faults import SandboxUnavailable
 from handrail.model.limits import Limits
-from handrail.ops.protection import SECRET_FILES
+from handrail.ops.glob.protected_names import SECRET_FILES
 
 PLACES = {
     "**/.docker/config.json": ".docker/config.json",

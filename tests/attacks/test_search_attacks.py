@@ -16,10 +16,10 @@ from attacks.swapper import swapping
 
 from handrail.kernel import confine
 from handrail.kernel.found import SearchResult
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import Searcher
 from handrail.model.faults import Cancelled
 from handrail.model.limits import Limits
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
@@ -128,7 +128,7 @@ def test_a_file_that_grows_while_it_is_read_does_not_keep_the_search(engine: Any
 
 MEASURED = """
 import os, re, sys
-from handrail.kernel.query import SearchRequest
+from handrail.ops.search.scope import SearchRequest
 from handrail.kernel.search import Searcher
 fd = os.open(sys.argv[1], os.O_RDONLY)
 result = Searcher(engine=sys.argv[2]).search(fd, SearchRequest("hit", limit=50))

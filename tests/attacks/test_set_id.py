@@ -153,7 +153,7 @@ def test_the_question_shows_that_the_bit_goes(root: Path) -> None:
     shown: list[str] = []
 
     def ask(question: Any) -> bool:
-        from handrail.ops.preview import change_diff
+        from handrail.ops.text.change_preview import change_diff
 
         shown.extend(change_diff(change) for change in question.changes)
         return True

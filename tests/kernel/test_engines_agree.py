@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from search_trees import PATTERNS, SCOPES, TREES, plant
 
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import Searcher
 from handrail.model.faults import InvalidPattern
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
     from handrail.kernel.found import FindResult, SearchResult

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from search_trees import plant
 
-from handrail.kernel.query import FindRequest, Scope
 from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher
+from handrail.ops.search.scope import FindRequest, Scope
 
 EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))
 NAMES = ["a", "b", "ab", "aab", "a.b", "B", "-", "[x]", "{a}", "abc", "b.a"]

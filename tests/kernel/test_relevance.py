@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from search_trees import plant
 
-from handrail.kernel.query import Scope
 from handrail.kernel.relevance import RankRequest
 from handrail.kernel.search import Searcher
+from handrail.ops.search.scope import Scope
 
 TREE: dict[str, Any] = {
     "auth/session.py": b"# opens things\nclass Session:\n    pass\n",

@@ -10,9 +10,9 @@ from search_trees import Open, found
 
 from handrail.kernel import confine
 from handrail.kernel.found import Match
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.search import EngineName, Searcher
 from handrail.model.limits import Limits
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 TEXTS = {
     "b.go": b"type T interface{}\nvar x = ${name}\nfunc f() {\n",

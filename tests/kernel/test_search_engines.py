@@ -10,7 +10,6 @@ from search_trees import Open, found
 
 from handrail.kernel import confine
 from handrail.kernel.found import Named, Skipped, Watch
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.rgoutput import Complaint, Line, blocks, complaints
 from handrail.kernel.rgprocess import program
 from handrail.kernel.search import Searcher, pattern_of
@@ -19,6 +18,7 @@ from handrail.kernel.survey import survey
 from handrail.kernel.windows import Windows
 from handrail.model.faults import Cancelled, InvalidPattern
 from handrail.model.limits import Limits
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 BAD = [
     ("(a", "unclosed group", 0, "(a)"),

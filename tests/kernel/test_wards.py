@@ -14,7 +14,7 @@ from handrail.kernel.remembered import Remembered
 from handrail.kernel.wards import OWN_RULE, Wards
 from handrail.model.faults import ProtectedPath
 from handrail.model.limits import Limits
-from handrail.ops.protection import Protection, protection
+from handrail.ops.glob.protected_names import Protection, protection
 
 Guard = Callable[..., Wards]
 SELDOM = Limits(protect_seconds=3600)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops.patch_trees import Tree, after, patched, two_trees
 
-from handrail.ops.changes import changes
-from handrail.ops.diff import show, unified
 from handrail.ops.patch import Content, Outcome, apply, parse
+from handrail.ops.text.line_diff import changes
+from handrail.ops.text.unified_diff import show, unified
 
 LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
 bounded = settings(max_examples=LONG or 200, derandomize=not LONG, deadline=None, database=None)

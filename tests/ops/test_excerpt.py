@@ -1,6 +1,6 @@
 import pytest
 
-from handrail.ops.excerpt import excerpt
+from handrail.ops.search.excerpt import excerpt
 
 CASES = [
     ("short", 0, "short", False),

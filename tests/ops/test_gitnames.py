@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.ops.gitnames import Index, belongs, is_harmless, is_plain_config, may_be_written, pointed_to, read_index
+from handrail.ops.git_names import Index, belongs, is_harmless, is_plain_config, may_be_written, pointed_to, read_index
 
 
 @pytest.mark.parametrize(

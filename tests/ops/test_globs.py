@@ -1,7 +1,7 @@
 import pytest
 
 from handrail.model.faults import InvalidPattern
-from handrail.ops.globs import compile_exclusions, compile_globs
+from handrail.ops.glob.globs import compile_exclusions, compile_globs
 
 MATCHES = [
     ("**/*.py", "a.py a/b.py a/b/c.py", "a.pyc a.py/b"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handrail.ops.hiding import hide_secrets, may_hold_secret
+from handrail.ops.secrets import hide_secrets, may_hold_secret
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 RUN = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"

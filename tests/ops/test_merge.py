@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.ops.merge import merge
+from handrail.ops.text.merge import merge
 
 CASES = {
     "only ours": (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nc\n", b"A\nb\nc\n"),

@@ -3,7 +3,7 @@
 import pytest
 
 from handrail.model.limits import Limits
-from handrail.ops.nearest import Nearest, difference, nearest
+from handrail.ops.text.nearest import Nearest, difference, nearest
 
 CODE = b"""import os
 

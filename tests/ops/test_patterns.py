@@ -1,7 +1,7 @@
 import pytest
 
-from handrail.ops.literals import for_builtin, required_texts
-from handrail.ops.patterns import parse, parse_literal
+from handrail.ops.search.literals import for_builtin, required_texts
+from handrail.ops.search.regex import parse, parse_literal
 
 REWRITTEN = [
     ("interface{}", r"interface\{\}", False),

@@ -3,8 +3,8 @@
 import pytest
 
 from handrail.model.faults import InvalidPattern
-from handrail.ops.places import GUARDED, folded, guarded_place
-from handrail.ops.protection import SECRET_FILES, protection, read_globs
+from handrail.ops.glob.guarded_names import GUARDED, folded, guarded_place
+from handrail.ops.glob.protected_names import SECRET_FILES, protection, read_globs
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from handrail.model.files import Change, File, MakeDirectory, Put, Remove, Version
-from handrail.ops.preview import change_diff
+from handrail.ops.text.change_preview import change_diff
 
 VERSION = Version(0, 0, 0, 0, 0)
 

@@ -1,4 +1,13 @@
-from handrail.ops.rank import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms, words_of
+from handrail.ops.search.scoring import (
+    Snippet,
+    best_snippet,
+    body_score,
+    name_score,
+    terms_of,
+    weights,
+    whole_terms,
+    words_of,
+)
 
 
 def test_identifiers_are_several_words() -> None:

@@ -4,7 +4,7 @@ import pytest
 from bash_oracle import find_sandbox, observe
 from fuzz_shell import compare
 
-from handrail.ops.shellscan import substitutes
+from handrail.ops.shell.substitution import substitutes
 
 # X is what the substitution runs, or Z.
 SUBSTITUTES = [

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.model.files import File, MakeDirectory, Put, Remove, Version
-from handrail.ops.preview import change_diff
-from handrail.ops.show import duration, fold, one_line, visible
-from handrail.ops.text import Text, find_all, split_lines, to_lf
+from handrail.ops.text.buffer import Text, find_all, split_lines, to_lf
+from handrail.ops.text.change_preview import change_diff
+from handrail.ops.text.display import duration, fold, one_line, visible
 
 
 @pytest.mark.parametrize(

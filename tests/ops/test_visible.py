@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from handrail.ops.show import visible
+from handrail.ops.text.display import visible
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 BLANK = [

@@ -14,7 +14,6 @@ from handrail.dialects.answers import (
     TerminalOutput,
 )
 from handrail.kernel.call import Call, Files
-from handrail.kernel.query import Scope, SearchRequest
 from handrail.model.effects import Effect
 from handrail.model.faults import (
     AccessDenied,
@@ -30,7 +29,8 @@ from handrail.model.paths import given_form, quote, quote_all, unquote
 from handrail.ops.listing import breadth_first
 from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
-from handrail.ops.show import without_escapes
+from handrail.ops.search.scope import Scope, SearchRequest
+from handrail.ops.text.display import without_escapes
 from handrail.params import Params, field
 from handrail.tool import Dialect, Freeform, Tool
 

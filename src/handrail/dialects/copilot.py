@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.model.effects import Effect
 from handrail.model.faults import (
     AccessDenied,
@@ -26,11 +25,12 @@ from handrail.model.files import MakeDirectory, Put
 from handrail.model.limits import MIB
 from handrail.model.paths import quote, quote_all
 from handrail.model.warnings import MorePages
-from handrail.ops.lines import count_lines
 from handrail.ops.listing import hex_rows, looks_binary
-from handrail.ops.replace import find_places, no_match, replace_places
-from handrail.ops.shellerrors import not_found_program
-from handrail.ops.text import split_lines
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
+from handrail.ops.shell.syntax_errors import not_found_program
+from handrail.ops.text.buffer import split_lines
+from handrail.ops.text.line_edits import count_lines
+from handrail.ops.text.replace import find_places, no_match, replace_places
 from handrail.params import Params, field
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Tool

@@ -14,12 +14,12 @@ from handrail.dialects.answers import (
     ListedFile,
 )
 from handrail.kernel.call import Call
-from handrail.kernel.query import Scope, SearchRequest
 from handrail.model.effects import Effect
 from handrail.model.files import Entry, Put
 from handrail.model.paths import quote
-from handrail.ops.replace import replace_once
-from handrail.ops.text import numbered, split_lines
+from handrail.ops.search.scope import Scope, SearchRequest
+from handrail.ops.text.buffer import numbered, split_lines
+from handrail.ops.text.replace import replace_once
 from handrail.params import Params, field
 from handrail.tool import Dialect, Tool
 

@@ -4,7 +4,6 @@ from base64 import b64encode
 from itertools import groupby
 
 from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.model.effects import Effect
 from handrail.model.faults import (
     AbsoluteDirectory,
@@ -30,9 +29,10 @@ from handrail.model.limits import MIB
 from handrail.model.paths import is_absolute, quote, quote_all
 from handrail.ops.listing import collation_key, looks_binary, name_filter
 from handrail.ops.media import media_type
-from handrail.ops.replace import find_places, no_match, replace_places
-from handrail.ops.shellscan import substitutes
-from handrail.ops.show import without_escapes
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
+from handrail.ops.shell.substitution import substitutes
+from handrail.ops.text.display import without_escapes
+from handrail.ops.text.replace import find_places, no_match, replace_places
 from handrail.params import Params, field, shown
 from handrail.sentences import nearest_or
 from handrail.tool import Dialect, Output, Tool

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.walk import FILE, Walk, open_file
 from handrail.model.limits import Limits
-from handrail.ops.excerpt import excerpt
-from handrail.ops.matcher import Hits, Matcher
-from handrail.ops.patterns import Pattern
-from handrail.ops.transcode import is_utf_16, to_utf_8
+from handrail.ops.search.excerpt import excerpt
+from handrail.ops.search.matcher import Hits, Matcher
+from handrail.ops.search.regex import Pattern
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
+from handrail.ops.text.encoding import is_utf_16, to_utf_8
 
 _FIRST_READ = 64 * 1024
 _BATCH = 1000

@@ -10,7 +10,7 @@ from handrail.kernel.journal import Node, Touched
 from handrail.kernel.resolve import Place
 from handrail.kernel.together import each
 from handrail.model.files import Change, Put, Remove, RemoveDirectory, Restore, Standing
-from handrail.ops.changes import changes, differing, lines_of
+from handrail.ops.text.line_diff import changes, differing, lines_of
 
 _COUNTED_BYTES = 1 << 19
 _EFFORT = 5_000

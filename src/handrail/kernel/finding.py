@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from handrail.kernel.call import Call
 from handrail.kernel.found import FindResult, SearchResult
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.relevance import RankRequest, RankResult
 from handrail.model.faults import NoEngine
 from handrail.model.files import Entry, kind_of
@@ -20,6 +19,7 @@ from handrail.model.warnings import (
     Note,
     SearchIncomplete,
 )
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 
 class Finder:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import NamedTuple, Protocol
 
-from handrail.kernel.query import FindRequest, SearchRequest
 from handrail.model.faults import Cancelled
 from handrail.model.limits import Limits
 from handrail.model.record import struct
-from handrail.ops.patterns import Pattern
+from handrail.ops.search.regex import Pattern
+from handrail.ops.search.scope import FindRequest, SearchRequest
 
 
 class Match(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from handrail.kernel.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
 from handrail.kernel.walk import open_file
 from handrail.model.limits import MIB
-from handrail.ops.gitnames import (
+from handrail.ops.git_names import (
     ASIDE,
     DEEP,
     OCCUPIED,

@@ -30,7 +30,7 @@ from handrail.model.faults import Fault
 from handrail.model.limits import MIB, Limits
 from handrail.model.paths import quote
 from handrail.model.warnings import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
-from handrail.ops.gitnames import ASIDE, is_plain_config
+from handrail.ops.git_names import ASIDE, is_plain_config
 
 Tell = Callable[[Fault], None]
 Signs = dict[str, tuple[str, str]]

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from handrail.kernel.terminal import size
-from handrail.ops.show import one_line
+from handrail.ops.text.display import one_line
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[@-~]|O[A-Z])")
 _LEFT, _RIGHT = ("\x1b[D", "\x1bOD", "\x02"), ("\x1b[C", "\x1bOC", "\x06")

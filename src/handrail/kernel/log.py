@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from handrail.kernel.state import make_private
-from handrail.ops.hiding import HIDDEN, hide_secrets, may_hold_secret, names_secret
-from handrail.ops.show import one_line
+from handrail.ops.secrets import HIDDEN, hide_secrets, may_hold_secret, names_secret
+from handrail.ops.text.display import one_line
 
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
 _LONGEST_SECRET = 512

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from handrail.kernel.resolve import O_PATH, libc_function, place_of
 from handrail.model.record import struct
-from handrail.ops.protection import Protection
+from handrail.ops.glob.protected_names import Protection
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TARGET = O_PATH | os.O_NONBLOCK | os.O_CLOEXEC if O_PATH else os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC

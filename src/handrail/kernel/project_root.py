@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
-from handrail.ops.places import OWN_FILES
+from handrail.ops.glob.guarded_names import OWN_FILES
 
 MARKERS = (OWN_FILES[0], ".git")
 """The names that make a directory a workspace, the strongest first."""

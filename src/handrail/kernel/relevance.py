@@ -5,11 +5,11 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from handrail.kernel.found import Engine, Skipped, Watch
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.survey import survey
 from handrail.model.limits import Limits
-from handrail.ops.patterns import parse, parse_literal
-from handrail.ops.rank import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
+from handrail.ops.search.regex import parse, parse_literal
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
+from handrail.ops.search.scoring import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
 
 _LINES_A_FILE = 30
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from handrail.kernel.walk import FILE, open_file
 from handrail.model.limits import Limits
-from handrail.ops.gitnames import Index, pointed_to, read_index
+from handrail.ops.git_names import Index, pointed_to, read_index
 
 _SMALL = 1 << 16
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

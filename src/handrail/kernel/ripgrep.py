@@ -11,7 +11,6 @@ from heapq import nsmallest
 
 from handrail.kernel import confine, rgoutput
 from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.rgprocess import Bounds, Run, run_ripgrep
 from handrail.kernel.shortlist import Shortlist
 from handrail.kernel.survey import survey
@@ -19,8 +18,9 @@ from handrail.kernel.walk import Walk, expect_fit, open_file
 from handrail.kernel.windows import Windows
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
-from handrail.ops.excerpt import text_of
-from handrail.ops.patterns import Pattern
+from handrail.ops.search.excerpt import text_of
+from handrail.ops.search.regex import Pattern
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 _PLAIN_NAME = re.compile(r"[\w.-]+/?", re.ASCII)
 _FETCHED_AT_ONCE = 200

@@ -16,7 +16,7 @@ from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.record import SPARE
 from handrail.kernel.walk import IgnoreFiles, Rules, ignored
 from handrail.model.limits import Limits
-from handrail.ops.ignores import DEFAULT_EXCLUSIONS
+from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RULES = {".gitignore", ".ignore", ".rgignore"}

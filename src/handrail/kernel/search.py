@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from handrail.kernel.found import Engine, FindResult, GaveUp, SearchResult, Watch
-from handrail.kernel.query import FindRequest, SearchRequest
 from handrail.kernel.rgprocess import lies_in, program
 from handrail.model.faults import NoEngine
 from handrail.model.limits import Limits
-from handrail.ops.patterns import Pattern, parse, parse_literal
+from handrail.ops.search.regex import Pattern, parse, parse_literal
+from handrail.ops.search.scope import FindRequest, SearchRequest
 
 if TYPE_CHECKING:
     from handrail.kernel.relevance import RankRequest, RankResult

@@ -64,7 +64,7 @@ class Seen:
         return None if saw.version == now.version or saw.data == now.data else "changed"
 
     def fault(self, path: str, place: str, now: File | None) -> StaleFile:
-        from handrail.ops.diff import hunks  # noqa: PLC0415  only where something is stale
+        from handrail.ops.text.unified_diff import hunks  # noqa: PLC0415  only where something is stale
 
         with self._lock:
             saw = self._files.get(place)

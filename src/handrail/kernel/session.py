@@ -22,7 +22,7 @@ from handrail.model.approval import Approver
 from handrail.model.faults import Closed
 from handrail.model.limits import Limits
 from handrail.model.paths import unquote
-from handrail.ops.places import GUARDED, OWN_FILES, guarded_place
+from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher

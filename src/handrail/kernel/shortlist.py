@@ -4,7 +4,7 @@ import os
 from heapq import nsmallest
 
 from handrail.kernel.found import FindResult, Named, Skipped
-from handrail.kernel.query import FindRequest
+from handrail.ops.search.scope import FindRequest
 
 
 class Shortlist:

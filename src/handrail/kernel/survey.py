@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from handrail.kernel.found import Skipped, Watch
-from handrail.kernel.query import Scope
 from handrail.kernel.walk import Walk
 from handrail.model.limits import Limits
+from handrail.ops.search.scope import Scope
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from handrail.kernel.found import GaveUp, Named, Skipped, Watch
-from handrail.kernel.query import Scope
 from handrail.kernel.small import read_small
 from handrail.model.limits import Limits
-from handrail.ops.ignores import TooManyRules, Verdict, compile_ignores
+from handrail.ops.glob.ignore_files import TooManyRules, Verdict, compile_ignores
+from handrail.ops.search.scope import Scope
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

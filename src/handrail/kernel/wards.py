@@ -14,8 +14,8 @@ from handrail.kernel.looker import Identity, Look, Looker, Seen, with_parents
 from handrail.kernel.remembered import Remembered
 from handrail.model.faults import ProtectedPath, SandboxUnavailable
 from handrail.model.limits import Limits
-from handrail.ops.places import folded_path
-from handrail.ops.protection import Protection
+from handrail.ops.glob.guarded_names import folded_path
+from handrail.ops.glob.protected_names import Protection
 
 OWN_RULE = "Handrail's own files"
 _CALM = 20

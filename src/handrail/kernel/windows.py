@@ -5,8 +5,8 @@ import os
 
 from handrail.kernel.rgoutput import Line
 from handrail.kernel.walk import open_file
-from handrail.ops.excerpt import SPARE, excerpt, piece, window_start
-from handrail.ops.transcode import BOM_8, is_utf_16, to_utf_8
+from handrail.ops.search.excerpt import SPARE, excerpt, piece, window_start
+from handrail.ops.text.encoding import BOM_8, is_utf_16, to_utf_8
 
 _DECODED = 64 << 20
 """The most of a UTF-16 file that is read to find a place in it."""

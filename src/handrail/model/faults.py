@@ -181,7 +181,7 @@ class NoMatch(EditFault):
     """The nearest place; 0 if nothing is like it."""
     found: str = ""
     difference: str = ""
-    """How the line there differs first: see `ops/nearest.py`."""
+    """How the line there differs first: see `ops/text/nearest.py`."""
 
 
 class NotUnique(EditFault):
@@ -214,7 +214,7 @@ class HunkNotFound(EditFault):
     wanted: str = ""
     found: str = ""
     difference: str = ""
-    """How `wanted` and `found` differ first: see `ops/nearest.py`; or order, end."""
+    """How `wanted` and `found` differ first: see `ops/text/nearest.py`; or order, end."""
 
 
 class HunkNotUnique(EditFault):

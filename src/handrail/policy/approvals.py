@@ -172,7 +172,7 @@ def _adding_it(question: Question, pattern: str) -> str:
     """What can be pasted into a shell to store what `always` would; empty where it is too long, or not all seen."""
     import shlex  # noqa: PLC0415  only where nobody is there
 
-    from handrail.ops.show import one_line  # noqa: PLC0415  the same
+    from handrail.ops.text.display import one_line  # noqa: PLC0415  the same
 
     if len(pattern) > _SUGGESTED_CHARS:
         return ""

@@ -19,7 +19,7 @@ def approver_of(asker: Any) -> Approver | None:
         except Cancelled:
             raise
         except Exception as error:
-            from handrail.ops.show import one_line  # noqa: PLC0415  only where it goes wrong
+            from handrail.ops.text.display import one_line  # noqa: PLC0415  only where it goes wrong
 
             why = one_line(f"{type(error).__name__}: {error}")
             raise Denied(question.tool, f"asking failed with {why}", _REMEDY) from error

@@ -17,8 +17,8 @@ from handrail.policy.rules import ANY_TOOL, ONE, REST, Rule, exact_pattern, fits
 from handrail.settings import SANDBOX
 
 if TYPE_CHECKING:
-    from handrail.ops.commands import CommandLine
-    from handrail.ops.started import Argv
+    from handrail.ops.shell.commands import CommandLine
+    from handrail.ops.shell.started import Argv
 
 _PLAIN_WORD = re.compile(r"[\w./+-]*")
 _WHOLE_WORD = r"(?<![\w.+-]){}(?![\w.+/-])"
@@ -117,8 +117,8 @@ class Matcher:
 
     def _may_be_started(self, rule: Rule) -> bool:
         """Whether its words stand where a program may take them for a command: `prlimit rm x`, `PAGER=rm less`."""
-        from handrail.ops.programs import may_start, takes_data  # noqa: PLC0415  only where a command is judged
-        from handrail.ops.wrappers import is_followed  # noqa: PLC0415  the same
+        from handrail.ops.shell.programs import may_start, takes_data  # noqa: PLC0415  only where a command is judged
+        from handrail.ops.shell.wrappers import is_followed  # noqa: PLC0415  the same
 
         wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
         programs = [each for each in self._line.commands if each[0] and not is_followed(_last_name(each[0]))]
@@ -177,7 +177,7 @@ class Matcher:
 
     @cached_property
     def _line(self) -> "CommandLine":
-        from handrail.ops.commands import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
+        from handrail.ops.shell.commands import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
 
         question = self._question
         if not question.command:

@@ -8,10 +8,10 @@ from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import BadLineRange, BadParameters, Problem
 from handrail.model.files import File, Put
-from handrail.ops.diff import unified
-from handrail.ops.lines import edit_lines
-from handrail.ops.replace import replace_all, replace_regex
-from handrail.ops.text import Text
+from handrail.ops.text.buffer import Text
+from handrail.ops.text.line_edits import edit_lines
+from handrail.ops.text.replace import replace_all, replace_regex
+from handrail.ops.text.unified_diff import unified
 from handrail.params import field
 from handrail.tool import Guide
 

@@ -11,10 +11,10 @@ from handrail.dialects.answers import (
 )
 from handrail.dialects.context.declare import SEARCH, ContextParams, tool
 from handrail.kernel.call import Call
-from handrail.kernel.query import FindRequest, Scope, SearchRequest
 from handrail.kernel.relevance import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.params import field
 from handrail.tool import Guide
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from handrail.kernel.placeholder import MARK
 from handrail.kernel.repositories import GitDirectory, find, kind_at, names_in
 from handrail.model.limits import Limits
-from handrail.ops.gitnames import OCCUPIED, OCCUPIED_LINKED, may_be_written
+from handrail.ops.git_names import OCCUPIED, OCCUPIED_LINKED, may_be_written
 
 _ALTERNATES = ("objects/info/alternates", "objects/info/http-alternates")
 

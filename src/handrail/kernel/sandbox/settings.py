@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.model.limits import Limits
-from handrail.ops.places import GUARDED
+from handrail.ops.glob.guarded_names import GUARDED
 
 Level = Literal["strict", "network", "off", "reduced"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from handrail.model.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotADirectory, NotFound
 from handrail.model.limits import Limits
-from handrail.ops.patch.lines import Lines
+from handrail.ops.patch.file_lines import Lines
 from handrail.ops.patch.model import ADDED, Action, Content, FilePatch, Outcome
 from handrail.ops.patch.splice import patched
 

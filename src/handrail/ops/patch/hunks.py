@@ -2,8 +2,8 @@
 
 from handrail.model.faults import BadPatch
 from handrail.ops.patch.chunks import Header, is_line, make_chunk, read_header
+from handrail.ops.patch.header_names import read_name, strip_prefixes
 from handrail.ops.patch.model import Chunk
-from handrail.ops.patch.names import read_name, strip_prefixes
 
 
 def read_hunk(lines: list[bytes], at: int, number: int) -> tuple[Chunk, int, bool]:

@@ -2,7 +2,7 @@
 
 from handrail.model.faults import BadPatch, BinaryPatch
 from handrail.ops.patch import envelope, unified
-from handrail.ops.patch.lines import BOM
+from handrail.ops.patch.file_lines import BOM
 from handrail.ops.patch.model import FilePatch
 
 

@@ -1,11 +1,11 @@
 """A file's bytes with the chunks in their places; every byte that no chunk changes stays."""
 
 from handrail.model.limits import Limits
+from handrail.ops.patch.file_lines import BOM, Lines
 from handrail.ops.patch.indent import Indentation
-from handrail.ops.patch.lines import BOM, Lines
-from handrail.ops.patch.locate import Rung
+from handrail.ops.patch.line_search import Rung
 from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
-from handrail.ops.patch.place import Place, place_all
+from handrail.ops.patch.placement import Place, place_all
 
 
 def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -> bytes:

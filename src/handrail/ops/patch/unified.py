@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field
 
 from handrail.model.faults import BadPatch, BinaryPatch, SpecialMode
+from handrail.ops.patch.header_names import Name, read_name, read_pair, read_path, strip_prefixes
 from handrail.ops.patch.hunks import lost_line, names_follow, read_hunk
 from handrail.ops.patch.model import Action, Chunk, FilePatch
-from handrail.ops.patch.names import Name, read_name, read_pair, read_path, strip_prefixes
 
 _GIT, _INDEX = b"diff --git ", b"Index: "
 _COMBINED = re.compile(rb"diff --(?:cc|combined) ")

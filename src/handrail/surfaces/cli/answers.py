@@ -8,7 +8,7 @@ from handrail.kernel.lineedit import edit_line
 from handrail.kernel.terminal import forget_typed, size, wants_colour
 from handrail.model.approval import Keep, Question, Scope, Verdict
 from handrail.model.limits import Limits
-from handrail.ops.show import one_line
+from handrail.ops.text.display import one_line
 from handrail.policy.approvals import rule_to_keep
 from handrail.policy.matching import Matcher, why_always_asked
 from handrail.policy.rules import BadRule, from_text

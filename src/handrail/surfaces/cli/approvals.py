@@ -10,7 +10,7 @@ from handrail.dialects import find_dialect
 from handrail.kernel.state import State, config_home
 from handrail.kernel.tally import Count
 from handrail.model.limits import Limits
-from handrail.ops.show import visible
+from handrail.ops.text.display import visible
 from handrail.policy.approvals import FILE
 from handrail.policy.books import RuleBook
 from handrail.policy.matching import Decision, Standing

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from handrail.model.approval import Question
-from handrail.ops.show import fold, one_line, visible
+from handrail.ops.text.display import fold, one_line, visible
 
 _WHOLE = 10**9
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
@@ -74,7 +74,7 @@ def happening(question: Question, view: View, *, colour: bool = False) -> list[s
 
 
 def _diff_lines(question: Question, view: View, *, colour: bool) -> list[str]:
-    from handrail.ops.preview import change_diff  # noqa: PLC0415  only where a change is shown
+    from handrail.ops.text.change_preview import change_diff  # noqa: PLC0415  only where a change is shown
 
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
@@ -93,7 +93,7 @@ def _block(title: str, text: str, view: View) -> list[str]:
 
 
 def _about_command(question: Question, view: View) -> list[str]:
-    from handrail.ops.commands import parse_command  # noqa: PLC0415  only where a command is shown
+    from handrail.ops.shell.commands import parse_command  # noqa: PLC0415  only where a command is shown
 
     line = parse_command(question.command)
     programs = [view.line(program) for program in line.programs]

@@ -8,7 +8,7 @@ from handrail.kernel.programs import absolute, is_beneath
 from handrail.kernel.projectfile import ProjectFile, UserFile
 from handrail.model.faults import Fault
 from handrail.model.limits import Limits
-from handrail.ops.show import one_line
+from handrail.ops.text.display import one_line
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete

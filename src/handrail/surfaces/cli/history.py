@@ -11,8 +11,8 @@ from handrail.kernel.journal import Damage, Entry, Journal, Listed, open_journal
 from handrail.kernel.state import State
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
-from handrail.ops.show import one_line
 from handrail.ops.spark import spark
+from handrail.ops.text.display import one_line
 from handrail.surfaces.cli.plain import echo_json, journal_errors, json_option, root_errors, root_option
 
 _SHOWN = 50

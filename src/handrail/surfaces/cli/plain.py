@@ -9,7 +9,7 @@ import click
 from handrail.kernel.journal import JournalUnreadable
 from handrail.kernel.project_root import RootRefused, find_root
 from handrail.model.faults import AccessDenied, NotADirectory, NotFound, PathFault
-from handrail.ops.show import visible
+from handrail.ops.text.display import visible
 from handrail.surfaces.cli import complete
 
 _WHY = {

@@ -10,7 +10,7 @@ from typing import TextIO
 from handrail.kernel.terminal import can_erase
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
-from handrail.ops.show import one_line
+from handrail.ops.text.display import one_line
 
 _ERASE = "\r\x1b[K"
 

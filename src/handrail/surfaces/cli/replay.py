@@ -10,7 +10,7 @@ from handrail.kernel.scratch import CopyTooLarge, scratch_copy
 from handrail.kernel.state import read_some
 from handrail.model.approval import Verdict
 from handrail.model.limits import Limits
-from handrail.ops.show import one_line
+from handrail.ops.text.display import one_line
 from handrail.replay import Outcome, read_log
 from handrail.replay import replay as replay_log
 from handrail.surfaces.cli.options import usage_errors

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from handrail.ops.show import duration, visible
+from handrail.ops.text.display import duration, visible
 from handrail.tool import ToolResult
 
 # What JSON may hold raw, but a terminal, a reader of lines or an encoder may trip over.

@@ -8,8 +8,8 @@ import click
 from handrail.kernel.blobs import BlobLost
 from handrail.kernel.journal import Entry, Journal, Listed, Node, Touched, open_journal
 from handrail.model.paths import quote
-from handrail.ops.diff import unified
-from handrail.ops.show import one_line, visible
+from handrail.ops.text.display import one_line, visible
+from handrail.ops.text.unified_diff import unified
 from handrail.surfaces.cli.history import counts, facts
 from handrail.surfaces.cli.plain import echo_json, journal_errors, json_option, root_errors, root_option
 

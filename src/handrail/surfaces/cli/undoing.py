@@ -9,8 +9,8 @@ import click
 from handrail.model.faults import Denied, Fault
 from handrail.model.files import Change, Restore
 from handrail.model.paths import quote, unquote
-from handrail.ops.preview import change_diff
-from handrail.ops.show import visible
+from handrail.ops.text.change_preview import change_diff
+from handrail.ops.text.display import visible
 from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import open_workspace

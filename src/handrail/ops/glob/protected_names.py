@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from handrail.model.faults import InvalidPattern
-from handrail.ops.globs import check, expand_braces, path_regex
-from handrail.ops.places import folded, folded_path
+from handrail.ops.glob.globs import check, expand_braces, path_regex
+from handrail.ops.glob.guarded_names import folded, folded_path
 
 SECRETS = "@secrets"
 SECRET_FILES = (

@@ -1,6 +1,6 @@
 """Three-way merge of lines: what two sides made of one base, where they do not touch each other's lines."""
 
-from handrail.ops.changes import OPEN, Span, changes, lines_of
+from handrail.ops.text.line_diff import OPEN, Span, changes, lines_of
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:

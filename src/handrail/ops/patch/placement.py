@@ -13,10 +13,10 @@ from itertools import islice
 
 from handrail.model.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
 from handrail.model.limits import Limits
-from handrail.ops.nearest import nearest
-from handrail.ops.patch.lines import Lines
-from handrail.ops.patch.locate import Haystack, OutOfEffort, Rung, same
+from handrail.ops.patch.file_lines import Lines
+from handrail.ops.patch.line_search import Haystack, OutOfEffort, Rung, same
 from handrail.ops.patch.model import ADDED, REMOVED, Chunk
+from handrail.ops.text.nearest import nearest
 
 _LADDER = (Rung.EXACT, Rung.ENDS, Rung.TRAILING, Rung.OUTER, Rung.FOLDED)
 _WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")

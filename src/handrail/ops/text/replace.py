@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from handrail.model.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow, TooLarge
 from handrail.model.limits import Limits
-from handrail.ops.nearest import nearest
-from handrail.ops.show import one_line
-from handrail.ops.text import Text, find_all, to_lf
+from handrail.ops.text.buffer import Text, find_all, to_lf
+from handrail.ops.text.display import one_line
+from handrail.ops.text.nearest import nearest
 
 Span = tuple[int, int, str]
 
@@ -34,7 +34,7 @@ def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits
     r"""Replace every match. `^` and `$` match at lines; groups in `new` are `$1`, `${name}` and `\1`."""
     import regex  # noqa: PLC0415  the stdlib's cannot be stopped
 
-    from handrail.ops.patterns import refuse_huge  # noqa: PLC0415  most edits are by plain text
+    from handrail.ops.search.regex import refuse_huge  # noqa: PLC0415  most edits are by plain text
 
     refuse_huge(pattern)
     text, template, seconds = Text.of(data), _template(new), limits.regex_seconds

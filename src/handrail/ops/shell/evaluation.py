@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from handrail.ops.shellscan import pieces
+from handrail.ops.shell.substitution import pieces
 
 _NAME = r"[A-Za-z_][A-Za-z_0-9]*+"
 PLAIN_NAME = re.compile(_NAME, re.ASCII)

@@ -3,7 +3,7 @@
 import re
 
 from handrail.model.faults import BadLineRange
-from handrail.ops.text import Text, to_lf
+from handrail.ops.text.buffer import Text, to_lf
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 

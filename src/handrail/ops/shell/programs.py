@@ -5,7 +5,7 @@
 
 import re
 
-from handrail.ops.started import Argv
+from handrail.ops.shell.started import Argv
 
 
 def _words(text: str) -> frozenset[str]:

@@ -2,8 +2,8 @@
 
 from handrail.model.files import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing, mode_for
 from handrail.model.paths import quote, unquote
-from handrail.ops.diff import unified
 from handrail.ops.listing import looks_binary
+from handrail.ops.text.unified_diff import unified
 
 _LOOKED_AT = 8192
 _SET_ID = 0o6000

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
-from handrail.ops.charclass import CODE, CONTROLS, NOT_TEXT, PROPERTY, code_point, read_class
+from handrail.ops.search.char_class import CODE, CONTROLS, NOT_TEXT, PROPERTY, code_point, read_class
 
 _LIMITS = Limits()
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")

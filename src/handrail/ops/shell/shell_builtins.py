@@ -6,8 +6,8 @@
 import re
 from collections.abc import Callable
 
-from handrail.ops.evaluation import PLAIN_NAME, Evaluated
-from handrail.ops.started import Argv, Started
+from handrail.ops.shell.evaluation import PLAIN_NAME, Evaluated
+from handrail.ops.shell.started import Argv, Started
 
 _ASSIGNED = re.compile(r'"?([A-Za-z_][A-Za-z_0-9]*)\+?=', re.ASCII)
 _READ_VALUES = "adinNptu"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
-from handrail.ops.globs import check, expand_braces, path_regex
+from handrail.ops.glob.globs import check, expand_braces, path_regex
 
 _LIMITS = Limits()
 DEFAULT_EXCLUSIONS = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from handrail.model.limits import Limits
-from handrail.ops.typography import fold
+from handrail.ops.text.punctuation import fold
 
 _LINES, _WORDS, _HITS, _PLACES = 40, 16, 20, 6
 _LINE_BYTES, _PROBE_BYTES, _LOOK_BYTES = 2000, 200, 120

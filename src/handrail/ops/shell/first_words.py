@@ -6,7 +6,7 @@ It errs by naming too much: patterns of `case`, words of arrays, names of functi
 import re
 from dataclasses import dataclass, field
 
-from handrail.ops.shellscan import pieces
+from handrail.ops.shell.substitution import pieces
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)(?:\[.*\])?\+?=", re.DOTALL | re.ASCII)
 _DESCRIPTOR = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z_0-9]*\}", re.ASCII)

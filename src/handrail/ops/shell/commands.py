@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from handrail.model.limits import Limits
-from handrail.ops.evaluation import evaluated, settled, value_of
-from handrail.ops.firstwords import first_words
-from handrail.ops.programs import takes_code
-from handrail.ops.shellbuiltins import assigned_name
-from handrail.ops.started import Argv
-from handrail.ops.wrappers import is_followed, started_by
+from handrail.ops.shell.evaluation import evaluated, settled, value_of
+from handrail.ops.shell.first_words import first_words
+from handrail.ops.shell.programs import takes_code
+from handrail.ops.shell.shell_builtins import assigned_name
+from handrail.ops.shell.started import Argv
+from handrail.ops.shell.wrappers import is_followed, started_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

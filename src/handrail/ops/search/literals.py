@@ -2,7 +2,7 @@
 
 import re
 
-from handrail.ops.patterns import Pattern, Token
+from handrail.ops.search.regex import Pattern, Token
 
 _FOLDS_OUTSIDE_ASCII = "iks"  # each of them also matches a letter beyond ASCII when case is ignored
 _USEFUL = 2

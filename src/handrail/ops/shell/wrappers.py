@@ -7,8 +7,8 @@ that is not in the table could swallow the program's name, so it makes the answe
 import re
 from dataclasses import dataclass
 
-from handrail.ops.shellbuiltins import judge_builtin
-from handrail.ops.started import Argv, Started
+from handrail.ops.shell.shell_builtins import judge_builtin
+from handrail.ops.shell.started import Argv, Started
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][^= ]*)=", re.ASCII)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from heapq import nlargest
 from itertools import repeat
 
-from handrail.ops.typography import fold
+from handrail.ops.text.punctuation import fold
 
 _HEADING = re.compile(rb"[^(:{<=;]*")
 _FOLD_RESULTS = re.compile(rb"[ '\"-]")

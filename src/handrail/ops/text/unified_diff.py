@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from handrail.model.paths import quote
-from handrail.ops.changes import OPEN, Span, changes, lines_of
 from handrail.ops.patch.model import Content, Outcome
+from handrail.ops.text.line_diff import OPEN, Span, changes, lines_of
 
 _CONTEXT = 3
 _EXECUTABLE, _PLAIN = "100755", "100644"

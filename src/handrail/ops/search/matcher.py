@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from handrail.model.faults import InvalidPattern
-from handrail.ops.literals import for_builtin, required_texts
-from handrail.ops.patterns import Pattern
+from handrail.ops.search.literals import for_builtin, required_texts
+from handrail.ops.search.regex import Pattern
 
 if TYPE_CHECKING:
     import regex
