@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.measure import Row, compare, show
 from handrail import Workspace
-from handrail.kernel.gitwatch import Round
+from handrail.kernel.git.watch import Round
 from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
 from handrail.kernel.state import State
 

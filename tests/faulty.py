@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel import blobs, commit, journal, metadata, publishing, putright, record, state, trees
+from handrail.kernel import blobs, commit, journal, publishing, putright, record, state, trees
+from handrail.kernel.fs import metadata
 
 CHANGING = {
     *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),

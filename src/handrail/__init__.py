@@ -4,7 +4,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # not from typing: with `python -m handrail` it could be a file of the repository's
 if TYPE_CHECKING:
-    from handrail.kernel.boundary import FsBoundary
+    from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.log import SessionLog
     from handrail.model.approval import Keep, Question, Verdict
     from handrail.router import ToolRouter

@@ -9,7 +9,7 @@ import pytest
 from attacks.arena import ODD_NAMES, SECRET, Arena, build
 
 from handrail import FsBoundary, ToolResult, Workspace
-from handrail.kernel import resolve
+from handrail.kernel.fs import resolver as resolve
 from handrail.model.faults import BadPath, PathFault, TooLarge
 
 OUT, GONE, BAD = "path_outside_workspace", "file_not_found", "invalid_parameters"

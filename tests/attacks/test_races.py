@@ -13,7 +13,7 @@ from attacks.swapper import Swapper, swapping
 from tree import snapshot
 
 from handrail import Workspace
-from handrail.kernel import resolve
+from handrail.kernel.fs import resolver
 from handrail.model.faults import Conflict, OutsideRoot
 from handrail.model.files import MakeDirectory
 
@@ -40,7 +40,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["openat2", "walk"])
 def workspace(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    monkeypatch.setattr(resolve.Openat2, "works", staticmethod(lambda _: request.param == "openat2"))
+    monkeypatch.setattr(resolver.Openat2, "works", staticmethod(lambda _: request.param == "openat2"))
     with Workspace(str(root), approve="auto", durability="none") as opened:
         assert opened.kernel.boundary.resolver == request.param
         yield opened

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.kernel import lines
-from handrail.kernel.boundary import FsBoundary
-from handrail.kernel.files import Reader
+from handrail.kernel.fs import line_index
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.reader import Reader
 from handrail.model.limits import Limits
 
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
-    monkeypatch.setattr(lines, "_SETTLED_NS", 0)
+    monkeypatch.setattr(line_index, "_SETTLED_NS", 0)
     return Reader(FsBoundary(tmp_path), Limits())
 
 
@@ -87,7 +87,7 @@ def test_a_file_that_has_just_changed_is_not_remembered(tmp_path: Path, monkeypa
 
 
 def test_only_so_many_files_are_remembered(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_INDEXED_FILES", 2)
+    monkeypatch.setattr(line_index, "_INDEXED_FILES", 2)
     for name in "abc":
         large(tmp_path / name)
         reader.page(name, 1, 1)

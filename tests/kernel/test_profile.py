@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from handrail.kernel.fs.trusted_paths import resolved
 from handrail.kernel.sandbox import Confinement, places, profile, seccomp, toolchains
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.sandbox.settings import looks_secret
 from handrail.kernel.sandbox.toolchains import Toolchains
-from handrail.kernel.trusted import resolved
 from handrail.model.limits import Limits
 
 STRICT = Confinement("strict", "bwrap")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from handrail import FsBoundary, Workspace
-from handrail.kernel import files, lines
-from handrail.kernel.files import Reader
+from handrail.kernel.fs import line_index
+from handrail.kernel.fs import reader as files
+from handrail.kernel.fs.reader import Reader
 from handrail.model.faults import (
     BadPath,
     Conflict,
@@ -101,7 +102,7 @@ def test_a_disk_that_cannot_be_read_is_an_answer(reader: Reader, root: Path, mon
     (root / "file").write_bytes(b"x")
     for module, name, act in (
         (files, "read", lambda: reader.read("file")),
-        (lines, "pread", lambda: reader.page("file")),
+        (line_index, "pread", lambda: reader.page("file")),
         (files, "scandir", lambda: reader.entries(".")),
     ):
         with monkeypatch.context() as patch:
@@ -144,7 +145,7 @@ def test_a_page_ends_where_the_file_ended_when_it_was_opened(
         with path.open("ab") as log:
             log.write(b"b\n")
 
-    monkeypatch.setattr(lines, "os", Interrupted("pread", grow))
+    monkeypatch.setattr(line_index, "os", Interrupted("pread", grow))
     assert reader.page("log").data == b"a\n"
 
 
@@ -153,7 +154,7 @@ def test_a_page_of_a_file_that_is_cut_short_meanwhile_ends_there(
 ) -> None:
     path = root / "file"
     path.write_bytes(b"a\nb\n")
-    monkeypatch.setattr(lines, "os", Interrupted("pread", lambda: os.truncate(path, 2)))
+    monkeypatch.setattr(line_index, "os", Interrupted("pread", lambda: os.truncate(path, 2)))
     assert reader.page("file").data == b"a\n"
 
 

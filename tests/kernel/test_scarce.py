@@ -13,10 +13,10 @@ from faults.ordinary import as_ordinary_user
 from faulty import failing, faults
 
 from handrail import FsBoundary, Workspace
-from handrail.kernel import boundary as boundary_module
-from handrail.kernel import resolve
+from handrail.kernel.fs import boundary as boundary_module
+from handrail.kernel.fs import resolver as resolve
+from handrail.kernel.fs.resolver import rename_to_free_name
 from handrail.kernel.log import SessionLog, shorten
-from handrail.kernel.resolve import rename_to_free_name
 from handrail.kernel.state import config_home, locked_beside, read_text, state_home, write_text
 from handrail.model.faults import Conflict, WriteFailed
 from handrail.model.files import MakeDirectory
@@ -154,7 +154,7 @@ def test_attributes_that_cannot_be_read_stop_the_write(workspace: Workspace, roo
     os.setxattr(root / "file", "user.colour", b"blue")
     for name in ("listxattr", "setxattr"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("handrail.kernel.metadata.os", Refusing(name, errno.EIO))
+            patch.setattr("handrail.kernel.fs.metadata.os", Refusing(name, errno.EIO))
             result = workspace.call("file", "file.write", {"path": "file", "content": "new"})
         assert result.error is not None
         assert result.error.code == "write_failed"

@@ -11,9 +11,10 @@ import pytest
 from tree import snapshot
 
 from handrail import Workspace
-from handrail.kernel import commit, publishing, syncing
-from handrail.kernel.resolve import exchange_names
-from handrail.kernel.together import each
+from handrail.kernel import commit, publishing
+from handrail.kernel.fs import syncing
+from handrail.kernel.fs.parallel import each
+from handrail.kernel.fs.resolver import exchange_names
 from handrail.kernel.trees import write_all
 
 PATCH = "*** Begin Patch\n" + "".join(f"*** Add File: d{n % 3}/f{n}\n+{n}\n" for n in range(40)) + "*** End Patch\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.kernel import looker
-from handrail.kernel.looker import Seen
-from handrail.kernel.remembered import Remembered
-from handrail.kernel.wards import OWN_RULE, Wards
+from handrail.kernel.fs import protection_scan
+from handrail.kernel.fs.protected_files import OWN_RULE, Wards
+from handrail.kernel.fs.protection_scan import Seen
+from handrail.kernel.fs.remembered_files import Remembered
 from handrail.model.faults import ProtectedPath
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import Protection, protection
@@ -90,7 +90,7 @@ def test_a_secret_that_is_moved_away_and_edited_there_is_known_by_its_birth(guar
 def test_where_no_birth_is_told_a_file_that_is_moved_and_edited_cannot_be_known(
     guard: Guard, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looker, "libc_function", lambda _name: None)
+    monkeypatch.setattr(protection_scan, "libc_function", lambda _name: None)
     wards = guard()
     assert not wards.hides("moved")
     (root / ".env").rename(root / "moved")

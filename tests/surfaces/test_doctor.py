@@ -11,7 +11,7 @@ from command import handrail, usage_error
 
 from handrail import Workspace
 from handrail.kernel import machine, rgprocess
-from handrail.kernel.resolve import Openat2
+from handrail.kernel.fs.resolver import Openat2
 from handrail.kernel.sandbox import bwrap, canaries, landlock
 from handrail.kernel.sandbox.settings import REDUCED_CANNOT_STOP
 

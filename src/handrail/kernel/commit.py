@@ -13,18 +13,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from handrail.kernel.boundary import FsBoundary, faults_for
 from handrail.kernel.entering import Done, touched
+from handrail.kernel.fs.boundary import FsBoundary, faults_for
+from handrail.kernel.fs.metadata import copy_metadata
+from handrail.kernel.fs.parallel import MANY, each
+from handrail.kernel.fs.placeholder import is_placeholder
+from handrail.kernel.fs.resolver import Place
+from handrail.kernel.fs.syncing import begin_sync, can_sync_whole, sync_whole
 from handrail.kernel.journal import Journal, Origin
-from handrail.kernel.metadata import copy_metadata
-from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.publishing import publish, turn
 from handrail.kernel.putright import PutRight, drop, mark_of
 from handrail.kernel.record import Ledger, Record, Step
-from handrail.kernel.resolve import Place
 from handrail.kernel.state import State
-from handrail.kernel.syncing import begin_sync, can_sync_whole, sync_whole
-from handrail.kernel.together import MANY, each
 from handrail.kernel.trees import build, write_all
 from handrail.model.faults import (
     AccessDenied,

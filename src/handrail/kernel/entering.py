@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from handrail.kernel.blobs import Blobs
+from handrail.kernel.fs.parallel import each
+from handrail.kernel.fs.resolver import Place
 from handrail.kernel.journal import Node, Touched
-from handrail.kernel.resolve import Place
-from handrail.kernel.together import each
 from handrail.model.files import Change, Put, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.text.line_diff import changes, differing, lines_of
 

@@ -5,8 +5,8 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.confine import abi, can_filter
+from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.process import Processes
 from handrail.kernel.rgprocess import lies_in, look
 from handrail.kernel.running import BASH, Commands

@@ -3,9 +3,9 @@
 import os
 from contextlib import closing
 
-from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
-from handrail.kernel.files import Reader
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.reader import Reader
 from handrail.kernel.journal import journal_of
 from handrail.kernel.programs import backup_names, replace_with_backup
 from handrail.kernel.state import State, read_small_text

@@ -8,10 +8,10 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal
 
-from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.resolver import Place, exchange_names
 from handrail.kernel.journal import Journal
 from handrail.kernel.record import Record, Step
-from handrail.kernel.resolve import Place, exchange_names
 from handrail.kernel.trees import remove
 from handrail.model.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.model.paths import quote

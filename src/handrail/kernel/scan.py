@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from handrail.kernel.found import Named
+from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.inotify import Watcher
-from handrail.kernel.placeholder import is_placeholder
 from handrail.kernel.record import SPARE
 from handrail.kernel.walk import IgnoreFiles, Rules, ignored
 from handrail.model.limits import Limits

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from handrail.kernel.files import Reader
+from handrail.kernel.fs.reader import Reader
 from handrail.model.faults import PathFault, StaleFile
 from handrail.model.files import File, Version
 from handrail.model.paths import quote

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import handrail
-from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.commit import Writer
-from handrail.kernel.files import Reader
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.reader import Reader
 from handrail.kernel.journal import Journal, Origin
 from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
@@ -26,7 +26,7 @@ from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
-    from handrail.kernel.gitwatch import GitWatch
+    from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.process import Processes
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
@@ -161,7 +161,7 @@ class Session:
     @cached_property
     def git(self) -> "GitWatch":
         """What looks at git directories around this session's commands."""
-        from handrail.kernel.gitwatch import GitWatch  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.git.watch import GitWatch  # noqa: PLC0415  most sessions run nothing
 
         kernel, level = self.kernel, self.kernel.powers.sandbox
         record = f"{kernel.state.path}/git.json"
@@ -223,7 +223,7 @@ class Session:
 
     def _record_last_look(self) -> None:
         """What background processes left in git directories: nobody waits for an answer, but the history has it."""
-        from handrail.kernel.gitwatch import in_short  # noqa: PLC0415  the same
+        from handrail.kernel.git.watch import in_short  # noqa: PLC0415  the same
 
         notes, journal = self.git.close(), self.kernel.journal
         if notes and journal.on:

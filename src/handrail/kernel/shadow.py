@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from handrail.kernel.blobs import BlobLost
-from handrail.kernel.boundary import FsBoundary
 from handrail.kernel.entering import count_lines
-from handrail.kernel.gitwatch import Round, in_short
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.resolver import O_PATH
+from handrail.kernel.git.watch import Round, in_short
 from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched
-from handrail.kernel.resolve import O_PATH
 from handrail.kernel.scan import Changed, Scan, Sign, sign_of
 from handrail.kernel.state import State, read_text, write_text
 from handrail.kernel.walk import open_file

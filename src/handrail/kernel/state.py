@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from handrail.kernel.small import read_small
+from handrail.kernel.fs.small_files import read_small
 from handrail.model.faults import NotADirectory, NotFound
 from handrail.model.files import Version
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from handrail.kernel.fs.trusted_paths import agents_directories, resolved
 from handrail.kernel.sandbox import bwrap, interpreter, places, profile, seccomp
 from handrail.kernel.sandbox.guard import Guard
 from handrail.kernel.sandbox.link import Launch, entering, memory_file
 from handrail.kernel.sandbox.settings import Level, SandboxSettings
 from handrail.kernel.sandbox.toolchains import Toolchains
-from handrail.kernel.trusted import agents_directories, resolved
 from handrail.model.limits import KIB
 
 INSIDE_UID = 1000

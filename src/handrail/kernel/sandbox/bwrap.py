@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 
-from handrail.kernel.trusted import in_any
+from handrail.kernel.fs.trusted_paths import in_any
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 

@@ -13,8 +13,8 @@ import os
 import stat
 from dataclasses import dataclass, field
 
-from handrail.kernel.placeholder import MARK
-from handrail.kernel.repositories import GitDirectory, find, kind_at, names_in
+from handrail.kernel.fs.placeholder import MARK
+from handrail.kernel.git.repositories import GitDirectory, find, kind_at, names_in
 from handrail.model.limits import Limits
 from handrail.ops.git_names import OCCUPIED, OCCUPIED_LINKED, may_be_written
 

@@ -8,8 +8,8 @@ import os
 import stat
 from collections.abc import Iterable
 
+from handrail.kernel.fs.trusted_paths import in_any
 from handrail.kernel.sandbox.settings import looks_secret
-from handrail.kernel.trusted import in_any
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from handrail.kernel.fs.trusted_paths import in_any, resolved
 from handrail.kernel.sandbox import places
 from handrail.kernel.sandbox.places import SYSTEM
-from handrail.kernel.trusted import in_any, resolved
 from handrail.model.limits import KIB
 
 PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")

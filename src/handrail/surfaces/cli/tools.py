@@ -8,7 +8,7 @@ import click
 
 from handrail import exports
 from handrail.dialects import NAMES, load
-from handrail.kernel.boundary import FsBoundary
+from handrail.kernel.fs.boundary import FsBoundary
 from handrail.surfaces.cli.options import usage_errors, workspace_options
 from handrail.surfaces.cli.show import echo_json
 from handrail.tool import Tool

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from handrail.kernel.placeholder import is_placeholder
-from handrail.kernel.resolve import O_PATH, Openat2, Place, Resolver, Walk, place_of
+from handrail.kernel.fs.placeholder import is_placeholder
+from handrail.kernel.fs.resolver import O_PATH, Openat2, Place, Resolver, Walk, place_of
 from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
@@ -29,7 +29,7 @@ from handrail.model.limits import Limits
 from handrail.model.paths import GivenPath, split
 
 if TYPE_CHECKING:
-    from handrail.kernel.wards import Wards
+    from handrail.kernel.fs.protected_files import Wards
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _KINDS: list[tuple[Callable[[int], bool], str]] = [

@@ -5,7 +5,7 @@ import os
 import stat
 from contextlib import suppress
 
-from handrail.kernel.resolve import Place
+from handrail.kernel.fs.resolver import Place
 
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ACL = "system.posix_acl_access"

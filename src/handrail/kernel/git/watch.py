@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from handrail.kernel.gitsweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
-from handrail.kernel.repositories import (
+from handrail.kernel.git.repositories import (
     GitDirectory,
     Known,
     Repositories,
@@ -25,6 +24,7 @@ from handrail.kernel.repositories import (
     place_of,
     read_plain,
 )
+from handrail.kernel.git.sweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
 from handrail.kernel.walk import open_file
 from handrail.model.faults import Fault
 from handrail.model.limits import MIB, Limits

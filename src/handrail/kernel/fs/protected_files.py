@@ -10,8 +10,8 @@ import stat
 import threading
 import time
 
-from handrail.kernel.looker import Identity, Look, Looker, Seen, with_parents
-from handrail.kernel.remembered import Remembered
+from handrail.kernel.fs.protection_scan import Identity, Look, Looker, Seen, with_parents
+from handrail.kernel.fs.remembered_files import Remembered
 from handrail.model.faults import ProtectedPath, SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import folded_path

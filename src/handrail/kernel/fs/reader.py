@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from handrail.kernel.boundary import FsBoundary, raise_fault
-from handrail.kernel.lines import LineIndex
-from handrail.kernel.placeholder import is_placeholder
+from handrail.kernel.fs.boundary import FsBoundary, raise_fault
+from handrail.kernel.fs.line_index import LineIndex
+from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.model.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
 from handrail.model.files import Entry, File, Listing, Page, Standing, Version, kind_of
 from handrail.model.limits import Limits

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from handrail.kernel.resolve import O_PATH, libc_function, place_of
+from handrail.kernel.fs.resolver import O_PATH, libc_function, place_of
 from handrail.model.record import struct
 from handrail.ops.glob.protected_names import Protection
 

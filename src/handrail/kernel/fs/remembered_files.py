@@ -2,7 +2,7 @@
 
 import json
 
-from handrail.kernel.looker import Seen
+from handrail.kernel.fs.protection_scan import Seen
 from handrail.kernel.state import locked_beside, read_text, write_text
 
 

@@ -4,7 +4,7 @@ import ctypes
 import os
 from collections.abc import Iterable
 
-from handrail.kernel.resolve import libc_function
+from handrail.kernel.fs.resolver import libc_function
 
 _BEGIN = 2  # SYNC_FILE_RANGE_WRITE
 

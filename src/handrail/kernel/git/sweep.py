@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from handrail.kernel.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
+from handrail.kernel.git.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
 from handrail.kernel.walk import open_file
 from handrail.model.limits import MIB
 from handrail.ops.git_names import (
