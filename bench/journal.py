@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.measure import Row, compare, show
 from handrail import Workspace
 from handrail.kernel.git.watch import Round
-from handrail.kernel.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
+from handrail.kernel.journal.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
 from handrail.kernel.state import State
 
 FILES = 50_000

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel import blobs, commit, journal, publishing, putright, record, state, trees
+from handrail.kernel import state
 from handrail.kernel.fs import metadata
+from handrail.kernel.journal import blobs, journal
+from handrail.kernel.write import intent_log, publish, recovery, subtree
+from handrail.kernel.write import writer as commit
 
 CHANGING = {
     *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),
@@ -51,8 +54,8 @@ class FaultyOs:
 def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
     """`missing` are calls that this file system does not have at all."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
-    modules: tuple[Any, ...] = (publishing, commit, metadata, putright, record, state, journal, blobs, trees)
-    own = [(publishing, "rename_to_free_name"), (publishing, "exchange_names"), (putright, "exchange_names")]
+    modules: tuple[Any, ...] = (publish, commit, metadata, recovery, intent_log, state, journal, blobs, subtree)
+    own = [(publish, "rename_to_free_name"), (publish, "exchange_names"), (recovery, "exchange_names")]
     real = [getattr(module, name) for module, name in own]
     for module in modules:
         module.os = faulty

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["handrail.workspace", "handrail.dialects.file", "handrail.kernel.commit"])
+processes.set_forkserver_preload(["handrail.workspace", "handrail.dialects.file", "handrail.kernel.write.writer"])
 
 
 def homes() -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from tree import snapshot
 
 from handrail import Question, Workspace
-from handrail.kernel.journal import Entry
+from handrail.kernel.journal.journal import Entry
 from handrail.model.faults import Denied
 from handrail.undo import CannotUndo, Plan
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, Workspace
-from handrail.kernel.journal import Entry
+from handrail.kernel.journal.journal import Entry
 from handrail.model.faults import Denied
 from handrail.undo import CannotUndo
 

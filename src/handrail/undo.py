@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from handrail.kernel.blobs import BlobLost
 from handrail.kernel.call import Call
-from handrail.kernel.journal import Entry, Journal, Listed, Node, Touched
+from handrail.kernel.journal.blobs import BlobLost
+from handrail.kernel.journal.journal import Entry, Journal, Listed, Node, Touched
 from handrail.kernel.session import Kernel, Session
 from handrail.model.effects import Effect
 from handrail.model.faults import Conflict, NotADirectory, NotFound, PathFault

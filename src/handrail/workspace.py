@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from handrail import __version__
 from handrail.dialects import load as load_dialect
-from handrail.kernel.commit import Writer
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.placeholder import is_empty_directory
 from handrail.kernel.fs.protected_files import Wards
 from handrail.kernel.fs.reader import Reader
 from handrail.kernel.fs.remembered_files import Remembered
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
-from handrail.kernel.journal import journal_of
+from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.log import SessionLog, warn
 from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.state import State, config_home, directory_named, environment, read_small_text, state_home
 from handrail.kernel.tally import Tally
+from handrail.kernel.write.writer import Writer
 from handrail.model.faults import Closed, PathFault
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import protection, read_globs

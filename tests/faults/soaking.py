@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail import Workspace
-from handrail.kernel.journal import Entry
+from handrail.kernel.journal.journal import Entry
 
 FILES = 50
 PROCESSES = 4

@@ -9,9 +9,9 @@ import pytest
 from faulty import failing, faults
 
 from handrail import Workspace
-from handrail.kernel.blobs import BlobLost, Blobs, fingerprint
-from handrail.kernel.journal import Damage, Entry, Journal, Node, Origin, Touched, encode, journal_of
-from handrail.kernel.prune import Pruned, prune
+from handrail.kernel.journal.blobs import BlobLost, Blobs, fingerprint
+from handrail.kernel.journal.journal import Damage, Entry, Journal, Node, Origin, Touched, encode, journal_of
+from handrail.kernel.journal.prune import Pruned, prune
 from handrail.kernel.state import State
 
 
@@ -200,7 +200,7 @@ def test_a_damaged_blob_is_never_handed_out(tmp_path: Path, *, packed: bool) -> 
 
 
 def test_blobs_are_packed_when_nothing_new_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handrail.kernel.blobs._IDLE_SECONDS", 0)
+    monkeypatch.setattr("handrail.kernel.journal.blobs._IDLE_SECONDS", 0)
     blobs = Blobs(str(tmp_path / "blobs"), sync=False)
     name = blobs.put(b"x" * 100)
     assert blobs._packer is not None
@@ -290,7 +290,7 @@ def test_a_journal_that_is_off_records_nothing(root: Path) -> None:
 
 
 def test_pruning_forgets_the_oldest_and_what_only_they_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handrail.kernel.prune._YOUNG_SECONDS", -10)
+    monkeypatch.setattr("handrail.kernel.journal.prune._YOUNG_SECONDS", -10)
     with Workspace(str(root), approve="auto") as workspace:
         for turn in range(6):
             write(workspace, "a", f"{turn}" * 1000)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from handrail.kernel import inotify
-from handrail.kernel import scan as scan_module
-from handrail.kernel.scan import Scan
+from handrail.kernel.journal import inotify
+from handrail.kernel.journal import scanner as scan_module
+from handrail.kernel.journal.scanner import Scan
 from handrail.model.limits import Limits
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from handrail import ToolResult, Workspace
-from handrail.kernel import shadow, walk
-from handrail.kernel.blobs import fingerprint
-from handrail.kernel.journal import Entry, Node, Touched
+from handrail.kernel import walk
+from handrail.kernel.journal import command_changes
+from handrail.kernel.journal.blobs import fingerprint
+from handrail.kernel.journal.journal import Entry, Node, Touched
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_a_commit_while_a_command_runs_is_recorded_once(workspace: Workspace, ro
 
 
 def test_contents_beyond_the_bounds_are_not_kept_and_that_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handrail.kernel.scan._TICK_NS", 0)  # or files that are so new would be read twice
+    monkeypatch.setattr("handrail.kernel.journal.scanner._TICK_NS", 0)  # or files that are so new would be read twice
     for name in "abcd":
         (root / name).write_text(name * 10)
         os.utime(root / name, (ord(name), ord(name)))
@@ -194,7 +195,7 @@ def test_what_is_not_to_be_read_is_recorded_without_its_content(
     def refuse(*_: Any) -> int:
         raise PermissionError(13, "not to be read")
 
-    monkeypatch.setattr("handrail.kernel.shadow.open_file", refuse)
+    monkeypatch.setattr("handrail.kernel.journal.command_changes.open_file", refuse)
     shell(workspace, "echo new > a")
     assert entries(workspace)[0].files == (Touched("a", file("a"), Node("file", "", 0o644)),)
 
@@ -215,7 +216,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
         return real(dir_fd, path, *flags)
 
     for act in (change_first, exchange_first):
-        monkeypatch.setattr(shadow, "open_file", act)
+        monkeypatch.setattr(command_changes, "open_file", act)
         shell(workspace, "true")
         monkeypatch.undo()
         assert "a" not in workspace.kernel.shadow._kept

@@ -11,11 +11,11 @@ import pytest
 from tree import snapshot
 
 from handrail import Workspace
-from handrail.kernel import commit, publishing
 from handrail.kernel.fs import syncing
 from handrail.kernel.fs.parallel import each
 from handrail.kernel.fs.resolver import exchange_names
-from handrail.kernel.trees import write_all
+from handrail.kernel.write import publish, writer
+from handrail.kernel.write.subtree import write_all
 
 PATCH = "*** Begin Patch\n" + "".join(f"*** Add File: d{n % 3}/f{n}\n+{n}\n" for n in range(40)) + "*** End Patch\n"
 
@@ -33,14 +33,14 @@ def test_many_files_are_synced_by_one_call(root: Path, monkeypatch: pytest.Monke
         synced.append(1)
         syncing.sync_whole(directories)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(commit, "sync_whole", whole)
+    monkeypatch.setattr(writer, "sync_whole", whole)
     assert patched(root) == "ok"
     assert synced == [1]
     assert sum(what[0] == "file" for what in snapshot(root).values()) == 40
 
 
 def test_where_the_system_cannot_each_file_is_synced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit, "can_sync_whole", lambda: False)
+    monkeypatch.setattr(writer, "can_sync_whole", lambda: False)
     files: list[int] = []
     fsync = os.fsync
 
@@ -59,7 +59,7 @@ def test_a_disk_that_fails_then_fails_the_commit_and_leaves_nothing(
     def failing(_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(commit, "sync_whole", failing)
+    monkeypatch.setattr(writer, "sync_whole", failing)
     assert patched(root) == "write_failed"
     assert snapshot(root) == {}
 
@@ -86,7 +86,7 @@ def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, m
             raise OSError(errno.ENOSPC, "No space left on device")
         write(fd, data)
 
-    monkeypatch.setattr(commit, "write_all", failing)
+    monkeypatch.setattr(writer, "write_all", failing)
     assert patched(root) == "write_failed"
     assert snapshot(root) == {}
 
@@ -133,7 +133,7 @@ def test_what_is_published_is_not_open_for_writing(root: Path, monkeypatch: pyte
         held.extend(link for link in map(os.readlink, filter(os.path.lexists, handles)) if link.endswith(temp))
         exchange_names(temp, name, fd)
 
-    monkeypatch.setattr(publishing, "exchange_names", looking)
+    monkeypatch.setattr(publish, "exchange_names", looking)
     with Workspace(str(root), approve="auto") as workspace:
         assert workspace.call("file", "file.write", {"path": "run.sh", "content": "#!/bin/sh\ntrue\n"}).success
     assert held == []

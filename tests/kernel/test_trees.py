@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from handrail.kernel.trees import build, is_still, remove
+from handrail.kernel.write.subtree import build, is_still, remove
 from handrail.model.files import Standing
 
 TREE = Standing("directory", b"", 0o755, inside=(("file", Standing("file", b"text", 0o640)),))

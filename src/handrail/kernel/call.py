@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from handrail.kernel.journal import Origin
+from handrail.kernel.journal.journal import Origin
 from handrail.kernel.session import Session
 from handrail.model.approval import ASK_THE_USER, Question, Verdict, ask
 from handrail.model.effects import Effect, needs_approval

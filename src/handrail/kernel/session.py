@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import handrail
-from handrail.kernel.commit import Writer
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.journal import Journal, Origin
+from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
 from handrail.kernel.state import State, config_home, state_home
+from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
 from handrail.model.limits import Limits
@@ -27,11 +27,11 @@ from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
     from handrail.kernel.git.watch import GitWatch
+    from handrail.kernel.journal.command_changes import Shadow
     from handrail.kernel.process import Processes
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
     from handrail.kernel.search import Searcher
-    from handrail.kernel.shadow import Shadow
 
 
 class Powers(NamedTuple):
@@ -92,7 +92,7 @@ class Kernel:
 
     @cached_property
     def shadow(self) -> "Shadow":
-        from handrail.kernel.shadow import Shadow  # noqa: PLC0415  the same
+        from handrail.kernel.journal.command_changes import Shadow  # noqa: PLC0415  the same
 
         return Shadow(self.boundary, self.state, self.journal, self.limits)
 
@@ -101,7 +101,7 @@ class Kernel:
             self.shadow.close()
         self.writer.close()
         if self.journal.wants_pruning():
-            from handrail.kernel.prune import prune_daily  # noqa: PLC0415  once a day
+            from handrail.kernel.journal.prune import prune_daily  # noqa: PLC0415  once a day
 
             prune_daily(self.state, self.journal, self.limits)
         self.journal.blobs.close()

@@ -5,7 +5,7 @@ import json
 import click
 
 from handrail.kernel.programs import absolute, is_beneath
-from handrail.kernel.projectfile import ProjectFile, UserFile
+from handrail.kernel.write.config_files import ProjectFile, UserFile
 from handrail.model.faults import Fault
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line

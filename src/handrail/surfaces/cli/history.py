@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from handrail.kernel.journal import Damage, Entry, Journal, Listed, open_journal
+from handrail.kernel.journal.journal import Damage, Entry, Journal, Listed, open_journal
 from handrail.kernel.state import State
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
@@ -53,7 +53,7 @@ def command(
 
 
 def _prune(state: State, journal: Journal, days: float | None, megabytes: float | None) -> None:
-    from handrail.kernel.prune import prune as prune_journal  # noqa: PLC0415  it loads what listing does not need
+    from handrail.kernel.journal.prune import prune as prune_journal  # noqa: PLC0415  it loads what listing does not need
 
     limits = Limits()
     most = limits.journal_bytes if megabytes is None else int(megabytes * 1_000_000)

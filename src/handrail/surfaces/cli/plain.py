@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.kernel.journal import JournalUnreadable
+from handrail.kernel.journal.journal import JournalUnreadable
 from handrail.kernel.project_root import RootRefused, find_root
 from handrail.model.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.ops.text.display import visible

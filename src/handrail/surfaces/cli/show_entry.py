@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from handrail.kernel.blobs import BlobLost
-from handrail.kernel.journal import Entry, Journal, Listed, Node, Touched, open_journal
+from handrail.kernel.journal.blobs import BlobLost
+from handrail.kernel.journal.journal import Entry, Journal, Listed, Node, Touched, open_journal
 from handrail.model.paths import quote
 from handrail.ops.text.display import one_line, visible
 from handrail.ops.text.unified_diff import unified

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO, NamedTuple
 
-from handrail.kernel.blobs import Blobs
+from handrail.kernel.journal.blobs import Blobs
 from handrail.kernel.state import State, existing_directory
 from handrail.model.limits import DAY
 from handrail.model.paths import quote

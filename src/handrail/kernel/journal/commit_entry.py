@@ -5,10 +5,10 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from handrail.kernel.blobs import Blobs
 from handrail.kernel.fs.parallel import each
 from handrail.kernel.fs.resolver import Place
-from handrail.kernel.journal import Node, Touched
+from handrail.kernel.journal.blobs import Blobs
+from handrail.kernel.journal.journal import Node, Touched
 from handrail.model.files import Change, Put, Remove, RemoveDirectory, Restore, Standing
 from handrail.ops.text.line_diff import changes, differing, lines_of
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from handrail.kernel.journal import Entry, Journal, decode, lines_backwards
+from handrail.kernel.journal.journal import Entry, Journal, decode, lines_backwards
 from handrail.kernel.state import State, write_whole
 from handrail.model.limits import DAY, Limits
 
@@ -84,7 +84,7 @@ def _is_old(moment: float, seconds: float) -> bool:
 
 
 def _named_by_index(state: State) -> set[str]:
-    from handrail.kernel.shadow import index_path, load_index  # noqa: PLC0415  it loads what few prunings need
+    from handrail.kernel.journal.command_changes import index_path, load_index  # noqa: PLC0415  it loads what few prunings need
 
     return {node[1] for _, node in load_index(index_path(state)).values() if node[0] == "file"}
 

@@ -13,19 +13,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from handrail.kernel.entering import Done, touched
 from handrail.kernel.fs.boundary import FsBoundary, faults_for
 from handrail.kernel.fs.metadata import copy_metadata
 from handrail.kernel.fs.parallel import MANY, each
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.fs.syncing import begin_sync, can_sync_whole, sync_whole
-from handrail.kernel.journal import Journal, Origin
-from handrail.kernel.publishing import publish, turn
-from handrail.kernel.putright import PutRight, drop, mark_of
-from handrail.kernel.record import Ledger, Record, Step
+from handrail.kernel.journal.commit_entry import Done, touched
+from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.state import State
-from handrail.kernel.trees import build, write_all
+from handrail.kernel.write.intent_log import Ledger, Record, Step
+from handrail.kernel.write.publish import publish, turn
+from handrail.kernel.write.recovery import PutRight, drop, mark_of
+from handrail.kernel.write.subtree import build, write_all
 from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,

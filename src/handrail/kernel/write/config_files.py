@@ -3,12 +3,12 @@
 import os
 from contextlib import closing
 
-from handrail.kernel.commit import Writer
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.journal import journal_of
+from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.programs import backup_names, replace_with_backup
 from handrail.kernel.state import State, read_small_text
+from handrail.kernel.write.writer import Writer
 from handrail.model.files import File, Put
 from handrail.model.limits import Limits
 from handrail.model.paths import quote

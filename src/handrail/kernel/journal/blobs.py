@@ -13,7 +13,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from handrail.kernel.state import make_private
-from handrail.kernel.trees import write_all
+from handrail.kernel.write.subtree import write_all
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place, exchange_names, rename_to_free_name
-from handrail.kernel.record import Step
-from handrail.kernel.trees import is_still
+from handrail.kernel.write.intent_log import Step
+from handrail.kernel.write.subtree import is_still
 from handrail.model.faults import Conflict
 from handrail.model.files import Standing, Version
 

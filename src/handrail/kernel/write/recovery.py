@@ -10,9 +10,9 @@ from typing import Literal
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.resolver import Place, exchange_names
-from handrail.kernel.journal import Journal
-from handrail.kernel.record import Record, Step
-from handrail.kernel.trees import remove
+from handrail.kernel.journal.journal import Journal
+from handrail.kernel.write.intent_log import Record, Step
+from handrail.kernel.write.subtree import remove
 from handrail.model.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.model.paths import quote
 
