@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail import __version__
-from handrail.kernel.rgprocess import program
+from handrail.kernel.search.rg_process import program
 
 OUT = Path(__file__).parent / "out"
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from bench.corpus import corpus
 from bench.measure import Row, compare, show
-from handrail.kernel.rgprocess import program
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.rg_process import program
+from handrail.kernel.search.searcher import Searcher
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"

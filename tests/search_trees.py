@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.searcher import Searcher
 from handrail.ops.search.scope import Scope, SearchRequest
 
 Open = Callable[[dict[str, Any]], int]

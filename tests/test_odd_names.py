@@ -12,7 +12,7 @@ from odd_calls import Arena
 
 from handrail import Workspace
 from handrail.dialects import NAMES
-from handrail.kernel import search
+from handrail.kernel.search import searcher
 
 LEVELS = 2000
 ODD = tuple(
@@ -54,7 +54,7 @@ def test_no_name_is_too_odd_for_a_tool(dialect: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dialect", NAMES)
 def test_no_tree_is_too_deep_for_a_tool(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "program", lambda: None)  # ripgrep takes seconds to start so deep
+    monkeypatch.setattr(searcher, "program", lambda: None)  # ripgrep takes seconds to start so deep
     with Arena(tmp_path, dialect) as arena, deep_tree(arena.root / "deep"):
         bottom = "deep" + "/d" * LEVELS
         assert arena.problems_with_paths((bottom, f"{bottom}/leaf", f"{bottom}/none"), reading=True) == {}
@@ -63,7 +63,7 @@ def test_no_tree_is_too_deep_for_a_tool(dialect: str, tmp_path: Path, monkeypatc
 def test_a_tree_deeper_than_there_are_handles_is_searched_as_far_as_they_reach(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "program", lambda: None)
+    monkeypatch.setattr(searcher, "program", lambda: None)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with deep_tree(root / "deep"), Workspace(str(root)) as workspace:
         (root / "near").write_text("needle\n")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.kernel.found import FindResult
-from handrail.kernel.search import EngineName, Searcher
+from handrail.kernel.search.engine import FindResult
+from handrail.kernel.search.searcher import EngineName, Searcher
 from handrail.model.limits import Limits
 from handrail.ops.search.scope import FindRequest
 

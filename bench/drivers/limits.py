@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 from bench.drivers.serve import serve
-from handrail.kernel.rgprocess import program
 from handrail.kernel.sandbox import bwrap
+from handrail.kernel.search.rg_process import program
 from handrail.ops.search.scope import Scope
 
 ROOT = sys.argv[1]

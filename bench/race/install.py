@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from handrail.kernel.rgprocess import program
+from handrail.kernel.search.rg_process import program
 
 NODE = shutil.which("node") or "node"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "out", "peers")

@@ -12,7 +12,7 @@ from bench.race.install import NODE, Npm, PyPI
 from bench.race.opencode import Opencode
 from bench.race.spelling import Spelled
 from bench.race.talk import Refused
-from handrail.kernel.rgprocess import program
+from handrail.kernel.search.rg_process import program
 
 
 def _line(path: str, text: str) -> str:

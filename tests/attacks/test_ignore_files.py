@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.kernel import rgprocess
-from handrail.kernel.search import Searcher
+from handrail.kernel.search import rg_process
+from handrail.kernel.search.searcher import Searcher
 from handrail.model.limits import Limits
 from handrail.ops.search.scope import SearchRequest
 
@@ -110,7 +110,7 @@ def test_ripgrep_runs_within_limits_of_its_own(root: Path, monkeypatch: pytest.M
         seen.extend(resource.prlimit(process, which) for which in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
         yield from ()
 
-    monkeypatch.setattr(rgprocess, "_collected", noted)
+    monkeypatch.setattr(rg_process, "_collected", noted)
     limits = Limits(search_memory_bytes=123 << 20, search_seconds=9)
     with opened(root) as fd:
         Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_searched=True))
@@ -122,7 +122,7 @@ SEARCHING = """
 import os, sys
 from handrail.kernel import rgprocess
 from handrail.ops.search.scope import SearchRequest
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.searcher import Searcher
 from handrail.model.limits import Limits
 
 real = rgprocess._collected

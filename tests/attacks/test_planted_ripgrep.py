@@ -12,7 +12,7 @@ import pytest
 
 from handrail import Workspace
 from handrail.kernel import confine, machine
-from handrail.kernel.rgprocess import program
+from handrail.kernel.search.rg_process import program
 
 TCP_SINCE = 4
 

@@ -168,7 +168,7 @@ def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Any, root: Pa
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
 def test_no_search_finds_lists_or_counts_them(guarded: Any, engine: str) -> None:
-    from handrail.kernel.search import Searcher
+    from handrail.kernel.search.searcher import Searcher
 
     guarded.kernel.__dict__["searcher"] = Searcher(guarded.settings.limits, engine)  # type: ignore[arg-type]
     found = guarded.call("copilot", "grep_search", {"pattern": "TOKEN"})

@@ -59,7 +59,7 @@ def shown_nowhere(workspace: Workspace, path: str, rule: str) -> None:
     refused(workspace, "file", "file.patch", {"path": path, "patches": [{"find": "TOKEN", "replace": "x"}]}, rule)
     refused(workspace, "file", "file.delete", {"path": path}, rule)
     for engine in ("ripgrep", "builtin"):
-        from handrail.kernel.search import Searcher
+        from handrail.kernel.search.searcher import Searcher
 
         workspace.kernel.__dict__["searcher"] = Searcher(workspace.settings.limits, engine)
         found = workspace.call("copilot", "grep_search", {"pattern": "TOKEN"})

@@ -15,8 +15,8 @@ import pytest
 from attacks.swapper import swapping
 
 from handrail.kernel import confine
-from handrail.kernel.found import SearchResult
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.engine import SearchResult
+from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import Cancelled
 from handrail.model.limits import Limits
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
@@ -129,7 +129,7 @@ def test_a_file_that_grows_while_it_is_read_does_not_keep_the_search(engine: Any
 MEASURED = """
 import os, re, sys
 from handrail.ops.search.scope import SearchRequest
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.searcher import Searcher
 fd = os.open(sys.argv[1], os.O_RDONLY)
 result = Searcher(engine=sys.argv[2]).search(fd, SearchRequest("hit", limit=50))
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())

@@ -10,7 +10,7 @@ from search_trees import Open, plant
 
 from handrail.kernel.process import Processes
 from handrail.kernel.sandbox import bwrap
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.searcher import Searcher
 
 
 @pytest.fixture(params=["strict", "off", "reduced"])

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.kernel import search
+from handrail.kernel.search import searcher
 
 
 @pytest.fixture
 def no_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where the package is not installed."""
-    monkeypatch.setattr(search, "program", lambda: None)
+    monkeypatch.setattr(searcher, "program", lambda: None)
 
 
 def test_ripgrep_answers_where_it_is_installed(workspace: Workspace, root: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_text_files_that_were_read_are_counted(
     workspace: Workspace, root: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if engine == "builtin":
-        monkeypatch.setattr(search, "program", lambda: None)
+        monkeypatch.setattr(searcher, "program", lambda: None)
     (root / "a.txt").write_text("def connect(x):\n")
     (root / "b.txt").write_text("nothing\n")
     (root / "c.bin").write_bytes(b"connect\0")
@@ -53,7 +53,7 @@ def test_the_text_files_that_were_read_are_counted(
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
 def test_a_person_may_have_everything_searched(root: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "builtin":
-        monkeypatch.setattr(search, "program", lambda: None)
+        monkeypatch.setattr(searcher, "program", lambda: None)
     (root / ".gitignore").write_text("*.log\n")
     (root / "node_modules").mkdir()
     for name in ("a.txt", "b.log", "node_modules/c.js"):

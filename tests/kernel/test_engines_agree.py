@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from search_trees import PATTERNS, SCOPES, TREES, plant
 
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import InvalidPattern
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
-    from handrail.kernel.found import FindResult, SearchResult
+    from handrail.kernel.search.engine import FindResult, SearchResult
 
 EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))
 BOTH = [Searcher(engine="ripgrep"), Searcher(engine="builtin")]

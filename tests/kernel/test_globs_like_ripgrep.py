@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from search_trees import plant
 
-from handrail.kernel.rgprocess import program
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.rg_process import program
+from handrail.kernel.search.searcher import Searcher
 from handrail.ops.search.scope import FindRequest, Scope
 
 EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from search_trees import plant
 
-from handrail.kernel.relevance import RankRequest
-from handrail.kernel.search import Searcher
+from handrail.kernel.search.ranking import RankRequest
+from handrail.kernel.search.searcher import Searcher
 from handrail.ops.search.scope import Scope
 
 TREE: dict[str, Any] = {

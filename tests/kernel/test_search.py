@@ -9,8 +9,8 @@ from faults.ordinary import bound_by_permissions
 from search_trees import Open, found
 
 from handrail.kernel import confine
-from handrail.kernel.found import Match
-from handrail.kernel.search import EngineName, Searcher
+from handrail.kernel.search.engine import Match
+from handrail.kernel.search.searcher import EngineName, Searcher
 from handrail.model.limits import Limits
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
@@ -309,6 +309,6 @@ def test_only_the_first_files_are_read_for_an_answer_that_ends_with_its_limit(
     tree: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fd = tree({f"{number:03}": b"text\n" for number in range(200)})
-    monkeypatch.setattr("handrail.kernel.ripgrep.run_ripgrep", None)  # nobody calls it
+    monkeypatch.setattr("handrail.kernel.search.ripgrep.run_ripgrep", None)  # nobody calls it
     searcher = Searcher(Limits(search_look_seconds=60), engine="ripgrep")
     assert len(searcher.search(fd, SearchRequest("text", limit=50, exact=False)).matches) == 50

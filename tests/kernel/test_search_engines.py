@@ -9,13 +9,13 @@ import pytest
 from search_trees import Open, found
 
 from handrail.kernel import confine
-from handrail.kernel.found import Named, Skipped, Watch
-from handrail.kernel.rgoutput import Complaint, Line, blocks, complaints
-from handrail.kernel.rgprocess import program
-from handrail.kernel.search import Searcher, pattern_of
-from handrail.kernel.shortlist import Shortlist
-from handrail.kernel.survey import survey
-from handrail.kernel.windows import Windows
+from handrail.kernel.search.engine import Named, Skipped, Watch
+from handrail.kernel.search.first_files import Shortlist
+from handrail.kernel.search.long_lines import Windows
+from handrail.kernel.search.rg_output import Complaint, Line, blocks, complaints
+from handrail.kernel.search.rg_process import program
+from handrail.kernel.search.searcher import Searcher, pattern_of
+from handrail.kernel.search.skipped_files import survey
 from handrail.model.faults import Cancelled, InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest

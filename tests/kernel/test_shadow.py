@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from handrail import ToolResult, Workspace
-from handrail.kernel import walk
 from handrail.kernel.journal import command_changes
 from handrail.kernel.journal.blobs import fingerprint
 from handrail.kernel.journal.journal import Entry, Node, Touched
+from handrail.kernel.search import walk
 
 
 @pytest.fixture

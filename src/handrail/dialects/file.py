@@ -24,7 +24,7 @@ from handrail.params import Params, field
 from handrail.tool import Dialect, Tool
 
 if TYPE_CHECKING:
-    from handrail.kernel.found import Match
+    from handrail.kernel.search.engine import Match
 
 dialect = Dialect("file")
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from handrail.kernel.found import GaveUp
+from handrail.kernel.search.engine import GaveUp
 
 if TYPE_CHECKING:
     from subprocess import Popen

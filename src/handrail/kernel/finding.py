@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from handrail.kernel.call import Call
-from handrail.kernel.found import FindResult, SearchResult
-from handrail.kernel.relevance import RankRequest, RankResult
+from handrail.kernel.search.engine import FindResult, SearchResult
+from handrail.kernel.search.ranking import RankRequest, RankResult
 from handrail.model.faults import NoEngine
 from handrail.model.files import Entry, kind_of
 from handrail.model.warnings import (

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from handrail.kernel.confine import abi, can_filter
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.process import Processes
-from handrail.kernel.rgprocess import lies_in, look
 from handrail.kernel.running import BASH, Commands
 from handrail.kernel.sandbox import bwrap, landlock
 from handrail.kernel.sandbox.canaries import check
+from handrail.kernel.search.rg_process import lies_in, look
 from handrail.kernel.state import config_home, state_home
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from handrail.kernel.process import Processes
     from handrail.kernel.pty import Terminals
     from handrail.kernel.sandbox import Sandbox
-    from handrail.kernel.search import Searcher
+    from handrail.kernel.search.searcher import Searcher
 
 
 class Powers(NamedTuple):
@@ -80,7 +80,7 @@ class Kernel:
 
     @cached_property
     def searcher(self) -> "Searcher":
-        from handrail.kernel.search import Searcher  # noqa: PLC0415  the engines load when first used
+        from handrail.kernel.search.searcher import Searcher  # noqa: PLC0415  the engines load when first used
 
         return Searcher(self.limits, workspace=self.boundary.root, builtin=self.powers.builtin_search)
 

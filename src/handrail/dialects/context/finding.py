@@ -11,7 +11,7 @@ from handrail.dialects.answers import (
 )
 from handrail.dialects.context.declare import SEARCH, ContextParams, tool
 from handrail.kernel.call import Call
-from handrail.kernel.relevance import RankRequest
+from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest

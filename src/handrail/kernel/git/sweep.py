@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from handrail.kernel.git.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
-from handrail.kernel.walk import open_file
+from handrail.kernel.search.walk import open_file
 from handrail.model.limits import MIB
 from handrail.ops.git_names import (
     ASIDE,

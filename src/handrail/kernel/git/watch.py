@@ -25,7 +25,7 @@ from handrail.kernel.git.repositories import (
     read_plain,
 )
 from handrail.kernel.git.sweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
-from handrail.kernel.walk import open_file
+from handrail.kernel.search.walk import open_file
 from handrail.model.faults import Fault
 from handrail.model.limits import MIB, Limits
 from handrail.model.paths import quote

@@ -18,8 +18,8 @@ from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
 from handrail.kernel.journal.journal import Entry, Journal, Node, Origin, Touched
 from handrail.kernel.journal.scanner import Changed, Scan, Sign, sign_of
+from handrail.kernel.search.walk import open_file
 from handrail.kernel.state import State, read_text, write_text
-from handrail.kernel.walk import open_file
 from handrail.model.faults import Fault, WriteFailed
 from handrail.model.limits import Limits
 from handrail.model.paths import quote

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from handrail.kernel.found import Named
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.journal.inotify import Watcher
-from handrail.kernel.walk import IgnoreFiles, Rules, ignored
+from handrail.kernel.search.engine import Named
+from handrail.kernel.search.walk import IgnoreFiles, Rules, ignored
 from handrail.kernel.write.intent_log import SPARE
 from handrail.model.limits import Limits
 from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS

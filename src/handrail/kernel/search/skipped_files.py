@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from handrail.kernel.found import Skipped, Watch
-from handrail.kernel.walk import Walk
+from handrail.kernel.search.engine import Skipped, Watch
+from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
 from handrail.ops.search.scope import Scope
 

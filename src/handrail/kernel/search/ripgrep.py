@@ -9,13 +9,14 @@ import os
 import re
 from heapq import nsmallest
 
-from handrail.kernel import confine, rgoutput
-from handrail.kernel.found import Counts, FindResult, Match, SearchResult, Skipped, Watch
-from handrail.kernel.rgprocess import Bounds, Run, run_ripgrep
-from handrail.kernel.shortlist import Shortlist
-from handrail.kernel.survey import survey
-from handrail.kernel.walk import Walk, expect_fit, open_file
-from handrail.kernel.windows import Windows
+from handrail.kernel import confine
+from handrail.kernel.search import rg_output
+from handrail.kernel.search.engine import Counts, FindResult, Match, SearchResult, Skipped, Watch
+from handrail.kernel.search.first_files import Shortlist
+from handrail.kernel.search.long_lines import Windows
+from handrail.kernel.search.rg_process import Bounds, Run, run_ripgrep
+from handrail.kernel.search.skipped_files import survey
+from handrail.kernel.search.walk import Walk, expect_fit, open_file
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import text_of
@@ -53,7 +54,7 @@ class Ripgrep:
             return None
         self._expect_valid(pattern, request, run, dir_fd, watch)
         kept = []
-        for block in rgoutput.blocks(run.output, context=request.context > 0):
+        for block in rg_output.blocks(run.output, context=request.context > 0):
             path = _path(block.path)
             if request.scope.holds(path):
                 kept.append((path, block))
@@ -61,7 +62,7 @@ class Ripgrep:
         for path, block in nsmallest(request.limit, kept, key=_first):
             if len(matches) >= request.limit:
                 break
-            lines = list(rgoutput.lines(run.output, block))
+            lines = list(rg_output.lines(run.output, block))
             matches += self._matches(dir_fd, path, lines, request)[: request.limit - len(matches)]
         total = sum(block.matches for _, block in kept)
         skipped = self._complaints(dir_fd, request.scope, run)
@@ -92,7 +93,7 @@ class Ripgrep:
         bounds = self._bounds(dir_fd, request.scope, watch)
         run = run_ripgrep(argv, dir_fd, bounds, patient=True)
         self._expect_valid(pattern, request, run, dir_fd, watch)
-        seen = dict(rgoutput.counts(run.output))
+        seen = dict(rg_output.counts(run.output))
         held = request.scope.held(list(seen))
         lines = {path: seen[path] for path in held if seen[path]}
         return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
@@ -123,11 +124,11 @@ class Ripgrep:
         finally:
             for fd in handles.values():
                 os.close(fd)
-        by_path = {names[block.path]: block for block in rgoutput.blocks(run.output, context=request.context > 0)}
+        by_path = {names[block.path]: block for block in rg_output.blocks(run.output, context=request.context > 0)}
         matches = []
         for path in paths:
             if path in by_path:
-                lines = list(rgoutput.lines(run.output, by_path[path]))
+                lines = list(rg_output.lines(run.output, by_path[path]))
                 matches += self._matches(dir_fd, path, lines, request)[: request.limit]
         return matches
 
@@ -198,7 +199,7 @@ class Ripgrep:
 
     # -- reading what it said ----------------------------------------------------------------------------------------
 
-    def _matches(self, dir_fd: int, path: str, lines: list[rgoutput.Line], request: SearchRequest) -> list[Match]:
+    def _matches(self, dir_fd: int, path: str, lines: list[rg_output.Line], request: SearchRequest) -> list[Match]:
         windows = Windows(dir_fd, path, self._limits.line_bytes)
         shown = [windows.shown(line) for line in lines]
         numbers = [line.number for line in lines]
@@ -219,7 +220,7 @@ class Ripgrep:
 
     def _complaints(self, dir_fd: int, scope: Scope, run: Run) -> Skipped:
         skipped = Skipped.none(self._limits)
-        for path, about_the_pattern in rgoutput.complaints(run.errors):
+        for path, about_the_pattern in rg_output.complaints(run.errors):
             if scope.protected is not None and scope.protected(path):
                 continue
             if about_the_pattern:
@@ -252,7 +253,7 @@ def _path(name: bytes) -> str:
     return name.decode(errors="surrogateescape").removeprefix("./")
 
 
-def _first(kept: tuple[str, rgoutput.Block]) -> str:
+def _first(kept: tuple[str, rg_output.Block]) -> str:
     return kept[0]
 
 
