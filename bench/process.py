@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.measure import Row, row
-from handrail.kernel.process import Command, Processes
-from handrail.kernel.pty import Terminals
-from handrail.kernel.sandbox import Sandbox, SandboxSettings, build, bwrap
-from handrail.kernel.sandbox.guard import Guard
+from handrail.kernel.process.runner import Command, Processes
+from handrail.kernel.process.terminals import Terminals
+from handrail.kernel.sandbox import find_bwrap, launch
+from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
+from handrail.kernel.sandbox.view.occupied_names import Guard
 
 TRUE = "/usr/bin/true"
 MEGABYTES = 100
@@ -134,8 +135,8 @@ def _bare_sandbox(root: str) -> float:
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     guard = Guard(fd)
     guard.stand(SandboxSettings().guarded)
-    place = build.Place(root, fd, SandboxSettings(), dict(os.environ))
-    building = build.strict(place, bwrap.candidates(root)[0], guard, None)
+    place = launch.Place(root, fd, SandboxSettings(), dict(os.environ))
+    building = launch.strict(place, find_bwrap.candidates(root)[0], guard, None)
     argv = [*building.launch.argv[: building.launch.argv.index("--") + 1], TRUE]
     seconds = timed(
         lambda: subprocess.run(

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from handrail.kernel.process import Command, Outcome, Processes
-from handrail.kernel.sandbox import Sandbox, SandboxSettings, bwrap
+from handrail.kernel.process.runner import Command, Outcome, Processes
+from handrail.kernel.sandbox import find_bwrap
+from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
 from handrail.model.limits import Limits
 
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
@@ -97,4 +98,4 @@ def open_handles() -> int:
 def has_bubblewrap(root: Path) -> bool:
     """Whether the strict level stands here at all."""
     with workspace(root) as processes:
-        return bool(bwrap.candidates(str(root))) and processes.sandbox.start().level == "strict"
+        return bool(find_bwrap.candidates(str(root))) and processes.sandbox.start().level == "strict"

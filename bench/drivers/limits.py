@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from bench.drivers.serve import serve
-from handrail.kernel.sandbox import bwrap
+from handrail.kernel.sandbox import find_bwrap
 from handrail.kernel.search.rg_process import program
 from handrail.ops.search.scope import Scope
 
@@ -80,7 +80,7 @@ def shell(command: str) -> str:
 
 
 def sandboxed(command: str) -> str:
-    argv = [bwrap.candidates(ROOT)[0], "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    argv = [find_bwrap.candidates(ROOT)[0], "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     argv += ["--bind", ROOT, ROOT, "--die-with-parent", "--", f"/usr/bin/{command}"]
     subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     return "done"

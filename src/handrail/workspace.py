@@ -31,7 +31,7 @@ from handrail.settings import load as load_settings
 from handrail.tool import ToolResult
 
 if TYPE_CHECKING:
-    from handrail.kernel.process import Processes
+    from handrail.kernel.process.runner import Processes
     from handrail.undo import History
 
 

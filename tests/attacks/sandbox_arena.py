@@ -11,8 +11,8 @@ from pathlib import Path
 
 from sandboxes import PYTHON, python, said, sh, workspace
 
-from handrail.kernel.process import Outcome, Processes
-from handrail.kernel.sandbox import SandboxSettings
+from handrail.kernel.process.runner import Outcome, Processes
+from handrail.kernel.sandbox.sandbox import SandboxSettings
 
 GUARDED = (
     ".git/hooks",

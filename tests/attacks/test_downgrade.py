@@ -10,9 +10,9 @@ import pytest
 from sandboxes import has_bubblewrap
 
 from handrail import Workspace
-from handrail.kernel.confine import abi
-from handrail.kernel.sandbox import bwrap
-from handrail.kernel.sandbox.landlock import LOWEST_ABI
+from handrail.kernel.sandbox import find_bwrap
+from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
 from handrail.settings import load
 
 pytestmark = pytest.mark.sandbox
@@ -107,7 +107,7 @@ def no_strict_level(monkeypatch: pytest.MonkeyPatch) -> None:
     if abi() < LOWEST_ABI:
         pytest.skip("there is no level `reduced` here")
     monkeypatch.delenv("HANDRAIL_ALLOW_REDUCED")
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
 
 
 COMMANDS = [

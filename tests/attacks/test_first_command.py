@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sandboxes import await_word, has_bubblewrap, running, said, sh, workspace
 
-from handrail.kernel.process import Command, Processes
+from handrail.kernel.process.runner import Command, Processes
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from handrail.kernel import confine
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.markdown import NotConverted, to_markdown
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.sandbox.seccomp import ARCHES
 from handrail.model.faults import FetchTimeout
 from handrail.model.limits import Limits
 
 PLENTY, BRIEF = 60.0, 1.0
-FILTERED = sys.platform == "linux" and platform.machine() in ARCHES and confine.can_filter()
+FILTERED = sys.platform == "linux" and platform.machine() in ARCHES and landlock_exec.can_filter()
 NEEDS_A_FILTER = pytest.mark.skipif(not FILTERED, reason="no filter of system calls here")
 REFUSED = {"EPERM", "EACCES", "EMFILE", "ENOMEM", "EBADF", "MemoryError", "ValueError", "EFBIG"}
 
@@ -68,7 +68,7 @@ def test_a_converter_that_never_ends_is_ended(way: str) -> None:
         convert(BRIEF, attempt=way)
 
 
-@pytest.mark.skipif(not confine.available(), reason="no Landlock here")
+@pytest.mark.skipif(not landlock_exec.available(), reason="no Landlock here")
 def test_without_a_filter_files_and_ports_are_refused_all_the_same(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

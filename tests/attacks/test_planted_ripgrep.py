@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.kernel import confine, machine
+from handrail.kernel import machine
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.rg_process import program
 
 TCP_SINCE = 4
@@ -70,7 +71,7 @@ def test_a_ripgrep_in_the_workspace_is_not_run(
     elsewhere.mkdir()
     (root / "a.txt").write_text("needle\n")
     monkeypatch.setattr(sys, "path", [str(plant(root, elsewhere, marker)), *sys.path])
-    monkeypatch.setattr(confine, "available", lambda: False)  # it must not be Landlock alone that stops it
+    monkeypatch.setattr(landlock_exec, "available", lambda: False)  # it must not be Landlock alone that stops it
     with Workspace(str(root)) as workspace:
         searched = workspace.call("file", "file.search", {"pattern": "needle"})
         listed = workspace.call("file", "file.list", {"pattern": "*.txt"})
@@ -96,13 +97,13 @@ def static_shell(place: Path) -> list[str]:
 
 
 def test_what_is_run_as_ripgrep_reaches_no_network(tmp_path: Path) -> None:
-    if confine.abi() < TCP_SINCE:
+    if landlock_exec.abi() < TCP_SINCE:
         pytest.skip("Landlock cannot forbid TCP here")
     with socket.create_server(("127.0.0.1", 0)) as listener, open(tmp_path / "said", "w+b") as said:
         connect = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]} && echo connected || echo refused"
         argv, directory = [*static_shell(tmp_path), connect], os.open(tmp_path, os.O_RDONLY)
         try:
-            process = confine.start(argv, directory, stdout=said.fileno(), stderr=said.fileno())
+            process = landlock_exec.start(argv, directory, stdout=said.fileno(), stderr=said.fileno())
         finally:
             os.close(directory)
         process.wait()

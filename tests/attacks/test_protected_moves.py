@@ -12,8 +12,8 @@ from kernel.test_wards import statx_tells_birth
 from sandboxes import has_bubblewrap, sleeping
 
 from handrail import Workspace
-from handrail.kernel.process import Command, Processes
-from handrail.kernel.sandbox import Sandbox, SandboxSettings
+from handrail.kernel.process.runner import Command, Processes
+from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
 from handrail.model.faults import SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import SECRET_FILES

@@ -17,8 +17,8 @@ import pytest
 from attacks.sandbox_arena import Arena, opened
 from sandboxes import PYTHON, X86, has_bubblewrap, said, sh
 
-from handrail.kernel.pty import Terminals
-from handrail.kernel.sandbox import SandboxSettings
+from handrail.kernel.process.terminals import Terminals
+from handrail.kernel.sandbox.sandbox import SandboxSettings
 
 TABLES = tomllib.loads(Path(__file__).with_name("sandbox.toml").read_text())
 REAL = {name: (language, text) for language, table in TABLES["real"].items() for name, text in table.items()}

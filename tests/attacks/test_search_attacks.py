@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attacks.swapper import swapping
 
-from handrail.kernel import confine
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.engine import SearchResult
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import Cancelled
@@ -156,8 +156,8 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.started = threading.Event()
         self.processes: list[Any] = []
-        self._start = confine.start
-        monkeypatch.setattr(confine, "start", self)
+        self._start = landlock_exec.start
+        monkeypatch.setattr(landlock_exec, "start", self)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         process = self._start(*arguments, **options)
@@ -194,9 +194,9 @@ def test_at_the_deadline_ripgrep_is_ended_and_the_counts_are_lower_bounds(
 def test_an_exchanged_directory_never_shows_what_lies_outside(
     engine: Any, landlock: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if landlock and not confine.available():
+    if landlock and not landlock_exec.available():
         pytest.skip("no Landlock here")
-    monkeypatch.setattr(confine, "available", lambda: landlock)
+    monkeypatch.setattr(landlock_exec, "available", lambda: landlock)
     root, outside = tmp_path / "root", tmp_path / "outside"
     for place in (root / "place", outside):
         place.mkdir(parents=True)

@@ -15,10 +15,11 @@ import pytest
 from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 
 from handrail import Workspace
-from handrail.kernel.confine import abi
-from handrail.kernel.sandbox import SandboxSettings, bwrap
-from handrail.kernel.sandbox.guard import Guard
-from handrail.kernel.sandbox.landlock import LOWEST_ABI
+from handrail.kernel.sandbox import find_bwrap
+from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
+from handrail.kernel.sandbox.sandbox import SandboxSettings
+from handrail.kernel.sandbox.view.occupied_names import Guard
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 LEFT_OUT = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlelib", "tkinter", "ensurepip", "config-*")
@@ -182,7 +183,7 @@ def test_file_of_the_agents_shows_nothing_at_the_reduced_level_either(
 ) -> None:
     if abi() < LOWEST_ABI:
         pytest.skip("there is no level `reduced` here")
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     scene.config(f"home = {scene.home}/.ssh/bin\n")
     with workspace(scene.root, SandboxSettings(allow_reduced=True), scene.person) as processes:
         outcome = sh(processes, f"cat {scene.home}/.ssh/id_rsa")

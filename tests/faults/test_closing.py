@@ -10,7 +10,7 @@ from faults.scenes import SCENES, Stage, left_over, open_workspace
 from faulty import Act, Call, failing, faults
 
 from handrail import Workspace
-from handrail.kernel.output import Spools
+from handrail.kernel.process.output import Spools
 from handrail.model.limits import Limits
 from handrail.surfaces.cli import main
 
@@ -84,7 +84,7 @@ def test_old_outputs_that_cannot_be_removed_end_no_call(tmp_path: Path, monkeypa
     spools = Spools(str(tmp_path / "out"), Limits(spools=1))
     for _ in range(3):
         os.close(spools.new()[0])
-    monkeypatch.setattr("handrail.kernel.output.os.unlink", failing(errno.EIO))
+    monkeypatch.setattr("handrail.kernel.process.output.os.unlink", failing(errno.EIO))
     spools.prune(0)
     os.close(spools.new()[0])
     monkeypatch.undo()

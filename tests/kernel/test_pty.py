@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sandboxes import PYTHON, Level, gone, level_of, open_handles, sh, sleeping, workspace
 
-from handrail.kernel.process import Processes
-from handrail.kernel.pty import Terminal, Terminals
+from handrail.kernel.process.runner import Processes
+from handrail.kernel.process.terminals import Terminal, Terminals
 from handrail.model.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 
 pytestmark = pytest.mark.sandbox

@@ -8,7 +8,7 @@ import pytest
 from faults.ordinary import bound_by_permissions
 from search_trees import Open, found
 
-from handrail.kernel import confine
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.engine import Match
 from handrail.kernel.search.searcher import EngineName, Searcher
 from handrail.model.limits import Limits
@@ -115,7 +115,7 @@ def test_without_landlock_lines_come_only_from_files_opened_by_handle(
     tree: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fd = tree(TEXTS)
-    monkeypatch.setattr(confine, "available", lambda: False)
+    monkeypatch.setattr(landlock_exec, "available", lambda: False)
     searcher = Searcher(engine="ripgrep")
     assert found(searcher, fd, "two|first", context=1) == [("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first")]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from search_trees import Open, found
 
-from handrail.kernel import confine
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.engine import Named, Skipped, Watch
 from handrail.kernel.search.first_files import Shortlist
 from handrail.kernel.search.long_lines import Windows
@@ -115,14 +115,16 @@ def test_without_ripgrep_the_built_in_engine_answers(tree: Open, monkeypatch: py
 
 
 def test_ripgrep_reads_nothing_outside_the_directory(tree: Open, tmp_path: Path) -> None:
-    if not confine.available():
+    if not landlock_exec.available():
         pytest.skip("no Landlock here")
     (tmp_path / "secret").write_text("hit")
     fd = tree({"a": b"hit"})
     path = program()
     assert path is not None
     reading, writing = os.pipe()
-    process = confine.start([path, "--no-config", "-c", "hit", "a", "../secret"], fd, stdout=writing, stderr=writing)
+    process = landlock_exec.start(
+        [path, "--no-config", "-c", "hit", "a", "../secret"], fd, stdout=writing, stderr=writing
+    )
     os.close(writing)
     with open(reading, "rb") as output:
         said = output.read().decode()
@@ -133,7 +135,7 @@ def test_ripgrep_reads_nothing_outside_the_directory(tree: Open, tmp_path: Path)
 def test_a_program_that_cannot_be_started_is_an_error_here(tree: Open, tmp_path: Path) -> None:
     (tmp_path / "no program").write_text("")
     with pytest.raises(PermissionError):
-        confine.start([str(tmp_path / "no program")], tree({}), stdout=1, stderr=2)
+        landlock_exec.start([str(tmp_path / "no program")], tree({}), stdout=1, stderr=2)
 
 
 def test_what_ripgrep_itself_prints_is_what_is_answered(tree: Open, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from command import handrail, usage_error
 
 from handrail import Workspace
 from handrail.kernel import machine
+from handrail.kernel.doctor import canaries
 from handrail.kernel.fs.resolver import Openat2
-from handrail.kernel.sandbox import bwrap, canaries, landlock
-from handrail.kernel.sandbox.settings import REDUCED_CANNOT_STOP
+from handrail.kernel.sandbox import find_bwrap, landlock_rules
+from handrail.kernel.sandbox.levels import REDUCED_CANNOT_STOP
 from handrail.kernel.search import rg_process
 
 NAMES = ["system", "openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
@@ -65,7 +66,7 @@ def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pyte
 
 
 def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     lines = sandbox_lines(root, monkeypatch)
     if lines[0].startswith("✗ sandbox: no command"):
         pytest.skip("no Landlock here")
@@ -79,7 +80,7 @@ def test_level_that_cannot_be_had_names_the_setting_that_allows_less(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HANDRAIL_ALLOW_REDUCED")
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     if findings(root)["Landlock"].good:
         (line,) = sandbox_lines(root, monkeypatch)
         assert line == (
@@ -89,8 +90,8 @@ def test_level_that_cannot_be_had_names_the_setting_that_allows_less(
 
 
 def test_no_sandbox_at_all_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "candidates", lambda _root: [])
-    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
+    monkeypatch.setattr(landlock_rules, "abi", lambda: 0)
     (line,) = sandbox_lines(root, monkeypatch)
     assert line.startswith("✗ sandbox: no command can be run: bubblewrap: none outside the workspace; landlock: ")
 
@@ -118,8 +119,8 @@ def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(machine, "abi", lambda: 0)
     monkeypatch.setattr(machine, "can_filter", lambda: False)
     monkeypatch.setenv("SHELL", "/no/such/shell")
-    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", ())
-    monkeypatch.setattr(bwrap, "_packaged", list)
+    monkeypatch.setattr(find_bwrap, "SYSTEM_PLACES", ())
+    monkeypatch.setattr(find_bwrap, "_packaged", list)
     monkeypatch.setattr("sys.path", [])
     found = findings(root)
     assert found["openat2"].says == "missing: paths are walked by hand, as safely"
@@ -135,7 +136,7 @@ def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_programs_that_are_named_are_those_that_are_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
     found = findings(root)
-    first = next(iter(bwrap.candidates(str(root))), None)
+    first = next(iter(find_bwrap.candidates(str(root))), None)
     assert first is None or found["bubblewrap"].says.split(";")[0] == first
     assert found["ripgrep"].says == rg_process.program()
     assert found["shell"].says == "/bin/sh, for run_in_terminal"
@@ -147,8 +148,10 @@ def test_why_a_program_is_not_used_is_said(root: Path, tmp_path: Path, monkeypat
     for file, mode in ((inside, 0o755), (open_to_all, 0o777), (no_program, 0o644)):
         file.write_text("#!/bin/sh\n")
         file.chmod(mode)
-    monkeypatch.setattr(bwrap, "SYSTEM_PLACES", tuple(map(str, (inside, open_to_all, no_program, "/nowhere/bwrap"))))
-    monkeypatch.setattr(bwrap, "_packaged", list)
+    monkeypatch.setattr(
+        find_bwrap, "SYSTEM_PLACES", tuple(map(str, (inside, open_to_all, no_program, "/nowhere/bwrap")))
+    )
+    monkeypatch.setattr(find_bwrap, "_packaged", list)
     monkeypatch.setattr(machine, "abi", lambda: 2)
     found = findings(root)
     assert found["bubblewrap"].says == (

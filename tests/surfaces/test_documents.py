@@ -15,7 +15,7 @@ from documents import HOME, NAMED, fences, names, prose, section, table, text
 from handrail import Workspace
 from handrail.dialects import NAMES, load
 from handrail.kernel.call import Call
-from handrail.kernel.sandbox.places import KEPT_VARIABLES
+from handrail.kernel.sandbox.view.visible_paths import KEPT_VARIABLES
 from handrail.model.effects import Effect
 from handrail.model.files import Put
 from handrail.model.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits

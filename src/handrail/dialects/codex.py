@@ -35,8 +35,8 @@ from handrail.params import Params, field
 from handrail.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:
-    from handrail.kernel.process import Outcome as RunOutcome
-    from handrail.kernel.pty import Reading
+    from handrail.kernel.process.runner import Outcome as RunOutcome
+    from handrail.kernel.process.terminals import Reading
 
 dialect = Dialect("codex")
 TIMED_OUT = 124

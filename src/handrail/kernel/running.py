@@ -26,10 +26,10 @@ from handrail.model.warnings import (
 )
 
 if TYPE_CHECKING:
-    from handrail.kernel.output import Output
-    from handrail.kernel.process import Outcome
-    from handrail.kernel.pty import Reading, Terminal
-    from handrail.kernel.sandbox import Confinement
+    from handrail.kernel.process.output import Output
+    from handrail.kernel.process.runner import Outcome
+    from handrail.kernel.process.terminals import Reading, Terminal
+    from handrail.kernel.sandbox.sandbox import Confinement
 
 _ABOUT = 200
 
@@ -72,7 +72,7 @@ class Commands:
         seconds: float | None = None,
         keep_background: bool = False,
     ) -> Ran:
-        from handrail.kernel.process import Command  # noqa: PLC0415  only where something is run
+        from handrail.kernel.process.runner import Command  # noqa: PLC0415  only where something is run
 
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from handrail.kernel.fetch import Fetcher
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import Shadow
-    from handrail.kernel.process import Processes
-    from handrail.kernel.pty import Terminals
-    from handrail.kernel.sandbox import Sandbox
+    from handrail.kernel.process.runner import Processes
+    from handrail.kernel.process.terminals import Terminals
+    from handrail.kernel.sandbox.sandbox import Sandbox
     from handrail.kernel.search.searcher import Searcher
 
 
@@ -136,8 +136,8 @@ class Session:
 
     @property
     def sandbox(self) -> "Sandbox":
-        from handrail.kernel.process import Processes  # noqa: PLC0415  most sessions run nothing
-        from handrail.kernel.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
+        from handrail.kernel.process.runner import Processes  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
 
         with self._lock:
             if self.presence.closed:
@@ -176,7 +176,7 @@ class Session:
 
     def _spool_directory(self) -> str:
         """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
-        from handrail.kernel.sandbox.build import identity  # noqa: PLC0415  most sessions run nothing
+        from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run nothing
 
         if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
             return f"{self.kernel.state.path}/output"
@@ -193,7 +193,7 @@ class Session:
 
     @property
     def terminals(self) -> "Terminals":
-        from handrail.kernel.pty import Terminals  # noqa: PLC0415  the same
+        from handrail.kernel.process.terminals import Terminals  # noqa: PLC0415  the same
 
         sandbox = self.sandbox
         with self._lock:

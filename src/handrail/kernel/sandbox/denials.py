@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.kernel.sandbox.settings import Confinement
+from handrail.kernel.sandbox.levels import Confinement
 
 _READ_ONLY = re.compile(rb"^(.*)(?:Read-only file system|EROFS)(.*)$", re.MULTILINE)
 _NOT_PERMITTED = re.compile(rb"^(.*)(?:Permission denied|EACCES)(.*)$", re.MULTILINE)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from handrail.kernel.sandbox import places
+from handrail.kernel.sandbox.view import visible_paths
 
 PREFIX = "/run/python"
 """Where a copy stands inside the sandbox: no command can write there."""
@@ -32,7 +32,7 @@ def find(user: tuple[int, int] | None) -> str | None:
     """Return our own interpreter, or one of the same version, that `user` can reach; None if there is none."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for path in (_own(), f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        if user is None or (os.path.exists(path) and places.reachable(path, *user)):
+        if user is None or (os.path.exists(path) and visible_paths.reachable(path, *user)):
             return path
     return None
 
@@ -49,7 +49,9 @@ def inside(user: tuple[int, int] | None) -> Interpreter:
     copies = {program: own, **{os.path.join(lib, os.path.basename(each)): each for each in _libraries()}}
     for file in map(os.path.realpath, _module_files()):
         name = (
-            os.path.relpath(file, stdlib) if places.is_inside(file, stdlib) else f"lib-dynload/{os.path.basename(file)}"
+            os.path.relpath(file, stdlib)
+            if visible_paths.is_inside(file, stdlib)
+            else f"lib-dynload/{os.path.basename(file)}"
         )
         copies[os.path.join(within, name)] = file
     copies[f"{within}/lib-dynload/.keep"] = os.devnull  # without this directory the interpreter complains

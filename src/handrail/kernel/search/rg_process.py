@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from handrail.kernel import confine
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.engine import GaveUp, Watch
 from handrail.model.limits import Limits
 
@@ -116,7 +116,7 @@ def run_ripgrep(
     errors = os.memfd_create("ripgrep-errors")
     try:
         limits, silence = bounds.resources(), _Silence(bounds.limits.search_silent_seconds, bounds.causes)
-        with confine.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits) as process:
+        with landlock_exec.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits) as process:
             pid = process.pid
             for chunk in _collected(reading, pid, silence, watch) if patient else _chunks(reading, silence, watch):
                 run.complete = chunk is not None

@@ -9,7 +9,7 @@ import os
 import re
 from heapq import nsmallest
 
-from handrail.kernel import confine
+from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search import rg_output
 from handrail.kernel.search.engine import Counts, FindResult, Match, SearchResult, Skipped, Watch
 from handrail.kernel.search.first_files import Shortlist
@@ -37,7 +37,7 @@ class Ripgrep:
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
         with survey(dir_fd, request.scope, watch, self._limits) as skipped:
             result = None
-            if confine.available() and not request.count_searched:
+            if landlock_exec.available() and not request.count_searched:
                 result = self._search_at_once(dir_fd, pattern, request, watch)
             if result is None:
                 result = self._count_and_fetch(dir_fd, pattern, request, watch)

@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 
-from handrail.kernel.process import Command, Processes
+from handrail.kernel.process.runner import Command, Processes
 from handrail.model.faults import SandboxUnavailable
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from handrail.kernel.fs.trusted_paths import in_any, resolved
-from handrail.kernel.sandbox import places
-from handrail.kernel.sandbox.places import SYSTEM
+from handrail.kernel.sandbox.view import visible_paths
+from handrail.kernel.sandbox.view.visible_paths import SYSTEM
 from handrail.model.limits import KIB
 
 PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")
@@ -88,7 +88,11 @@ class Toolchains:
     @cached_property
     def _unfit(self) -> set[str]:
         """The home, the workspace, and all that contains them: never a toolchain."""
-        return {each for place in (self.home, os.path.realpath(self.home), self.root) for each in places.upwards(place)}
+        return {
+            each
+            for place in (self.home, os.path.realpath(self.home), self.root)
+            for each in visible_paths.upwards(place)
+        }
 
     def _fit(self, path: str) -> str | None:
         real = resolved(path, self.agents)

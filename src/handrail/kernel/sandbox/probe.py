@@ -10,8 +10,8 @@ import tempfile
 from contextlib import suppress
 from dataclasses import replace
 
-from handrail.kernel.sandbox import build
-from handrail.kernel.sandbox.guard import Guard
+from handrail.kernel.sandbox import launch as build
+from handrail.kernel.sandbox.view.occupied_names import Guard
 
 
 def works(place: build.Place, bwrap: str) -> bool:

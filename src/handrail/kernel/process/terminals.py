@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.kernel.process import ending_of
-from handrail.kernel.pump import Pump
-from handrail.kernel.sandbox import Channel, Confinement, Sandbox, Started
+from handrail.kernel.process.background_reader import Pump
+from handrail.kernel.process.runner import ending_of
+from handrail.kernel.sandbox.sandbox import Channel, Confinement, Sandbox, Started
 from handrail.model.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 
 LINE_END = re.compile(rb"\r+\n")

@@ -6,9 +6,10 @@ import os
 import platform
 from typing import Any
 
-from handrail.kernel.confine import abi
-from handrail.kernel.sandbox import places, seccomp
-from handrail.kernel.sandbox.build import Place, identity
+from handrail.kernel.sandbox import seccomp
+from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.launch import Place, identity
+from handrail.kernel.sandbox.view import visible_paths
 
 LOWEST_ABI = 3  # the first that can refuse to truncate
 
@@ -30,14 +31,14 @@ def options(place: Place, private: str) -> dict[str, Any]:
     use = (READ | WRITE | LIST | TRUNCATE | IOCTL) & everything
     who = identity(place.root_fd).drop_to
     system = [
-        *(name for name, target in places.system_directories() if not target),
-        *itertools.chain(*places.etc_names(network=place.network)),
+        *(name for name, target in visible_paths.system_directories() if not target),
+        *itertools.chain(*visible_paths.etc_names(network=place.network)),
         "/proc",
         *(f"/etc/{name}" for name in ("passwd", "group", "hosts")),
     ]
     shown = [*((path, path) for path in system), *place.toolchains(), *place.led(place.settings.readable)]
-    writable = places.within_reach(place.led(place.settings.writable), who)
-    rules: list[tuple[int | str, int]] = [(real, look) for _, real in places.within_reach(shown, who)]
+    writable = visible_paths.within_reach(place.led(place.settings.writable), who)
+    rules: list[tuple[int | str, int]] = [(real, look) for _, real in visible_paths.within_reach(shown, who)]
     rules += [(f"/dev/{name}", use) for name in DEVICES if os.path.exists(f"/dev/{name}")]
     rules += [(place.root_fd, everything)]
     rules += [(path, everything) for path in (private, *(real for _, real in writable))]

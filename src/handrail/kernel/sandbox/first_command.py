@@ -7,7 +7,7 @@ which nobody has collected yet, then the command is over, its status is known an
 import json
 import os
 
-from handrail.kernel.sandbox.link import Link
+from handrail.kernel.sandbox.supervisor_link import Link
 
 # Fields of /proc/PID/stat, counted from the state.
 STATE, START_OF_CODE, EXIT_CODE = 0, 23, 49

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable
 
 from handrail.kernel.fs.trusted_paths import in_any
-from handrail.kernel.sandbox.settings import looks_secret
+from handrail.kernel.sandbox.levels import looks_secret
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 

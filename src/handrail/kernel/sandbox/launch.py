@@ -11,11 +11,12 @@ from functools import cache
 from typing import Any
 
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
-from handrail.kernel.sandbox import bwrap, interpreter, places, profile, seccomp
-from handrail.kernel.sandbox.guard import Guard
-from handrail.kernel.sandbox.link import Launch, entering, memory_file
-from handrail.kernel.sandbox.settings import Level, SandboxSettings
-from handrail.kernel.sandbox.toolchains import Toolchains
+from handrail.kernel.sandbox import bwrap_args, find_bwrap, interpreter, seccomp
+from handrail.kernel.sandbox.levels import Level, SandboxSettings
+from handrail.kernel.sandbox.supervisor_link import Launch, entering, memory_file
+from handrail.kernel.sandbox.view import visible_paths
+from handrail.kernel.sandbox.view.occupied_names import Guard
+from handrail.kernel.sandbox.view.toolchains import Toolchains
 from handrail.model.limits import KIB
 
 INSIDE_UID = 1000
@@ -61,7 +62,7 @@ class Place:
         return [(path, real) for path in paths if (real := resolved(path, self.agents)) is not None]
 
     def toolchains(self) -> list[tuple[str, str]]:
-        home = places.private_home(self.home)
+        home = visible_paths.private_home(self.home)
         return Toolchains(self.person, home, self.root, self.agents).shown()
 
     @property
@@ -174,13 +175,13 @@ def _strict(place: Place, program: str, guard: Guard, alongside: str | None, han
         view.environment[FIRST] = alongside
         inside = [SHELL, "-c", _script(place.settings, entering(supervisor))]
     launch = Launch([program, "--args", "", "--", *inside], user=who.drop_to)
-    if who.drop_to is not None and not places.reachable(program, *who.drop_to):
+    if who.drop_to is not None and not visible_paths.reachable(program, *who.drop_to):
         _run_by_handle(launch, program, view, handles)
     filter_fd = handles.data(seccomp.assemble(platform.machine()))
     info, info_in = os.pipe2(os.O_CLOEXEC) if alongside is not None else (None, None)
     if info_in is not None:
         handles.keep(info_in)
-    arguments = profile.arguments(view, filter_fd, info_in)
+    arguments = bwrap_args.arguments(view, filter_fd, info_in)
     launch.argv[2] = str(handles.data(b"".join(os.fsencode(word) + b"\0" for word in arguments)))
     guards = [fd for _, fd, _ in guard.ordered()]
     launch.handles = [*handles.open, *guards, place.root_fd]
@@ -199,37 +200,37 @@ def _script(settings: SandboxSettings, supervisor: list[str]) -> str:
     )
 
 
-def _run_by_handle(launch: Launch, program: str, view: profile.View, handles: _Handles) -> None:
+def _run_by_handle(launch: Launch, program: str, view: bwrap_args.View, handles: _Handles) -> None:
     """Start a copy: the user that runs it cannot reach the program itself, nor the libraries beside it.
 
     Bubblewrap would pass the handles on. It closes what it was told to copy, so it is told to copy them to where a
     mount of the sandbox's covers them.
     """
-    launch.program, *libraries = [handles.copy(part) for part in bwrap.parts(program)]
+    launch.program, *libraries = [handles.copy(part) for part in find_bwrap.parts(program)]
     launch.environment["LD_PRELOAD"] = " ".join(f"/proc/self/fd/{fd}" for fd in libraries)
     view.data.extend((f"/tmp/{fd}", fd) for fd in (launch.program, *libraries))  # noqa: S108  covered
 
 
-def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profile.View:
-    settings, root, home = place.settings, place.root, places.private_home(place.home)
-    etc_directories, etc_files = places.etc_names(network=place.network)
+def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> bwrap_args.View:
+    settings, root, home = place.settings, place.root, visible_paths.private_home(place.home)
+    etc_directories, etc_files = visible_paths.etc_names(network=place.network)
     shown = [*((path, path) for path in etc_directories), *place.toolchains(), *place.led(settings.readable)]
-    readable = places.within_reach(shown, who.drop_to)
-    writable = places.within_reach(place.led(settings.writable), who.drop_to)
+    readable = visible_paths.within_reach(shown, who.drop_to)
+    writable = visible_paths.within_reach(place.led(settings.writable), who.drop_to)
     visible = [root, *(path for path, _ in (*readable, *writable))]
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
-    hidden = [path for path in hidden if any(places.is_inside(path, there) for there in visible)]
-    hidden = places.outermost(path for path in hidden if not places.is_inside(root, path))
-    return profile.View(
+    hidden = [path for path in hidden if any(visible_paths.is_inside(path, there) for there in visible)]
+    hidden = visible_paths.outermost(path for path in hidden if not visible_paths.is_inside(root, path))
+    return bwrap_args.View(
         root=root,
         root_fd=place.root_fd,
         home=home,
         uid=who.uid,
         gid=who.gid,
         network=place.network,
-        environment=places.environment(place.person, home, settings.environment),
+        environment=visible_paths.environment(place.person, home, settings.environment),
         limits=settings.limits,
-        system=places.system_directories(),
+        system=visible_paths.system_directories(),
         read_only=[(path, handles.path(real)) for path, real in readable],
         writable=[(path, handles.path(real)) for path, real in writable],
         guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in guard.ordered()],
@@ -237,7 +238,10 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
         data=[
             *((name, handles.content(name)) for name in etc_files),
-            *((name, handles.data(text.encode())) for name, text in places.accounts(who.uid, who.gid, home).items()),
+            *(
+                (name, handles.data(text.encode()))
+                for name, text in visible_paths.accounts(who.uid, who.gid, home).items()
+            ),
             *([] if place.network else [("/etc/hosts", handles.data(b"127.0.0.1 localhost\n::1 localhost\n"))]),
         ],
     )
@@ -245,8 +249,8 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> profi
 
 def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
     """What every command finds; `private` is its home where no mount can hide the real one."""
-    home = place.home if place.settings.level == "off" else places.private_home(place.home)
-    variables = places.environment(place.person, private or home, place.settings.environment)
+    home = place.home if place.settings.level == "off" else visible_paths.private_home(place.home)
+    variables = visible_paths.environment(place.person, private or home, place.settings.environment)
     if private is not None:
         variables["TMPDIR"] = private
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}

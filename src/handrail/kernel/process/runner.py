@@ -13,10 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from handrail.kernel.output import Keeper, Output, Spools
-from handrail.kernel.pump import Pump
-from handrail.kernel.sandbox import Confinement, Sandbox, Started
-from handrail.kernel.sandbox.first import FirstProcess
+from handrail.kernel.process.background_reader import Pump
+from handrail.kernel.process.output import Keeper, Output, Spools
+from handrail.kernel.sandbox.first_command import FirstProcess
+from handrail.kernel.sandbox.sandbox import Confinement, Sandbox, Started
 from handrail.model.faults import CommandNotStarted
 from handrail.model.limits import DAY
 
