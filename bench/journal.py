@@ -12,8 +12,8 @@ from pathlib import Path
 from bench.measure import Row, compare, show
 from handrail import Workspace
 from handrail.kernel.git.watch import Round
+from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
-from handrail.kernel.state import State
 
 FILES = 50_000
 CALLS = 100_000

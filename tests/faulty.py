@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel import state
 from handrail.kernel.fs import metadata
+from handrail.kernel.host import state_dir
 from handrail.kernel.journal import blobs, journal
 from handrail.kernel.write import intent_log, publish, recovery, subtree
 from handrail.kernel.write import writer as commit
@@ -54,7 +54,7 @@ class FaultyOs:
 def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
     """`missing` are calls that this file system does not have at all."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
-    modules: tuple[Any, ...] = (publish, commit, metadata, recovery, intent_log, state, journal, blobs, subtree)
+    modules: tuple[Any, ...] = (publish, commit, metadata, recovery, intent_log, state_dir, journal, blobs, subtree)
     own = [(publish, "rename_to_free_name"), (publish, "exchange_names"), (recovery, "exchange_names")]
     real = [getattr(module, name) for module, name in own]
     for module in modules:

@@ -10,7 +10,7 @@ import pytest
 
 from handrail import ToolResult, ToolRouter, Workspace, __version__
 from handrail.kernel.call import Call
-from handrail.kernel.log import shorten
+from handrail.kernel.host.session_log import shorten
 from handrail.model.effects import Effect
 from handrail.model.faults import Conflict
 from handrail.model.files import Put
@@ -278,7 +278,7 @@ def test_a_log_that_cannot_be_written_stops_no_call(root: Path) -> None:
 
 
 def test_a_state_directory_without_room_for_a_log_is_noted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from handrail.kernel.state import State
+    from handrail.kernel.host.state_dir import State
 
     monkeypatch.setattr(State, "session_log", lambda self, session: "/proc/no/log")
     with Workspace(str(root)) as workspace:

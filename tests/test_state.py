@@ -8,7 +8,7 @@ import pytest
 from click import UsageError
 
 from handrail import Workspace
-from handrail.kernel.state import State, config_home, state_home
+from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.surfaces.cli.options import open_workspace
 
 

@@ -5,7 +5,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # not from typing: with `python -m handrail` it could be a file of the repository's
 if TYPE_CHECKING:
     from handrail.kernel.fs.boundary import FsBoundary
-    from handrail.kernel.log import SessionLog
+    from handrail.kernel.host.session_log import SessionLog
     from handrail.model.approval import Keep, Question, Verdict
     from handrail.router import ToolRouter
     from handrail.tool import ToolResult

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.dialects import NAMES
-from handrail.kernel.log import only_log
+from handrail.kernel.host.session_log import only_log
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.ops.answers import comparable, differences, replaced

@@ -7,7 +7,7 @@ from typing import Any
 
 from handrail.exports import Exports
 from handrail.kernel.call import Asked, Call
-from handrail.kernel.log import SessionLog
+from handrail.kernel.host.session_log import SessionLog
 from handrail.kernel.session import Session
 from handrail.model.effects import needs_approval
 from handrail.model.faults import Closed, Conflict, Denied, Fault, UnknownTool

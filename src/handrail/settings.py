@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from handrail.kernel.host.state_dir import OWN_VARIABLES
 from handrail.kernel.session import Powers
-from handrail.kernel.state import OWN_VARIABLES
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import MAY_BE_LOWERED, Limits
 from handrail.ops.glob.guarded_names import OWN_FILES

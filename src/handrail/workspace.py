@@ -12,11 +12,11 @@ from handrail.kernel.fs.protected_files import Wards
 from handrail.kernel.fs.reader import Reader
 from handrail.kernel.fs.remembered_files import Remembered
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
+from handrail.kernel.host.session_log import SessionLog, warn
+from handrail.kernel.host.state_dir import State, config_home, directory_named, environment, read_small_text, state_home
+from handrail.kernel.host.use_counts import Tally
 from handrail.kernel.journal.journal import journal_of
-from handrail.kernel.log import SessionLog, warn
 from handrail.kernel.session import Kernel, Session, inside
-from handrail.kernel.state import State, config_home, directory_named, environment, read_small_text, state_home
-from handrail.kernel.tally import Tally
 from handrail.kernel.write.writer import Writer
 from handrail.model.faults import Closed, PathFault
 from handrail.model.limits import Limits

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.markdown import NotConverted, to_markdown
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.sandbox.seccomp import ARCHES
+from handrail.kernel.web.markdown import NotConverted, to_markdown
 from handrail.model.faults import FetchTimeout
 from handrail.model.limits import Limits
 
@@ -72,7 +72,7 @@ def test_a_converter_that_never_ends_is_ended(way: str) -> None:
 def test_without_a_filter_files_and_ports_are_refused_all_the_same(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handrail.kernel.markdown.assemble_for_computing", lambda _: b"")
+    monkeypatch.setattr("handrail.kernel.web.markdown.assemble_for_computing", lambda _: b"")
     precious, file = tmp_path / "precious", tmp_path / "made"
     precious.write_text("x")
     outcomes = json.loads(convert(attempt="everything", port=port, precious=str(precious), file=str(file)))

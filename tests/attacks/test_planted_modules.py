@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.kernel import programs
+from handrail.kernel.host import client_files
 
 HOME = Path(__file__).parent.parent.parent
 OTHERS = ["click", "mcp", "tomllib", "typing", "json", "threading", "hashlib", "resource", "anyio", "difflib"]
@@ -52,7 +52,7 @@ def test_the_command_for_clients_is_never_one_of_the_repositorys(root: Path, mon
     monkeypatch.setattr(sys, "executable", str(elsewhere))
     monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
     monkeypatch.chdir(root)
-    assert programs.own_command() == [str(elsewhere), "-P", "-m", "handrail"]
+    assert client_files.own_command() == [str(elsewhere), "-P", "-m", "handrail"]
 
 
 def test_whatever_starts_handrail_as_a_module_asks_for_a_safe_path() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.kernel import machine
+from handrail.kernel.doctor import checks
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.rg_process import program
 
@@ -78,7 +78,7 @@ def test_a_ripgrep_in_the_workspace_is_not_run(
     assert not marker.exists()
     assert searched.metadata["engine"] == "builtin"
     assert [len(each.output[key]) for each, key in ((searched, "matches"), (listed, "files"))] == [1, 1]  # type: ignore[index]
-    (said,) = [finding for finding in machine.examine(str(root)) if finding.name == "ripgrep"]
+    (said,) = [finding for finding in checks.examine(str(root)) if finding.name == "ripgrep"]
     assert not said.good
     assert "/bin/rg is not run, because it lies in the workspace; the built-in engine searches instead" in said.says
 

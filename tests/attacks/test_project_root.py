@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.kernel.project_root import MARKERS, FoundRoot, RootRefused, find_root
+from handrail.kernel.host.project_root import MARKERS, FoundRoot, RootRefused, find_root
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away takes privileges")
 OTHER_USER = 1234

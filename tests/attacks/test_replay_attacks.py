@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from command import handrail
 
-from handrail.kernel.scratch import CopyTooLarge, scratch_copy
+from handrail.kernel.host.scratch import CopyTooLarge, scratch_copy
 from handrail.model.limits import MIB, Limits
 from handrail.replay import read_log, replay
 
@@ -118,7 +118,7 @@ def test_a_copy_has_no_set_user_id_bit_and_no_fifo(root: Path, room: Path) -> No
 COPYING = """
 import signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
-from handrail.kernel.scratch import scratch_copy
+from handrail.kernel.host.scratch import scratch_copy
 with scratch_copy(sys.argv[1], 1 << 30) as copy:
     print(copy, flush=True)
     sys.stdin.read()

@@ -11,7 +11,7 @@ from faults.scenes import Stage, left_over, open_workspace
 from faulty import failing, faults
 from tree import snapshot
 
-from handrail.kernel.state import State
+from handrail.kernel.host.state_dir import State
 
 SCENES = ("replace", "delete", "four files", "directories come and go")
 

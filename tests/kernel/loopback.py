@@ -11,7 +11,7 @@ from typing import Self
 
 import pytest
 
-from handrail.kernel.fetch import Fetched, Fetcher
+from handrail.kernel.web.fetcher import Fetched, Fetcher
 from handrail.model.faults import FetchFailed
 from handrail.model.limits import Limits
 

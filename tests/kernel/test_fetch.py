@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis.strategies import binary, integers, sampled_from
 from kernel.loopback import Site, failure, fetch, fetched, page
 
-from handrail.kernel.content import unpacked
-from handrail.kernel.fetch import Fetched
+from handrail.kernel.web.content import unpacked
+from handrail.kernel.web.fetcher import Fetched
 from handrail.model.faults import BinaryContent, FetchTimeout
 from handrail.model.limits import MIB
 

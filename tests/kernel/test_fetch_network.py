@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from kernel.loopback import PLENTY, Handler, Site, failure, fetch, fetched, moved, page
 
-from handrail.kernel import html_worker
-from handrail.kernel.fetch import Fetcher, system_resolver
+from handrail.kernel.web import html_worker
+from handrail.kernel.web.fetcher import Fetcher, system_resolver
 from handrail.model.faults import Cancelled, FetchFailed, FetchTimeout, TooManyRedirects
 from handrail.model.limits import KIB, MIB, Limits
 
@@ -367,6 +367,8 @@ def test_the_converter_reads_a_page_and_writes_no_more_than_asked() -> None:
 
 
 def test_importing_the_fetcher_does_not_import_the_http_library() -> None:
-    code = "import sys, handrail.kernel.fetch; print({'httpx2', 'httpcore2', 'html_to_markdown'} & {*sys.modules})"
+    code = (
+        "import sys, handrail.kernel.web.fetcher; print({'httpx2', 'httpcore2', 'html_to_markdown'} & {*sys.modules})"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"

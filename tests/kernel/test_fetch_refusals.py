@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis.strategies import sampled_from, text
 from kernel.loopback import Site, moved, page
 
-from handrail.kernel import addresses
-from handrail.kernel.fetch import Fetcher
+from handrail.kernel.web import addresses
+from handrail.kernel.web.fetcher import Fetcher
 from handrail.model.faults import Fault, FetchFailed, ForbiddenAddress, InvalidUrl
 from handrail.model.limits import Limits
 

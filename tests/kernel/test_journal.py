@@ -9,10 +9,10 @@ import pytest
 from faulty import failing, faults
 
 from handrail import Workspace
+from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.blobs import BlobLost, Blobs, fingerprint
 from handrail.kernel.journal.journal import Damage, Entry, Journal, Node, Origin, Touched, encode, journal_of
 from handrail.kernel.journal.prune import Pruned, prune
-from handrail.kernel.state import State
 
 
 def entries(workspace: Workspace) -> list[Entry]:

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from handrail.kernel.lineedit import edit_line
+from handrail.kernel.host.line_edit import edit_line
 
 DRAWN, LEFT = b"\x1b[K", b"\n"
 HANG_UP = b"hang up"

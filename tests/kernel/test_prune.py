@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.kernel.state import State
+from handrail.kernel.host.state_dir import State
 from handrail.model.limits import DAY, Limits
 
 

@@ -16,8 +16,8 @@ from handrail import FsBoundary, Workspace
 from handrail.kernel.fs import boundary as boundary_module
 from handrail.kernel.fs import resolver as resolve
 from handrail.kernel.fs.resolver import rename_to_free_name
-from handrail.kernel.log import SessionLog, shorten
-from handrail.kernel.state import config_home, locked_beside, read_text, state_home, write_text
+from handrail.kernel.host.session_log import SessionLog, shorten
+from handrail.kernel.host.state_dir import config_home, locked_beside, read_text, state_home, write_text
 from handrail.model.faults import Conflict, WriteFailed
 from handrail.model.files import MakeDirectory
 

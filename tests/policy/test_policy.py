@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from handrail import Question, Verdict, Workspace
-from handrail.kernel.tally import Tally
+from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import Keep
 from handrail.policy.rules import BadRule, Rule
 from handrail.policy.suggest import suggestion

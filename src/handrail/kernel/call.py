@@ -42,9 +42,9 @@ from handrail.model.record import struct
 from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight, RuleNotStored
 
 if TYPE_CHECKING:
-    from handrail.kernel.fetch import Fetched, Target
     from handrail.kernel.finding import Finder
     from handrail.kernel.running import Commands
+    from handrail.kernel.web.fetcher import Fetched, Target
 
 
 class Asked(NamedTuple):

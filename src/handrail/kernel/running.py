@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handrail.kernel.call import Call
-from handrail.kernel.log import shorten
+from handrail.kernel.host.session_log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.kernel.session import LastCommand
 from handrail.model.approval import Verdict

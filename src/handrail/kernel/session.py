@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import handrail
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
+from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.presence import Presence
 from handrail.kernel.seen import Seen
-from handrail.kernel.state import State, config_home, state_home
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
@@ -25,13 +25,13 @@ from handrail.model.paths import unquote
 from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 
 if TYPE_CHECKING:
-    from handrail.kernel.fetch import Fetcher
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import Shadow
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
     from handrail.kernel.sandbox.sandbox import Sandbox
     from handrail.kernel.search.searcher import Searcher
+    from handrail.kernel.web.fetcher import Fetcher
 
 
 class Powers(NamedTuple):
@@ -86,7 +86,7 @@ class Kernel:
 
     @cached_property
     def fetcher(self) -> "Fetcher":
-        from handrail.kernel.fetch import Fetcher  # noqa: PLC0415  the same
+        from handrail.kernel.web.fetcher import Fetcher  # noqa: PLC0415  the same
 
         return Fetcher(self.limits, self.powers.allow_hosts)
 

@@ -23,7 +23,7 @@
     ├── TerminalFault          UnknownTerminal · TerminalBusy · TooManyTerminals
     ├── FetchFault             carry the URL of the hop that failed
     │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
-    │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/addresses.py)
+    │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/web/addresses.py)
     │   ├── FetchFailed        no such host, refused, TLS, broken answer
     │   └── FetchTimeout · TooManyRedirects · BinaryContent
     └── NoEngine · Denied      no ripgrep where nothing else may search; nobody approved

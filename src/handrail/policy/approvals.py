@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from handrail.kernel.tally import Tally
+from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import ASK_THE_USER, Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.model.record import struct

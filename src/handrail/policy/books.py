@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
-from handrail.kernel.state import locked_beside, read_small_text, version_of, write_text
+from handrail.kernel.host.state_dir import locked_beside, read_small_text, version_of, write_text
 from handrail.model.files import Version
 from handrail.model.limits import Limits
 from handrail.model.record import struct

@@ -7,7 +7,7 @@ from typing import Any
 
 from handrail.dialects import load
 from handrail.exports import api_name
-from handrail.kernel.programs import application_data, home, own_command
+from handrail.kernel.host.client_files import application_data, home, own_command
 from handrail.tables import parse_toml
 
 NAME = "handrail"

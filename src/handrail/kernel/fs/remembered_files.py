@@ -3,7 +3,7 @@
 import json
 
 from handrail.kernel.fs.protection_scan import Seen
-from handrail.kernel.state import locked_beside, read_text, write_text
+from handrail.kernel.host.state_dir import locked_beside, read_text, write_text
 
 
 class Remembered:

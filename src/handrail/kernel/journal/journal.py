@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO, NamedTuple
 
+from handrail.kernel.host.state_dir import State, existing_directory
 from handrail.kernel.journal.blobs import Blobs
-from handrail.kernel.state import State, existing_directory
 from handrail.model.limits import DAY
 from handrail.model.paths import quote
 from handrail.model.record import struct

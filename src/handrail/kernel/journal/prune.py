@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from handrail.kernel.host.state_dir import State, write_whole
 from handrail.kernel.journal.journal import Entry, Journal, decode, lines_backwards
-from handrail.kernel.state import State, write_whole
 from handrail.model.limits import DAY, Limits
 
 _YOUNG_SECONDS = 3600

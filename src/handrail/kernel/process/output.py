@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from handrail.kernel.state import make_private
+from handrail.kernel.host.state_dir import make_private
 from handrail.model.limits import Limits
 
 _F_SETPIPE_SZ = 1031

@@ -5,9 +5,9 @@ from contextlib import closing
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
+from handrail.kernel.host.client_files import backup_names, replace_with_backup
+from handrail.kernel.host.state_dir import State, read_small_text
 from handrail.kernel.journal.journal import journal_of
-from handrail.kernel.programs import backup_names, replace_with_backup
-from handrail.kernel.state import State, read_small_text
 from handrail.kernel.write.writer import Writer
 from handrail.model.files import File, Put
 from handrail.model.limits import Limits

@@ -19,9 +19,9 @@ from handrail.kernel.fs.parallel import MANY, each
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.fs.syncing import begin_sync, can_sync_whole, sync_whole
+from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.commit_entry import Done, touched
 from handrail.kernel.journal.journal import Journal, Origin
-from handrail.kernel.state import State
 from handrail.kernel.write.intent_log import Ledger, Record, Step
 from handrail.kernel.write.publish import publish, turn
 from handrail.kernel.write.recovery import PutRight, drop, mark_of

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import handrail
-from handrail.kernel.streams import steady_streams
+from handrail.kernel.host.std_streams import steady_streams
 
 _COMMANDS = {
     "call": "Call one tool.",

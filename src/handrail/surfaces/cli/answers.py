@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import TextIO, get_args
 
-from handrail.kernel.lineedit import edit_line
-from handrail.kernel.terminal import forget_typed, size, wants_colour
+from handrail.kernel.host.line_edit import edit_line
+from handrail.kernel.host.terminal import forget_typed, size, wants_colour
 from handrail.model.approval import Keep, Question, Scope, Verdict
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from handrail.dialects import find_dialect
-from handrail.kernel.state import State, config_home
-from handrail.kernel.tally import Count
+from handrail.kernel.host.state_dir import State, config_home
+from handrail.kernel.host.use_counts import Count
 from handrail.model.limits import Limits
 from handrail.ops.text.display import visible
 from handrail.policy.approvals import FILE

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from handrail.dialects import NAMES, load
-from handrail.kernel.terminal import wants_colour
+from handrail.kernel.host.terminal import wants_colour
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.person import Told, terminal_asker

@@ -35,7 +35,7 @@ def arguments(ctx: click.Context, param: click.Parameter, incomplete: str) -> "l
 def _beneath_the_root(ctx: click.Context, value: str, prefix: str = "") -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem  # noqa: PLC0415  only where a shell asks
 
-    from handrail.kernel.completing import paths_beginning  # noqa: PLC0415  the same
+    from handrail.kernel.host.path_completion import paths_beginning  # noqa: PLC0415  the same
 
     return [CompletionItem(f"{prefix}{path}") for path in paths_beginning(_root(ctx), value)]
 

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from handrail.kernel.programs import absolute, is_beneath
+from handrail.kernel.host.client_files import absolute, is_beneath
 from handrail.kernel.write.config_files import ProjectFile, UserFile
 from handrail.model.faults import Fault
 from handrail.model.limits import Limits

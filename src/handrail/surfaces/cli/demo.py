@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from handrail.kernel.log import only_log
-from handrail.kernel.scratch import scratch_workspace
-from handrail.kernel.terminal import wants_colour
+from handrail.kernel.host.scratch import scratch_workspace
+from handrail.kernel.host.session_log import only_log
+from handrail.kernel.host.terminal import wants_colour
 from handrail.model.approval import Question, Verdict
 from handrail.surfaces.cli.asking import View, happening
 from handrail.surfaces.cli.show import human

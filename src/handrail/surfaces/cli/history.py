@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Damage, Entry, Journal, Listed, open_journal
-from handrail.kernel.state import State
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.ops.spark import spark

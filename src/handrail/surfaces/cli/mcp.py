@@ -8,8 +8,8 @@ import click
 
 from handrail.dialects import load
 from handrail.exports import api_name
-from handrail.kernel.state import read_text
-from handrail.kernel.streams import file_behind_stderr, say
+from handrail.kernel.host.state_dir import read_text
+from handrail.kernel.host.std_streams import file_behind_stderr, say
 from handrail.model.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete

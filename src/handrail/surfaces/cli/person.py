@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from handrail.kernel.terminal import open_terminal, user_is_here
+from handrail.kernel.host.terminal import open_terminal, user_is_here
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.policy.approvals import nobody

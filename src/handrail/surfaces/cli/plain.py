@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from handrail.kernel.host.project_root import RootRefused, find_root
 from handrail.kernel.journal.journal import JournalUnreadable
-from handrail.kernel.project_root import RootRefused, find_root
 from handrail.model.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.ops.text.display import visible
 from handrail.surfaces.cli import complete

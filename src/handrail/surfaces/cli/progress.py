@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from handrail.kernel.terminal import can_erase
+from handrail.kernel.host.terminal import can_erase
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from handrail.kernel.scratch import CopyTooLarge, scratch_copy
-from handrail.kernel.state import read_some
+from handrail.kernel.host.scratch import CopyTooLarge, scratch_copy
+from handrail.kernel.host.state_dir import read_some
 from handrail.model.approval import Verdict
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line

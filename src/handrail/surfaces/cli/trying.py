@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import click
 
 from handrail.dialects import load
-from handrail.kernel.log import SessionLog
+from handrail.kernel.host.session_log import SessionLog
 from handrail.kernel.session import Session
 from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Denied, Fault

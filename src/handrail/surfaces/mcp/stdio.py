@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from mcp.types.jsonrpc import jsonrpc_message_adapter
 
-from handrail.kernel.stdio import Wire
+from handrail.kernel.host.line_channel import Wire
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from handrail.kernel.state import make_private
+from handrail.kernel.host.state_dir import make_private
 from handrail.ops.secrets import HIDDEN, hide_secrets, may_hold_secret, names_secret
 from handrail.ops.text.display import one_line
 

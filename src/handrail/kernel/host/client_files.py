@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import chain, count
 
-from handrail.kernel.state import write_text
+from handrail.kernel.host.state_dir import write_text
 
 
 def own_command() -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from handrail.kernel.state import locked_beside, read_text, write_text
+from handrail.kernel.host.state_dir import locked_beside, read_text, write_text
 
 
 class Count(NamedTuple):

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-from handrail.kernel import html_worker
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.sandbox.seccomp import assemble_for_computing
+from handrail.kernel.web import html_worker
 from handrail.model.limits import Limits
 
 _FINDS_PYTHON = ("HOME", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "SYSTEMROOT")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from handrail.kernel.terminal import size
+from handrail.kernel.host.terminal import size
 from handrail.ops.text.display import one_line
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[@-~]|O[A-Z])")

@@ -15,9 +15,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from handrail.kernel import addresses, content
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.markdown import NotConverted, to_markdown
+from handrail.kernel.web import addresses, content
+from handrail.kernel.web.markdown import NotConverted, to_markdown
 from handrail.model.faults import BinaryContent, FetchFailed, ForbiddenAddress, InvalidUrl, TooManyRedirects
 from handrail.model.limits import Limits
 
@@ -141,7 +141,7 @@ class Fetcher:
     def _answer(self, target: Target, deadline: Deadline) -> "_Answer":
         import httpcore2  # noqa: PLC0415  loaded when first used
 
-        from handrail.kernel.wire import Dialer  # noqa: PLC0415  imports httpcore2
+        from handrail.kernel.web.connection import Dialer  # noqa: PLC0415  imports httpcore2
 
         dialer = Dialer(self._checked(target, deadline), deadline, self._limits.fetch_header_bytes)
         url = httpcore2.URL(
