@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from handrail import ToolResult, Workspace
+from handrail.history import CannotUndo, Plan
 from handrail.kernel.journal.journal import Damage, Entry
-from handrail.undo import CannotUndo, Plan
 
 PATHS = ("a", "b", "d/a", "d/e/b")
 paths = st.sampled_from(PATHS)

@@ -13,8 +13,8 @@ import scenarios
 
 from handrail import Workspace
 from handrail.model.paths import quote
-from handrail.params import Params
-from handrail.tool import Tool, ToolResult
+from handrail.tools.schema import Params
+from handrail.tools.tool import Tool, ToolResult
 
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {
     "gemini": ("read_file", {"absolute_path": "{root}/src/b.py"}),

@@ -13,7 +13,7 @@ from typing import Any
 import contract
 
 from handrail.dialects import NAMES, load
-from handrail.tool import Tool
+from handrail.tools.tool import Tool
 
 CONTRACTS = Path(__file__).parent.parent / "contracts"
 FEWEST = 10

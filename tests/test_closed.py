@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, ToolResult, ToolRouter, Workspace
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import Closed
-from handrail.params import Params
-from handrail.tool import Dialect
+from handrail.runtime.call import Call
+from handrail.tools.schema import Params
+from handrail.tools.tool import Dialect
 
 WRITE = {"path": "a.txt", "content": "written\n"}
 slow = Dialect("slow")

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import handrail
-from handrail import ToolRouter, Workspace, exports
+from handrail import ToolRouter, Workspace
 from handrail.dialects import codex
 from handrail.ops.patch.grammar import GRAMMAR
-from handrail.tool import ToolResult
+from handrail.tools import exports
+from handrail.tools.tool import ToolResult
 
 SCHEMAS = json.loads((Path(__file__).parent / "codex_schemas.json").read_bytes())
 

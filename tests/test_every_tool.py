@@ -12,7 +12,7 @@ import scenarios
 
 from handrail import Workspace
 from handrail.dialects import NAMES
-from handrail.tool import Tool
+from handrail.tools.tool import Tool
 
 TOOLS = scenarios.every_tool()
 WITH_PATHS = [tool for tool in TOOLS if tool.params.paths]

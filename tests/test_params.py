@@ -5,7 +5,7 @@ from typing import Any, Literal
 import pytest
 
 from handrail.model.faults import BadParameters, Problem
-from handrail.params import Params, field
+from handrail.tools.schema import Params, field
 
 
 class Inner(Params):

@@ -16,8 +16,8 @@ from handrail.dialects import load
 from handrail.model import faults
 from handrail.model.approval import Question
 from handrail.ops.text.change_preview import change_diff
-from handrail.tool import ToolResult
-from handrail.words import ToolError, word
+from handrail.tools.messages import ToolError, word
+from handrail.tools.tool import ToolResult
 
 GOLDENS = Path(__file__).parent / "goldens" / "patch"
 FOLDERS = [folder for form in ("freeform", "unified") for folder in sorted((GOLDENS / form).iterdir())]

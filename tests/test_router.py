@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from handrail import ToolResult, ToolRouter, Workspace, __version__
-from handrail.kernel.call import Call
 from handrail.kernel.host.session_log import shorten
 from handrail.model.effects import Effect
 from handrail.model.faults import Conflict
 from handrail.model.files import Put
 from handrail.model.warnings import LinesCut
-from handrail.params import Params, field
-from handrail.tool import Dialect
+from handrail.runtime.call import Call
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect
 
 throwaway = Dialect("throwaway")
 CUT = "3 long lines were cut around the match"

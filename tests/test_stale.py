@@ -10,8 +10,8 @@ import pytest
 from sandboxes import await_word
 
 from handrail import Workspace
-from handrail.kernel.seen import Seen
 from handrail.model.files import File, Version
+from handrail.runtime.stale_files import Seen
 
 READS: dict[str, tuple[str, dict[str, Any]]] = {
     "file": ("file.read", {"path": "file"}),

@@ -9,9 +9,9 @@ import pytest
 from tree import snapshot
 
 from handrail import Question, Workspace
+from handrail.history import CannotUndo, Plan
 from handrail.kernel.journal.journal import Entry
 from handrail.model.faults import Denied
-from handrail.undo import CannotUndo, Plan
 
 
 @pytest.fixture

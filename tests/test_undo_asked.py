@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, Workspace
+from handrail.history import CannotUndo
 from handrail.kernel.journal.journal import Entry
 from handrail.model.faults import Denied
-from handrail.undo import CannotUndo
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"
 

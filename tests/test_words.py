@@ -8,8 +8,8 @@ import pytest
 from handrail.dialects import NAMES, load
 from handrail.model.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
 from handrail.model.warnings import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
-from handrail.sentences import COMMON
-from handrail.words import Say, ToolError, Words, word
+from handrail.tools.common_messages import COMMON
+from handrail.tools.messages import Say, ToolError, Words, word
 
 CONTEXT = {"root": "/w", "params": {}}
 # A value of every type that facts have, and of those whose facts are words from a list.

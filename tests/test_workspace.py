@@ -34,7 +34,7 @@ def test_the_public_names_are_there() -> None:
     names = ["FsBoundary", "Keep", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
     assert sorted(handrail.__all__) == names
     assert all(getattr(handrail, name) for name in handrail.__all__)
-    assert ToolRouter.__module__ == "handrail.router"
+    assert ToolRouter.__module__ == "handrail.tools.router"
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         _ = handrail.Nonsense
 

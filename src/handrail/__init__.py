@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.host.session_log import SessionLog
     from handrail.model.approval import Keep, Question, Verdict
-    from handrail.router import ToolRouter
-    from handrail.tool import ToolResult
+    from handrail.tools.router import ToolRouter
+    from handrail.tools.tool import ToolResult
     from handrail.workspace import Workspace
 
 __version__ = "0.1.0"

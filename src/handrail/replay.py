@@ -10,7 +10,7 @@ from handrail.kernel.host.session_log import only_log
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.ops.answers import comparable, differences, replaced
-from handrail.policy.approvals import nobody
+from handrail.policy.policy import nobody
 from handrail.tables import levels
 from handrail.workspace import ClientSession, Workspace
 

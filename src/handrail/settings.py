@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from handrail.kernel.host.state_dir import OWN_VARIABLES
-from handrail.kernel.session import Powers
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import MAY_BE_LOWERED, Limits
 from handrail.ops.glob.guarded_names import OWN_FILES
 from handrail.ops.glob.protected_names import SECRETS, alternatives, protection
+from handrail.runtime.session import Powers
 
 PROJECT_FILE, IGNORE_FILE = OWN_FILES
 

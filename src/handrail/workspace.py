@@ -16,23 +16,23 @@ from handrail.kernel.host.session_log import SessionLog, warn
 from handrail.kernel.host.state_dir import State, config_home, directory_named, environment, read_small_text, state_home
 from handrail.kernel.host.use_counts import Tally
 from handrail.kernel.journal.journal import journal_of
-from handrail.kernel.session import Kernel, Session, inside
 from handrail.kernel.write.writer import Writer
 from handrail.model.faults import Closed, PathFault
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import protection, read_globs
-from handrail.policy.approvals import Policy, Rules
-from handrail.policy.books import RuleBook
 from handrail.policy.callback import approver_of
+from handrail.policy.policy import Policy, Rules
+from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import from_entry
-from handrail.router import ToolRouter
+from handrail.runtime.session import Kernel, Session, inside
 from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
-from handrail.tool import ToolResult
+from handrail.tools.router import ToolRouter
+from handrail.tools.tool import ToolResult
 
 if TYPE_CHECKING:
+    from handrail.history import History
     from handrail.kernel.process.runner import Processes
-    from handrail.undo import History
 
 
 class Workspace:
@@ -121,7 +121,7 @@ class Workspace:
 
     def history(self) -> "History":
         """To list, undo, redo and restore what was done here."""
-        from handrail.undo import History  # noqa: PLC0415  most workspaces are opened to go forward
+        from handrail.history import History  # noqa: PLC0415  most workspaces are opened to go forward
 
         return History(self._default.session)
 
@@ -226,7 +226,7 @@ def _readable(name: str, read: Callable[[], str]) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise BadSettings(f"{name} cannot be read: {error}") from None
     except PathFault as fault:
-        from handrail.sentences import COMMON  # noqa: PLC0415  only where it goes wrong
-        from handrail.words import word  # noqa: PLC0415  the same
+        from handrail.tools.common_messages import COMMON  # noqa: PLC0415  only where it goes wrong
+        from handrail.tools.messages import word  # noqa: PLC0415  the same
 
         raise BadSettings(f"{name} cannot be read: {word((COMMON,), '', fault, {}).message}") from None

@@ -23,8 +23,8 @@ from handrail.model.warnings import SandboxRefused
 from handrail.policy.rules import Rule
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.prompt import system_prompt
-from handrail.tool import ToolResult
-from handrail.words import how_to_allow, word
+from handrail.tools.messages import how_to_allow, word
+from handrail.tools.tool import ToolResult
 
 SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|asker"
 KEY = re.compile(

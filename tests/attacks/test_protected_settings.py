@@ -95,7 +95,7 @@ def test_the_command_line_says_it_too(root: Path) -> None:
 def test_protection_is_worded_in_every_dialect() -> None:
     from handrail.dialects import load
     from handrail.model.faults import ProtectedPath
-    from handrail.words import word
+    from handrail.tools.messages import word
 
     for name in NAMES:
         said = word(load(name).tables, "read_file", ProtectedPath("a", "*.key"), {"root": "/", "params": {}})

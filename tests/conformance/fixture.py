@@ -8,15 +8,15 @@ from typing import Any
 from conformance.whole_protocol import complete
 
 from handrail import Workspace
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import NotFound
-from handrail.params import Params, field
+from handrail.runtime.call import Call
 from handrail.surfaces.mcp.clients import CALLER
 from handrail.surfaces.mcp.http import serve_http
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.server import build
-from handrail.tool import Dialect
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect
 
 dialect = Dialect("conformance")
 DATA = b64encode(b"a few bytes").decode()

@@ -9,7 +9,7 @@ from command import in_process as handrail
 
 from handrail import Workspace
 from handrail.model.limits import Limits
-from handrail.policy.books import RuleBook
+from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import Rule
 
 

@@ -14,8 +14,8 @@ from handrail import Question, Workspace
 from handrail.model.approval import compact
 from handrail.model.effects import Effect
 from handrail.model.limits import Limits
-from handrail.policy.books import RuleBook
-from handrail.policy.matching import Standing, decide
+from handrail.policy.rule_match import Standing, decide
+from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import BadRule, Rule, checked, exact_pattern, fits
 
 LIMITS = Limits()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.model.limits import Limits
-from handrail.policy.books import RuleBook
+from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import BadRule, Rule, to_toml
 
 TEXT = """\

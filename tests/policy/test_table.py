@@ -325,7 +325,7 @@ def test_typing_into_a_terminal_is_covered_only_by_the_very_same_keys(root: Path
         assert started.success
         limits, asking = workspace.settings.limits, list[Question]()
         from handrail.model.approval import Verdict
-        from handrail.policy.approvals import Policy
+        from handrail.policy.policy import Policy
 
         def note(question: Question) -> Verdict:
             asking.append(question)

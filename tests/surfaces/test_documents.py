@@ -14,16 +14,16 @@ from documents import HOME, NAMED, fences, names, prose, section, table, text
 
 from handrail import Workspace
 from handrail.dialects import NAMES, load
-from handrail.kernel.call import Call
 from handrail.kernel.sandbox.view.visible_paths import KEPT_VARIABLES
 from handrail.model.effects import Effect
 from handrail.model.files import Put
 from handrail.model.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits
-from handrail.params import Params, field
-from handrail.sentences import COMMON
+from handrail.runtime.call import Call
 from handrail.settings import Settings
 from handrail.surfaces.cli import main
-from handrail.tool import Dialect
+from handrail.tools.common_messages import COMMON
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect
 
 SOURCE = HOME / "src" / "handrail"
 SOURCES = "".join(path.read_text() for path in sorted(SOURCE.rglob("*.py")))

@@ -10,13 +10,14 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from handrail import Workspace, exports
+from handrail import Workspace
 from handrail.dialects import NAMES, load
 from handrail.model.effects import Effect
-from handrail.outputs import output_schema
-from handrail.params import Params, field
 from handrail.surfaces.cli import main
-from handrail.tool import Tool
+from handrail.tools import exports
+from handrail.tools.output_schema import output_schema
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Tool
 
 ALL = [tool for name in NAMES for tool in load(name).tools.values()]
 READ = load("file").tools["file.read"]

@@ -14,13 +14,13 @@ from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
 from handrail.dialects import load
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import NotFound
-from handrail.params import Params, field
+from handrail.runtime.call import Call
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.server import build
-from handrail.tool import Dialect
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
@@ -260,7 +260,7 @@ def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) ->
 
     program = (
         "import sys, handrail.dialects.file as f\n"
-        "from handrail.kernel.call import Files\n"
+        "from handrail.runtime.call import Files\n"
         "read = Files.page\n"
         "def noisy(*a, **k):\n"
         "    print('stray'); sys.stdout.flush(); import os; os.system('echo stray'); return read(*a, **k)\n"

@@ -109,7 +109,7 @@ def test_every_dialect_has_a_human_and_a_json_form(root: Path, dialect: str, too
 def test_marks_are_coloured_where_somebody_looks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from handrail import ToolResult
     from handrail.surfaces.cli.show import human
-    from handrail.words import ToolError
+    from handrail.tools.messages import ToolError
 
     fine = ToolResult("t", True, "done", [], 1.0)
     failed = ToolResult("t", False, "Error: no", [], 1.0, error=ToolError("no", "no", ""))

@@ -1,6 +1,6 @@
 from handrail import ToolResult
 from handrail.surfaces.cli.show import human
-from handrail.words import ToolError
+from handrail.tools.messages import ToolError
 
 
 def test_a_success_is_printed_as_the_catalogue_prints_it() -> None:

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from handrail.tool import Dialect
+from handrail.tools.tool import Dialect
 
 DEFAULT = "file"
 NAMES = ("gemini", "context", "copilot", "file", "codex")

@@ -13,7 +13,6 @@ from handrail.dialects.answers import (
     Slice,
     TerminalOutput,
 )
-from handrail.kernel.call import Call, Files
 from handrail.model.effects import Effect
 from handrail.model.faults import (
     AccessDenied,
@@ -31,8 +30,9 @@ from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.display import without_escapes
-from handrail.params import Params, field
-from handrail.tool import Dialect, Freeform, Tool
+from handrail.runtime.call import Call, Files
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:
     from handrail.kernel.process.runner import Outcome as RunOutcome

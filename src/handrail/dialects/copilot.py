@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import (
     AccessDenied,
@@ -31,10 +30,11 @@ from handrail.ops.shell.syntax_errors import not_found_program
 from handrail.ops.text.buffer import split_lines
 from handrail.ops.text.line_edits import count_lines
 from handrail.ops.text.replace import find_places, no_match, replace_places
-from handrail.params import Params, field
-from handrail.sentences import nearest_or
-from handrail.tool import Dialect, Tool
-from handrail.words import Facts, Say, ToolError, Words
+from handrail.runtime.call import Call
+from handrail.tools.common_messages import nearest_or
+from handrail.tools.messages import Facts, Say, ToolError, Words
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect, Tool
 
 
 def _requested(facts: Facts) -> str:

@@ -13,15 +13,15 @@ from handrail.dialects.answers import (
     FileWritten,
     ListedFile,
 )
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.files import Entry, Put
 from handrail.model.paths import quote
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.buffer import numbered, split_lines
 from handrail.ops.text.replace import replace_once
-from handrail.params import Params, field
-from handrail.tool import Dialect, Tool
+from handrail.runtime.call import Call
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect, Tool
 
 if TYPE_CHECKING:
     from handrail.kernel.search.engine import Match

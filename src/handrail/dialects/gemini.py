@@ -3,7 +3,6 @@
 from base64 import b64encode
 from itertools import groupby
 
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import (
     AbsoluteDirectory,
@@ -33,10 +32,11 @@ from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.substitution import substitutes
 from handrail.ops.text.display import without_escapes
 from handrail.ops.text.replace import find_places, no_match, replace_places
-from handrail.params import Params, field, shown
-from handrail.sentences import nearest_or
-from handrail.tool import Dialect, Output, Tool
-from handrail.words import Facts, Say, ToolError, Words
+from handrail.runtime.call import Call
+from handrail.tools.common_messages import nearest_or
+from handrail.tools.messages import Facts, Say, ToolError, Words
+from handrail.tools.schema import Params, field, shown
+from handrail.tools.tool import Dialect, Output, Tool
 
 _INVALID = "Error: Invalid parameters provided. Reason: "
 _READ_AGAIN = "Use read_file to see the current text"

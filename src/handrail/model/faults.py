@@ -1,4 +1,4 @@
-"""Every error answer: a kind and facts, no sentences. A dialect words them (see `words.py`).
+"""Every error answer: a kind and facts, no sentences. A dialect words them (see `tools/messages.py`).
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled · PatternTooSlow · InvalidPattern

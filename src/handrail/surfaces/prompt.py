@@ -3,7 +3,7 @@
 import json
 
 from handrail.model.effects import Effect
-from handrail.tool import Dialect, Guide, Tool
+from handrail.tools.tool import Dialect, Guide, Tool
 
 # For dialects that declare no categories of their own, by what a tool may do. The first that fits is taken.
 _BY_EFFECT = (

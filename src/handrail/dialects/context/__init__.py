@@ -6,7 +6,7 @@ from handrail.dialects.context import finding
 # isort: split
 from handrail.dialects.context import editing
 from handrail.dialects.context.declare import dialect
-from handrail.tool import Tool
+from handrail.tools.tool import Tool
 
 __all__ = ["dialect", "editing", "finding", "tool_registrations"]
 

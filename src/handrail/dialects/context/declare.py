@@ -4,12 +4,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import AlreadyExists, BadLineRange, NotFound
-from handrail.params import Params, field
-from handrail.tool import Dialect, Guide, Output, Tool
-from handrail.words import Say, ToolError, Words
+from handrail.runtime.call import Call
+from handrail.tools.messages import Say, ToolError, Words
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect, Guide, Output, Tool
 
 SEARCH, READING, WRITING, MANAGEMENT = "Search & Discovery", "File Reading", "File Writing", "File Management"
 CATEGORIES = {

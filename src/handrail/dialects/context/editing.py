@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 from handrail.dialects.answers import Content, Done, Edited, Replaced, Written
 from handrail.dialects.context.declare import MANAGEMENT, READING, WRITING, ContextParams, tool
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect
 from handrail.model.faults import BadLineRange, BadParameters, Problem
 from handrail.model.files import File, Put
@@ -12,8 +11,9 @@ from handrail.ops.text.buffer import Text
 from handrail.ops.text.line_edits import edit_lines
 from handrail.ops.text.replace import replace_all, replace_regex
 from handrail.ops.text.unified_diff import unified
-from handrail.params import field
-from handrail.tool import Guide
+from handrail.runtime.call import Call
+from handrail.tools.schema import field
+from handrail.tools.tool import Guide
 
 
 class ReadFile(ContextParams):

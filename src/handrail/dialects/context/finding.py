@@ -10,13 +10,13 @@ from handrail.dialects.answers import (
     Ranking,
 )
 from handrail.dialects.context.declare import SEARCH, ContextParams, tool
-from handrail.kernel.call import Call
 from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
-from handrail.params import field
-from handrail.tool import Guide
+from handrail.runtime.call import Call
+from handrail.tools.schema import field
+from handrail.tools.tool import Guide
 
 
 class Grep(ContextParams):

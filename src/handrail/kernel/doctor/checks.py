@@ -9,10 +9,10 @@ from handrail.kernel.doctor.canaries import check
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.state_dir import config_home, state_home
 from handrail.kernel.process.runner import Processes
-from handrail.kernel.running import BASH, Commands
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.kernel.sandbox.landlock_exec import abi, can_filter
 from handrail.kernel.search.rg_process import lies_in, look
+from handrail.runtime.commands import BASH, Commands
 
 
 @dataclass(frozen=True, slots=True)

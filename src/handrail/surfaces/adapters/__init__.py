@@ -7,8 +7,8 @@ import threading
 from functools import partial
 from typing import Any
 
-from handrail.router import ToolRouter
-from handrail.tool import ToolResult
+from handrail.tools.router import ToolRouter
+from handrail.tools.tool import ToolResult
 
 
 async def call(router: ToolRouter, name: str, arguments: Any, call_id: str | None = None) -> ToolResult:

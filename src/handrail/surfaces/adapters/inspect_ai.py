@@ -6,10 +6,10 @@ from inspect_ai.tool import Tool as InspectTool
 from inspect_ai.tool import ToolDef, ToolError, ToolParams
 from inspect_ai.util import JSONSchema
 
-from handrail.exports import api_name, text_of
-from handrail.router import ToolRouter
 from handrail.surfaces.adapters import call
-from handrail.tool import Tool
+from handrail.tools.exports import api_name, text_of
+from handrail.tools.router import ToolRouter
+from handrail.tools.tool import Tool
 
 
 def tools(router: ToolRouter) -> list[InspectTool]:

@@ -4,10 +4,10 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool, ToolException
 
-from handrail.exports import api_name, text_of
-from handrail.router import ToolRouter
 from handrail.surfaces.adapters import call
-from handrail.tool import Tool, ToolResult
+from handrail.tools.exports import api_name, text_of
+from handrail.tools.router import ToolRouter
+from handrail.tools.tool import Tool, ToolResult
 
 
 def tools(router: ToolRouter) -> list[StructuredTool]:

@@ -5,9 +5,9 @@ from typing import Any
 from agents import FunctionTool
 from agents.tool_context import ToolContext
 
-from handrail.exports import openai_chat, text_of
-from handrail.router import ToolRouter
 from handrail.surfaces.adapters import call
+from handrail.tools.exports import openai_chat, text_of
+from handrail.tools.router import ToolRouter
 
 
 def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:

@@ -6,10 +6,10 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import Tool as AgentTool
 
-from handrail.exports import api_name, media_of, text_of
-from handrail.router import ToolRouter
 from handrail.surfaces.adapters import call
-from handrail.tool import Tool
+from handrail.tools.exports import api_name, media_of, text_of
+from handrail.tools.router import ToolRouter
+from handrail.tools.tool import Tool
 
 
 def toolset(router: ToolRouter) -> FunctionToolset[Any]:

@@ -9,8 +9,8 @@ from handrail.kernel.host.terminal import forget_typed, size, wants_colour
 from handrail.model.approval import Keep, Question, Scope, Verdict
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
-from handrail.policy.approvals import rule_to_keep
-from handrail.policy.matching import Matcher, why_always_asked
+from handrail.policy.policy import rule_to_keep
+from handrail.policy.rule_match import Matcher, why_always_asked
 from handrail.policy.rules import BadRule, from_text
 from handrail.surfaces.cli.asking import View, display, happening, whole
 

@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from handrail.dialects import find_dialect
+from handrail.history import KINDS
 from handrail.kernel.host.state_dir import State, config_home
 from handrail.kernel.host.use_counts import Count
 from handrail.model.limits import Limits
 from handrail.ops.text.display import visible
-from handrail.policy.approvals import FILE
-from handrail.policy.books import RuleBook
-from handrail.policy.matching import Decision, Standing
+from handrail.policy.policy import FILE
+from handrail.policy.rule_match import Decision, Standing
+from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
 from handrail.settings import SANDBOX
 from handrail.surfaces.cli.call import given_params
@@ -28,7 +29,6 @@ from handrail.surfaces.cli.options import (
 from handrail.surfaces.cli.person import refuse_unattended
 from handrail.surfaces.cli.show import echo_json
 from handrail.surfaces.cli.trying import Tried, try_call, try_undo
-from handrail.undo import KINDS
 
 _SCOPES = click.Choice(["user", "project"])
 _unattended_option = click.option(

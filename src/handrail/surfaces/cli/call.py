@@ -14,7 +14,7 @@ from handrail.surfaces.cli.options import dialect_of, json_option, open_workspac
 from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json, human
-from handrail.tool import ToolResult
+from handrail.tools.tool import ToolResult
 
 EXIT = {"approval_denied": 3, "timeout": 124}
 

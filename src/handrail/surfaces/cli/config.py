@@ -9,13 +9,13 @@ from handrail.kernel.write.config_files import ProjectFile, UserFile
 from handrail.model.faults import Fault
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
-from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
 from handrail.surfaces.cli.person import refuse_unattended
 from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
-from handrail.words import word
+from handrail.tools.common_messages import COMMON
+from handrail.tools.messages import word
 
 
 @click.command("config", epilog=f"CLIENT is one of {', '.join(CLIENTS)}.")

@@ -15,7 +15,7 @@ from handrail.kernel.host.terminal import wants_colour
 from handrail.model.approval import Question, Verdict
 from handrail.surfaces.cli.asking import View, happening
 from handrail.surfaces.cli.show import human
-from handrail.tool import ToolResult
+from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace
 
 WIDTH = 100

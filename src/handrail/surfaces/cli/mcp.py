@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from handrail.dialects import load
-from handrail.exports import api_name
 from handrail.kernel.host.state_dir import read_text
 from handrail.kernel.host.std_streams import file_behind_stderr, say
 from handrail.model.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
 from handrail.surfaces.cli.options import dialect_option, log_option, open_workspace, read_only_option, sandbox_option
+from handrail.tools.exports import api_name
 from handrail.workspace import Workspace
 
 DEFAULT = "copilot"

@@ -7,7 +7,7 @@ import click
 from handrail.kernel.host.terminal import open_terminal, user_is_here
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
-from handrail.policy.approvals import nobody
+from handrail.policy.policy import nobody
 
 
 def terminal_asker() -> Approver:

@@ -10,8 +10,8 @@ from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_
 from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.show import echo_json
-from handrail.tool import ToolResult
-from handrail.words import ToolError
+from handrail.tools.messages import ToolError
+from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace
 
 ALONE = "handrail: waiting for calls, one JSON object a line; Ctrl-D ends"

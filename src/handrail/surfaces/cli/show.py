@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from handrail.ops.text.display import duration, visible
-from handrail.tool import ToolResult
+from handrail.tools.tool import ToolResult
 
 # What JSON may hold raw, but a terminal, a reader of lines or an encoder may trip over.
 _DELICATE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")

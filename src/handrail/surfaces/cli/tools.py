@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from handrail import exports
 from handrail.dialects import NAMES, load
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.surfaces.cli.options import usage_errors, workspace_options
 from handrail.surfaces.cli.show import echo_json
-from handrail.tool import Tool
+from handrail.tools import exports
+from handrail.tools.tool import Tool
 from handrail.workspace import settings_for
 
 _FORMS: dict[str, Callable[..., Any]] = {

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import click
 
 from handrail.dialects import load
+from handrail.history import CannotUndo, History, Plan
 from handrail.kernel.host.session_log import SessionLog
-from handrail.kernel.session import Session
 from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Denied, Fault
-from handrail.router import ToolRouter
-from handrail.sentences import COMMON
+from handrail.runtime.session import Session
 from handrail.surfaces.cli.plain import journal_errors
-from handrail.undo import CannotUndo, History, Plan
-from handrail.words import word
+from handrail.tools.common_messages import COMMON
+from handrail.tools.messages import word
+from handrail.tools.router import ToolRouter
 from handrail.workspace import Workspace
 
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import click
 
+from handrail.history import CannotUndo, History, Plan
 from handrail.model.faults import Denied, Fault
 from handrail.model.files import Change, Restore
 from handrail.model.paths import quote, unquote
 from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import visible
-from handrail.sentences import COMMON
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.plain import journal_errors, json_option, root_option
 from handrail.surfaces.cli.show import echo_json
-from handrail.undo import CannotUndo, History, Plan
-from handrail.words import how_to_allow, word
+from handrail.tools.common_messages import COMMON
+from handrail.tools.messages import how_to_allow, word
 
 _WHY = {
     "changed": "it was changed since, where the undo would change it",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from handrail.router import ToolRouter
 from handrail.surfaces.mcp.elicit import ask_the_client
 from handrail.surfaces.mcp.offer import Offer
+from handrail.tools.router import ToolRouter
 
 if TYPE_CHECKING:
     from handrail.workspace import ClientSession

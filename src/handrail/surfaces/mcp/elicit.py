@@ -14,7 +14,7 @@ from typing import Any
 from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Cancelled
 from handrail.model.files import Change, Put, Remove, Restore
-from handrail.policy.approvals import nobody, refused
+from handrail.policy.policy import nobody, refused
 from handrail.surfaces.mcp.sealed import Sealer, digest
 
 KEY = "approval"

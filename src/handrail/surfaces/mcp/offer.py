@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from handrail.exports import api_name, mcp_tool
 from handrail.model.faults import BadParameters, Problem
 from handrail.model.limits import Limits
-from handrail.tool import Dialect, Tool
+from handrail.tools.exports import api_name, mcp_tool
+from handrail.tools.tool import Dialect, Tool
 from handrail.workspace import Workspace
 
 ARGUMENT = "workspace"

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from handrail.exports import media_of, text_of
-from handrail.tool import ToolResult
+from handrail.tools.exports import media_of, text_of
+from handrail.tools.tool import ToolResult
 
 ENVELOPE = "handrail/result"
 """Where the envelope stands in `_meta`, without the output."""

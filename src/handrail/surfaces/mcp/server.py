@@ -18,7 +18,7 @@ from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_no_stranger,
 from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.mcp.sealed import Forged, Refused, Sealer, digest
-from handrail.tool import ToolResult
+from handrail.tools.tool import ToolResult
 
 
 def build(offer: Offer) -> "Server[Any]":

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from handrail.kernel.call import Call
 from handrail.model.effects import Effect, needs_approval, permissions, risk_level
 from handrail.model.record import struct
-from handrail.params import Params
-from handrail.sentences import COMMON
-from handrail.words import ToolError, Words
+from handrail.runtime.call import Call
+from handrail.tools.common_messages import COMMON
+from handrail.tools.messages import ToolError, Words
+from handrail.tools.schema import Params
 
 Output = str | Mapping[str, Any]
 
@@ -54,7 +54,7 @@ class Tool(NamedTuple):
     @property
     def output(self) -> dict[str, Any] | None:
         """The schema of the output where that is an object, read off the type that the function returns."""
-        from handrail.outputs import output_schema  # noqa: PLC0415  only who exports schemas pays for them
+        from handrail.tools.output_schema import output_schema  # noqa: PLC0415  only who exports schemas pays for them
 
         return output_schema(self.run.__annotations__.get("return"))
 

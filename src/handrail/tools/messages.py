@@ -1,4 +1,4 @@
-"""Wording faults. A dialect's own table goes before the common one, `sentences.py`.
+"""Wording faults. A dialect's own table goes before the common one, `tools/common_messages.py`.
 
 A table maps a fault, or a tool's name and a fault, to what is said: a code, a message and a suggestion for the model,
 and for the user what would allow it, as format strings over the fault's facts, the root and the call's parameters, or

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from handrail.kernel.call import Call
 from handrail.kernel.host.session_log import shorten
 from handrail.kernel.sandbox.denials import Denial, explain
-from handrail.kernel.session import LastCommand
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
 from handrail.model.warnings import (
@@ -24,6 +22,8 @@ from handrail.model.warnings import (
     SandboxRefused,
     SandboxRestarted,
 )
+from handrail.runtime.call import Call
+from handrail.runtime.session import LastCommand
 
 if TYPE_CHECKING:
     from handrail.kernel.process.output import Output

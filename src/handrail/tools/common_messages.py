@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from handrail.asides import NOTES
 from handrail.model.approval import ASK_THE_USER
 from handrail.model.faults import (
     AbsoluteDirectory,
@@ -63,7 +62,8 @@ from handrail.model.faults import (
 )
 from handrail.model.paths import quote
 from handrail.ops.text.display import fold, one_line, visible
-from handrail.words import Facts, Say, Words
+from handrail.tools.messages import Facts, Say, Words
+from handrail.tools.warning_messages import NOTES
 
 _SHOWN_LINES, _SHOWN_CHARS = 20, 200
 

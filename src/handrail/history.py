@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from handrail.kernel.call import Call
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.journal import Entry, Journal, Listed, Node, Touched
-from handrail.kernel.session import Kernel, Session
 from handrail.model.effects import Effect
 from handrail.model.faults import Conflict, NotADirectory, NotFound, PathFault
 from handrail.model.files import Change, MakeDirectory, RemoveDirectory, Restore, Standing, mode_for
 from handrail.model.paths import quote
 from handrail.ops.text.merge import merge
 from handrail.ops.text.unified_diff import unified
+from handrail.runtime.call import Call
+from handrail.runtime.session import Kernel, Session
 
 KINDS = ("undo", "redo", "restore")
 """What approval rules call them."""

@@ -9,7 +9,6 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.journal.journal import Origin
-from handrail.kernel.session import Session
 from handrail.model.approval import ASK_THE_USER, Question, Verdict, ask
 from handrail.model.effects import Effect, needs_approval
 from handrail.model.faults import (
@@ -40,11 +39,12 @@ from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.record import struct
 from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight, RuleNotStored
+from handrail.runtime.session import Session
 
 if TYPE_CHECKING:
-    from handrail.kernel.finding import Finder
-    from handrail.kernel.running import Commands
     from handrail.kernel.web.fetcher import Fetched, Target
+    from handrail.runtime.commands import Commands
+    from handrail.runtime.search import Finder
 
 
 class Asked(NamedTuple):
@@ -97,13 +97,13 @@ class Call:
 
     @property
     def finder(self) -> "Finder":
-        from handrail.kernel.finding import Finder  # noqa: PLC0415  only where something is searched
+        from handrail.runtime.search import Finder  # noqa: PLC0415  only where something is searched
 
         return Finder(self)
 
     @property
     def commands(self) -> "Commands":
-        from handrail.kernel.running import Commands  # noqa: PLC0415  only where something is run
+        from handrail.runtime.commands import Commands  # noqa: PLC0415  only where something is run
 
         return Commands(self)
 

@@ -5,16 +5,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.exports import Exports
-from handrail.kernel.call import Asked, Call
 from handrail.kernel.host.session_log import SessionLog
-from handrail.kernel.session import Session
 from handrail.model.effects import needs_approval
 from handrail.model.faults import Closed, Conflict, Denied, Fault, UnknownTool
 from handrail.model.warnings import RootReplaced
-from handrail.params import Params, name_of
-from handrail.tool import Dialect, Output, Tool, ToolResult
-from handrail.words import Facts, ToolError, how_to_allow, word
+from handrail.runtime.call import Asked, Call
+from handrail.runtime.session import Session
+from handrail.tools.exports import Exports
+from handrail.tools.messages import Facts, ToolError, how_to_allow, word
+from handrail.tools.schema import Params, name_of
+from handrail.tools.tool import Dialect, Output, Tool, ToolResult
 
 _BUG = ToolError(
     "internal_error",

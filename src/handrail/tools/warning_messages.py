@@ -28,7 +28,7 @@ from handrail.model.warnings import (
     ScanIncomplete,
     SearchIncomplete,
 )
-from handrail.words import Facts, Say, Words
+from handrail.tools.messages import Facts, Say, Words
 
 _SKIPPED = {
     "too_large": "larger than the size limit",

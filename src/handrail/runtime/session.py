@@ -15,14 +15,14 @@ from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
 from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import Journal, Origin
-from handrail.kernel.presence import Presence
-from handrail.kernel.seen import Seen
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
 from handrail.model.limits import Limits
 from handrail.model.paths import unquote
 from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
+from handrail.runtime.open_calls import Presence
+from handrail.runtime.stale_files import Seen
 
 if TYPE_CHECKING:
     from handrail.kernel.git.watch import GitWatch

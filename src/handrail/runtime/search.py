@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from handrail.kernel.call import Call
 from handrail.kernel.search.engine import FindResult, SearchResult
 from handrail.kernel.search.ranking import RankRequest, RankResult
 from handrail.model.faults import NoEngine
@@ -20,6 +19,7 @@ from handrail.model.warnings import (
     SearchIncomplete,
 )
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
+from handrail.runtime.call import Call
 
 
 class Finder:

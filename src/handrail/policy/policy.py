@@ -7,8 +7,8 @@ from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import ASK_THE_USER, Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.model.record import struct
-from handrail.policy.books import RuleBook
-from handrail.policy.matching import Decision, Standing, decide, why_always_asked
+from handrail.policy.rule_match import Decision, Standing, decide, why_always_asked
+from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, exact_pattern, from_text
 
 FILE = "file"

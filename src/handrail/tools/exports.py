@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from handrail.model.effects import mcp_hints
-from handrail.params import Field, Params
-from handrail.tool import Freeform, Tool, ToolResult
+from handrail.tools.schema import Field, Params
+from handrail.tools.tool import Freeform, Tool, ToolResult
 
 Json = dict[str, Any]
 
