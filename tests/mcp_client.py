@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from handrail import Workspace
 from handrail.dialects import load
-from handrail.surfaces.mcp.offer import Offer
+from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.server import build
 
 if TYPE_CHECKING:

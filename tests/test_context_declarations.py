@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from handrail.dialects import NAMES, load
-from handrail.surfaces.prompt import system_prompt
+from handrail.surfaces.system_prompt import system_prompt
 
 TOOLS = load("context").tools
 

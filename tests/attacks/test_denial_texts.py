@@ -22,7 +22,7 @@ from handrail.model.faults import Denied, Fault
 from handrail.model.warnings import SandboxRefused
 from handrail.policy.rules import Rule
 from handrail.surfaces.mcp.results import to_mcp
-from handrail.surfaces.prompt import system_prompt
+from handrail.surfaces.system_prompt import system_prompt
 from handrail.tools.messages import how_to_allow, word
 from handrail.tools.tool import ToolResult
 

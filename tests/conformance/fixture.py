@@ -11,10 +11,10 @@ from handrail import Workspace
 from handrail.model.effects import Effect
 from handrail.model.faults import NotFound
 from handrail.runtime.call import Call
-from handrail.surfaces.mcp.clients import CALLER
+from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.http import serve_http
-from handrail.surfaces.mcp.offer import Offer
 from handrail.surfaces.mcp.server import build
+from handrail.surfaces.mcp.sessions import CALLER
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 

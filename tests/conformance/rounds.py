@@ -7,7 +7,7 @@ from typing import Any
 import mcp.types as t
 from mcp.shared.exceptions import MCPError
 
-from handrail.surfaces.mcp.sealed import Refused, Sealer
+from handrail.surfaces.mcp.sealed_state import Refused, Sealer
 
 Json = dict[str, Any]
 Round = dict[str, Json]

@@ -11,7 +11,7 @@ from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import Keep
 from handrail.policy.rules import BadRule, Rule
 from handrail.policy.suggest import suggestion
-from handrail.surfaces.cli.trying import try_call
+from handrail.surfaces.cli.rule_test import try_call
 
 YES = Verdict(True, "person")
 

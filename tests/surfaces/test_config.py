@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handrail.surfaces.cli import main
-from handrail.surfaces.clients import CLIENTS
+from handrail.surfaces.client_config import CLIENTS
 
 JSON_CLIENTS = [name for name, kind in CLIENTS.items() if not kind.toml]
 

@@ -17,7 +17,7 @@ from handrail.dialects import load
 from handrail.model.effects import Effect
 from handrail.model.faults import NotFound
 from handrail.runtime.call import Call
-from handrail.surfaces.mcp.offer import Offer
+from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.server import build
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect

@@ -9,7 +9,7 @@ from command import in_process as handrail
 from terminal import Terminal
 
 from handrail.surfaces.cli.answers import HELP
-from handrail.surfaces.clients import CLIENTS
+from handrail.surfaces.client_config import CLIENTS
 
 PROMPT = "Approve? (y/n/always): "
 

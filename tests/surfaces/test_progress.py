@@ -108,7 +108,7 @@ def test_every_dialect_has_a_human_and_a_json_form(root: Path, dialect: str, too
 
 def test_marks_are_coloured_where_somebody_looks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from handrail import ToolResult
-    from handrail.surfaces.cli.show import human
+    from handrail.surfaces.cli.render import human
     from handrail.tools.messages import ToolError
 
     fine = ToolResult("t", True, "done", [], 1.0)

@@ -1,5 +1,5 @@
 from handrail import ToolResult
-from handrail.surfaces.cli.show import human
+from handrail.surfaces.cli.render import human
 from handrail.tools.messages import ToolError
 
 

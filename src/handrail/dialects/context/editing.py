@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from handrail.dialects.answers import Content, Done, Edited, Replaced, Written
-from handrail.dialects.context.declare import MANAGEMENT, READING, WRITING, ContextParams, tool
+from handrail.dialects.context.dialect import MANAGEMENT, READING, WRITING, ContextParams, tool
 from handrail.model.effects import Effect
 from handrail.model.faults import BadLineRange, BadParameters, Problem
 from handrail.model.files import File, Put

@@ -73,7 +73,7 @@ class _Lazy(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             if "--json" in words:
-                from handrail.surfaces.cli.plain import echo_json  # noqa: PLC0415  only where it goes wrong
+                from handrail.surfaces.cli.light_options import echo_json  # noqa: PLC0415  only where it goes wrong
 
                 echo_json({"success": False, "error": {"code": "usage_error", "message": error.format_message()}})
             raise

@@ -12,7 +12,7 @@ from handrail.ops.text.display import one_line
 from handrail.policy.policy import rule_to_keep
 from handrail.policy.rule_match import Matcher, why_always_asked
 from handrail.policy.rules import BadRule, from_text
-from handrail.surfaces.cli.asking import View, display, happening, whole
+from handrail.surfaces.approval_text import View, display, happening, whole
 
 SCOPES = get_args(Scope)
 HELP = """\

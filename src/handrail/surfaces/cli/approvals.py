@@ -17,6 +17,7 @@ from handrail.policy.rule_match import Decision, Standing
 from handrail.policy.rule_store import RuleBook
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
 from handrail.settings import SANDBOX
+from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.call import given_params
 from handrail.surfaces.cli.options import (
     dialect_of,
@@ -26,9 +27,8 @@ from handrail.surfaces.cli.options import (
     root_option,
     usage_errors,
 )
-from handrail.surfaces.cli.person import refuse_unattended
-from handrail.surfaces.cli.show import echo_json
-from handrail.surfaces.cli.trying import Tried, try_call, try_undo
+from handrail.surfaces.cli.render import echo_json
+from handrail.surfaces.cli.rule_test import Tried, try_call, try_undo
 
 _SCOPES = click.Choice(["user", "project"])
 _unattended_option = click.option(

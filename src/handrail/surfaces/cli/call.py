@@ -10,10 +10,10 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.kernel.host.terminal import wants_colour
 from handrail.surfaces.cli import complete
+from handrail.surfaces.cli.ask_terminal import Told, terminal_asker
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
-from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.progress import Progress
-from handrail.surfaces.cli.show import echo_json, human
+from handrail.surfaces.cli.render import echo_json, human
 from handrail.tools.tool import ToolResult
 
 EXIT = {"approval_denied": 3, "timeout": 124}

@@ -11,9 +11,9 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete
+from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
-from handrail.surfaces.cli.person import refuse_unattended
-from handrail.surfaces.clients import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
+from handrail.surfaces.client_config import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import word
 

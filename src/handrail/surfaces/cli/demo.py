@@ -13,8 +13,8 @@ from handrail.kernel.host.scratch import scratch_workspace
 from handrail.kernel.host.session_log import only_log
 from handrail.kernel.host.terminal import wants_colour
 from handrail.model.approval import Question, Verdict
-from handrail.surfaces.cli.asking import View, happening
-from handrail.surfaces.cli.show import human
+from handrail.surfaces.approval_text import View, happening
+from handrail.surfaces.cli.render import human
 from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace
 

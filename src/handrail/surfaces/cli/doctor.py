@@ -4,7 +4,7 @@ import click
 
 from handrail.kernel.doctor.checks import Finding, examine, try_sandbox
 from handrail.surfaces.cli.options import json_option, open_workspace, root_option, sandbox_option, usage_errors
-from handrail.surfaces.cli.show import echo_json
+from handrail.surfaces.cli.render import echo_json
 
 _MARKS = {True: "✓", False: "✗"}
 

@@ -13,7 +13,7 @@ from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.ops.spark import spark
 from handrail.ops.text.display import one_line
-from handrail.surfaces.cli.plain import echo_json, journal_errors, json_option, root_errors, root_option
+from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_errors, root_option
 
 _SHOWN = 50
 

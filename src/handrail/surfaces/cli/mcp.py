@@ -70,7 +70,7 @@ def command(
         if address is not None:
             _check_secrecy(workspaces, token_file, no_token=no_token)
 
-        from handrail.surfaces.mcp.offer import Offer  # noqa: PLC0415  after all that can be refused without the SDK
+        from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  after all that can be refused without the SDK
         from handrail.surfaces.mcp.server import build  # noqa: PLC0415  only for what is served
 
         offer = Offer.of(workspaces, spoken, only=only, safe_names=safe_names)

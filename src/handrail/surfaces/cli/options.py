@@ -9,13 +9,13 @@ import click
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, SANDBOX, BadSettings
-from handrail.surfaces.cli import complete, plain
+from handrail.surfaces.cli import complete, light_options
 from handrail.workspace import Workspace
 
 _Function = Callable[..., Any]
 
 dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect to speak.")
-root_option, json_option = plain.root_option, plain.json_option
+root_option, json_option = light_options.root_option, light_options.json_option
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
 log_option = click.option("--log", metavar="FILE", shell_complete=complete.files, help="Where the session log goes.")
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
@@ -38,7 +38,7 @@ def workspace_options(function: _Function) -> _Function:
 def usage_errors(root: str) -> Iterator[None]:
     """What is wrong with the command line, its root or the configuration is for the person to put right."""
     try:
-        with plain.root_errors(root):
+        with light_options.root_errors(root):
             yield
     except (BadSettings, BadRule) as error:
         raise click.UsageError(str(error)) from None

@@ -4,7 +4,7 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.surfaces.cli.options import read_only_option
-from handrail.surfaces.prompt import system_prompt
+from handrail.surfaces.system_prompt import system_prompt
 
 
 @click.command("prompt")

@@ -13,10 +13,10 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.replay import Outcome, read_log
 from handrail.replay import replay as replay_log
+from handrail.surfaces.cli.ask_terminal import terminal_asker
+from handrail.surfaces.cli.light_options import json_option, root_option
 from handrail.surfaces.cli.options import usage_errors
-from handrail.surfaces.cli.person import terminal_asker
-from handrail.surfaces.cli.plain import json_option, root_option
-from handrail.surfaces.cli.show import echo_json
+from handrail.surfaces.cli.render import echo_json
 
 _SAYS = {
     "same": "{} as before",

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from handrail.surfaces.cli.ask_terminal import Told, terminal_asker
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
-from handrail.surfaces.cli.person import Told, terminal_asker
 from handrail.surfaces.cli.progress import Progress
-from handrail.surfaces.cli.show import echo_json
+from handrail.surfaces.cli.render import echo_json
 from handrail.tools.messages import ToolError
 from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace

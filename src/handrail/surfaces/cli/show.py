@@ -1,65 +1,74 @@
-"""How results are printed: for a person, or as JSON."""
+"""`handrail show N`: one entry of the journal, as a diff."""
 
-import json
-import re
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Iterator
 
 import click
 
-from handrail.ops.text.display import duration, visible
-from handrail.tools.tool import ToolResult
-
-# What JSON may hold raw, but a terminal, a reader of lines or an encoder may trip over.
-_DELICATE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-
-
-def echo_json(value: Any, indent: int | None = None) -> None:
-    """Print one JSON document, in UTF-8 whatever the terminal speaks."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    click.echo(_DELICATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
+from handrail.kernel.journal.blobs import BlobLost
+from handrail.kernel.journal.journal import Entry, Journal, Listed, Node, Touched, open_journal
+from handrail.model.paths import quote
+from handrail.ops.text.display import one_line, visible
+from handrail.ops.text.unified_diff import unified
+from handrail.surfaces.cli.history import counts, facts
+from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_errors, root_option
 
 
-def human(result: ToolResult, root: str, *, colour: bool = False) -> str:
-    lines = [f"✗ {_failure(result)}"] if result.error else _success(result)
-    if result.error and result.error.suggestion:
-        lines.append(f"  Suggestion: {result.error.suggestion}")
-    if result.error:
-        lines.append(f"  Code: {result.error.code}")
-    lines += [f"  Location: {root.rstrip('/')}/{path}" for path in result.files_affected]
-    lines += [f"  Warning: {warning}" for warning in result.warnings]
-    lines.append(f"  Time: {duration(result.execution_time_ms)}")
-    shown = visible("\n".join(lines))
-    return f"\x1b[{31 if result.error else 32}m{shown[0]}\x1b[0m{shown[1:]}" if colour else shown
+@click.command("show")
+@click.argument("n", type=int)
+@root_option
+@json_option
+def command(n: int, root: str, as_json: bool) -> None:
+    """Show what entry N of the history changed."""
+    with root_errors(root):
+        _, journal = open_journal(root)
+    with journal_errors():
+        entry = journal.entry(n)
+    if entry is None:
+        raise click.UsageError(f"there is no entry {n} in the history that can be read")
+    diff = "".join(file_diff(journal, file) for file in entry.files)
+    if as_json:
+        (listed,) = (each for each in journal.listed() if isinstance(each, Listed) and each.n == n)
+        echo_json(facts(listed) | {"diff": diff}, indent=2)
+        return
+    for line in _head(entry):
+        click.echo(line)
+    click.echo(visible(diff), nl=False)
 
 
-def _failure(result: ToolResult) -> str:
-    if isinstance(result.output, str):
-        return result.output
-    return result.error.message if result.error else ""
+def _head(entry: Entry) -> Iterator[str]:
+    origin = entry.origin
+    yield f"{entry.n}  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(entry.time))}  {counts(entry)}"
+    asked = " ".join(part for part in (origin.dialect, origin.tool) if part)
+    yield f"{origin.kind} by {asked or 'nobody known'} (session {origin.session}, call {origin.call})"
+    yield f"approved by {origin.by or 'nobody known'}"
+    if origin.about:
+        yield f"command: {one_line(origin.about)}"
+    if origin.undoes:
+        yield f"undoes: {', '.join(map(str, origin.undoes))}"
+    if entry.note:
+        yield f"note: {entry.note}"
+    yield ""
 
 
-def _success(result: ToolResult) -> list[str]:
-    if isinstance(result.output, str):
-        return [f"✓ {result.output.rstrip(chr(10))}"]
-    return [f"✓ {result.tool}", *_fields(result.output, "  ")]
+def file_diff(journal: Journal, file: Touched) -> str:
+    nodes = [file.before, file.after]
+    if any(node is not None and node.kind != "file" for node in nodes):
+        return "".join(
+            _line(file.path, verb, node) for verb, node in zip(("deleted", "new"), nodes, strict=True) if node
+        )
+    try:
+        old, new = (None if node is None else journal.blobs.get(node.kept) if node.kept else b"" for node in nodes)
+    except BlobLost as error:
+        return f"{quote(file.path)}: {error}\n"
+    if any(node is not None and not node.kept for node in nodes):
+        return f"{quote(file.path)}: the content was not kept\n"
+    if b"\0" in (old or b"") + (new or b""):
+        return f"{quote(file.path)}: binary, {len(old or b'')} -> {len(new or b'')} bytes\n"
+    old_mode, new_mode = (node.mode if node else None for node in nodes)
+    return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode, exact=True)
 
 
-def _fields(value: Mapping[str, Any], indent: str) -> list[str]:
-    lines = []
-    for key, each in value.items():
-        if isinstance(each, str) and "\n" in each:
-            lines.append(f"{indent}{key}:")
-            lines.extend(f"{indent}  {line}" for line in each.split("\n"))
-        elif isinstance(each, list) and each:
-            lines.append(f"{indent}{key}:")
-            lines.extend(f"{indent}  - {_inline(item)}" for item in each)
-        else:
-            lines.append(f"{indent}{key}: {_inline(each)}")
-    return lines
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_inline(each)}" for key, each in value.items())
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _line(path: str, verb: str, node: Node) -> str:
+    target = f" -> {quote(node.kept)}" if node.kind == "link" else ""
+    return f"{verb} {node.kind} {quote(path)}{target}\n"

@@ -9,7 +9,7 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.surfaces.cli.options import usage_errors, workspace_options
-from handrail.surfaces.cli.show import echo_json
+from handrail.surfaces.cli.render import echo_json
 from handrail.tools import exports
 from handrail.tools.tool import Tool
 from handrail.workspace import settings_for

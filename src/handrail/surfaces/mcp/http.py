@@ -11,7 +11,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from handrail.kernel.host.line_channel import raise_file_limit
-from handrail.surfaces.mcp.guard import Guard, is_loopback
+from handrail.surfaces.mcp.http_access import Guard, is_loopback
 
 if TYPE_CHECKING:
     import asyncio

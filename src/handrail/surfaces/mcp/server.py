@@ -13,11 +13,11 @@ from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 
 import handrail
 from handrail.model.faults import Denied, Fault
-from handrail.surfaces.mcp.clients import CALLER, Client, Clients
-from handrail.surfaces.mcp.elicit import Ask, Dialogue, Rounds, ask_no_stranger, ask_nobody, asking
-from handrail.surfaces.mcp.offer import Offer
+from handrail.surfaces.mcp.catalogue import Offer
+from handrail.surfaces.mcp.elicitation import Ask, Dialogue, Rounds, ask_no_stranger, ask_nobody, asking
 from handrail.surfaces.mcp.results import to_mcp
-from handrail.surfaces.mcp.sealed import Forged, Refused, Sealer, digest
+from handrail.surfaces.mcp.sealed_state import Forged, Refused, Sealer, digest
+from handrail.surfaces.mcp.sessions import CALLER, Client, Clients
 from handrail.tools.tool import ToolResult
 
 

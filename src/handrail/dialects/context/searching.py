@@ -9,7 +9,7 @@ from handrail.dialects.answers import (
     Ranked,
     Ranking,
 )
-from handrail.dialects.context.declare import SEARCH, ContextParams, tool
+from handrail.dialects.context.dialect import SEARCH, ContextParams, tool
 from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote

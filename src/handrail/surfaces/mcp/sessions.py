@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from handrail.surfaces.mcp.elicit import ask_the_client
-from handrail.surfaces.mcp.offer import Offer
+from handrail.surfaces.mcp.catalogue import Offer
+from handrail.surfaces.mcp.elicitation import ask_the_client
 from handrail.tools.router import ToolRouter
 
 if TYPE_CHECKING:

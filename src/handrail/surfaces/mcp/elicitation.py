@@ -15,7 +15,7 @@ from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Cancelled
 from handrail.model.files import Change, Put, Remove, Restore
 from handrail.policy.policy import nobody, refused
-from handrail.surfaces.mcp.sealed import Sealer, digest
+from handrail.surfaces.mcp.sealed_state import Sealer, digest
 
 KEY = "approval"
 SHOW_ALL = "show all"
@@ -146,7 +146,7 @@ def wants_all(answer: Any) -> bool:
 
 def form(question: Question, *, everything: bool) -> dict[str, Any]:
     """The question, and the answers that it may have."""
-    from handrail.surfaces.cli.asking import View, display, happening, whole  # noqa: PLC0415  only where it is asked
+    from handrail.surfaces.approval_text import View, display, happening, whole  # noqa: PLC0415  only where it is asked
 
     view = whole() if everything else View(_ROWS)
     text = "\n".join([*happening(question, view), "", display(question, view)]).strip()

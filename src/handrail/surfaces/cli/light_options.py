@@ -68,6 +68,6 @@ def journal_errors() -> Iterator[None]:
 
 
 def echo_json(value: Any, indent: int | None = None) -> None:
-    from handrail.surfaces.cli.show import echo_json as echo  # noqa: PLC0415  it loads what most listings do not need
+    from handrail.surfaces.cli.render import echo_json as echo  # noqa: PLC0415  it loads what most listings do not need
 
     echo(value, indent)

@@ -11,7 +11,7 @@ from handrail.kernel.host.session_log import SessionLog
 from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Denied, Fault
 from handrail.runtime.session import Session
-from handrail.surfaces.cli.plain import journal_errors
+from handrail.surfaces.cli.light_options import journal_errors
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import word
 from handrail.tools.router import ToolRouter
