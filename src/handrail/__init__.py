@@ -15,13 +15,13 @@ __version__ = "0.1.0"
 __all__ = ["FsBoundary", "Keep", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
 
 _HOMES = {
-    "FsBoundary": "kernel.boundary",
-    "Keep": "kernel.gate",
-    "Question": "kernel.gate",
-    "SessionLog": "kernel.log",
-    "ToolResult": "tool",
-    "ToolRouter": "router",
-    "Verdict": "kernel.gate",
+    "FsBoundary": "kernel.fs.boundary",
+    "Keep": "model.approval",
+    "Question": "model.approval",
+    "SessionLog": "kernel.host.session_log",
+    "ToolResult": "tools.tool",
+    "ToolRouter": "tools.router",
+    "Verdict": "model.approval",
     "Workspace": "workspace",
 }
 

@@ -8,7 +8,7 @@ from handrail.dialects.context import editing
 from handrail.dialects.context.dialect import dialect
 from handrail.tools.tool import Tool
 
-__all__ = ["dialect", "editing", "finding", "tool_registrations"]
+__all__ = ["dialect", "editing", "searching", "tool_registrations"]
 
 
 def tool_registrations() -> list[Tool]:

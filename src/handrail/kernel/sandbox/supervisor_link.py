@@ -241,7 +241,7 @@ class Link:
 @functools.cache
 def _code_of(module: str) -> bytes:
     """The compiled code of a sibling module, from its cache file where there is one, ready to be sent."""
-    name = f"{__package__}.{module}"
+    name = f"{__package__}.inside.{module}"
     spec = importlib.util.find_spec(name)
     if spec is None or not isinstance(spec.loader, InspectLoader):
         raise ModuleNotFoundError(name)

@@ -31,7 +31,6 @@ _COMMANDS = {
 
 
 _DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-_MODULES = {"show": "show_entry"}
 
 
 class _Lazy(click.Group):
@@ -41,8 +40,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  the interface has it
         if cmd_name not in _COMMANDS:
             return None
-        module = _MODULES.get(cmd_name, cmd_name)
-        command: click.Command = import_module(f"handrail.surfaces.cli.{module}").command
+        command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
