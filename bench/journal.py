@@ -13,7 +13,7 @@ from bench.measure import Row, compare, show
 from handrail import Workspace
 from handrail.kernel.git.watch import Round
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.journal import Entry, Journal, Node, Origin, Touched, encode, journal_of
+from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin, encode, journal_of
 
 FILES = 50_000
 CALLS = 100_000
@@ -84,11 +84,15 @@ def _history(home: Path) -> list[Row]:
 
 
 def _fill(journal: Journal) -> None:
-    node = Node("file", "0" * 40, 0o644)
+    node = KeptNode("file", "0" * 40, 0o644)
     with open(journal.path, "wb") as file:
         for n in range(1, CALLS + 1):
             origin = Origin("commit", "20260101-000000-abcdef", n, None, "file", "file.patch", "policy auto")
-            file.write(encode(Entry(n, 1.7e9 + n, origin, (Touched(f"src/module{n % 100}.py", node, node, (3, 1)),))))
+            file.write(
+                encode(
+                    JournalEntry(n, 1.7e9 + n, origin, (ChangedPath(f"src/module{n % 100}.py", node, node, (3, 1)),))
+                )
+            )
 
 
 def _command(home: Path) -> Row:

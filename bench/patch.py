@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.measure import Row, row
 from handrail import Workspace
 from handrail.model.faults import Fault
-from handrail.ops.patch import Content, apply, parse
+from handrail.ops.patch import PatchedContent, apply, parse
 from handrail.ops.text.unified_diff import unified
 
 ROUNDS = 7
@@ -48,7 +48,7 @@ def edited(lines: list[bytes], places: list[int]) -> bytes:
 def ours(files: dict[str, bytes], text: str) -> Callable[[], object]:
     def work() -> None:
         with suppress(Fault):
-            apply(parse(text), lambda path: Content(files[path], 0o644))
+            apply(parse(text), lambda path: PatchedContent(files[path], 0o644))
 
     return work
 

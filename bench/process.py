@@ -16,7 +16,7 @@ from handrail.kernel.process.runner import Command, Processes
 from handrail.kernel.process.terminals import Terminals
 from handrail.kernel.sandbox import find_bwrap, launch
 from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
-from handrail.kernel.sandbox.view.occupied_names import Guard
+from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 
 TRUE = "/usr/bin/true"
 MEGABYTES = 100
@@ -133,9 +133,9 @@ def _first(root: str) -> float:
 def _bare_sandbox(root: str) -> float:
     """The very command line of the sandbox, its mounts and all, with nothing of ours inside."""
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    guard = Guard(fd)
+    guard = OccupiedNames(fd)
     guard.stand(SandboxSettings().guarded)
-    place = launch.Place(root, fd, SandboxSettings(), dict(os.environ))
+    place = launch.WorkspaceView(root, fd, SandboxSettings(), dict(os.environ))
     building = launch.strict(place, find_bwrap.candidates(root)[0], guard, None)
     argv = [*building.launch.argv[: building.launch.argv.index("--") + 1], TRUE]
     seconds = timed(

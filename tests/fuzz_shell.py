@@ -8,7 +8,7 @@ from random import Random, randrange
 from bash_oracle import Observed, find_sandbox, observe
 from shell_strings import Strings
 
-from handrail.ops.shell.commands import parse_command
+from handrail.ops.shell.command_programs import parse_command
 from handrail.ops.shell.substitution import substitutes
 
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from handrail import ToolResult, Workspace
 from handrail.history import CannotUndo, Plan
-from handrail.kernel.journal.journal import Damage, Entry
+from handrail.kernel.journal.journal import Damage, JournalEntry
 
 PATHS = ("a", "b", "d/a", "d/e/b")
 paths = st.sampled_from(PATHS)
@@ -208,7 +208,7 @@ class Machine(RuleBasedStateMachine):
     def numbers(self) -> list[int]:
         entries = list(self.workspace.kernel.journal.backwards())
         assert not [each for each in entries if isinstance(each, Damage)]
-        return [each.n for each in entries if isinstance(each, Entry)][::-1]
+        return [each.n for each in entries if isinstance(each, JournalEntry)][::-1]
 
     def fresh(self) -> str:
         self.count += 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from handrail.kernel.process.runner import Command, Outcome, Processes
+from handrail.kernel.process.runner import Command, CommandOutcome, Processes
 from handrail.kernel.sandbox import find_bwrap
 from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
 from handrail.model.limits import Limits
@@ -42,15 +42,15 @@ def workspace(
         os.close(fd)
 
 
-def sh(processes: Processes, text: str, *given: str, **options: Any) -> Outcome:
+def sh(processes: Processes, text: str, *given: str, **options: Any) -> CommandOutcome:
     return processes.run(Command(["/bin/bash", "-c", text, "bash", *given], **options))
 
 
-def python(processes: Processes, text: str, *given: str, **options: Any) -> Outcome:
+def python(processes: Processes, text: str, *given: str, **options: Any) -> CommandOutcome:
     return processes.run(Command([PYTHON, "-I", "-c", text, *given], **options))
 
 
-def said(outcome: Outcome) -> str:
+def said(outcome: CommandOutcome) -> str:
     return (outcome.stdout.joined(b"[cut]") + outcome.stderr.joined(b"[cut]")).decode(errors="replace")
 
 

@@ -16,7 +16,7 @@ from handrail.dialects import load
 from handrail.model import faults
 from handrail.model.approval import Question
 from handrail.ops.text.change_preview import change_diff
-from handrail.tools.messages import ToolError, word
+from handrail.tools.messages import ToolError, render
 from handrail.tools.tool import ToolResult
 
 GOLDENS = Path(__file__).parent / "goldens" / "patch"
@@ -81,7 +81,7 @@ def worded(answer: dict[str, Any], tool: str) -> ToolError:
     """What the dialect says about the fault of a golden."""
     kind = getattr(faults, answer["fault"])
     fault = kind(**{name: answer["facts"][name] for name in kind.fact_names})
-    return word(load("codex").tables, tool, fault, {})
+    return render(load("codex").tables, tool, fault, {})
 
 
 def contents(top: Path) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from tree import Tree, snapshot
 from handrail import Workspace
 from handrail.model.faults import Fault
 from handrail.model.files import Change, MakeDirectory, Put, Remove
-from handrail.ops.text.buffer import Text
+from handrail.ops.text.buffer import TextBuffer
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 
@@ -55,7 +55,7 @@ def test_a_patch_keeps_every_byte_outside_of_its_span(
     workspace: Workspace, head: bytes, tail: bytes, end: str, new: str
 ) -> None:
     before = head + MARK.replace("\n", end).encode() + tail
-    if Text.of(before).lf.count(MARK) != 1:
+    if TextBuffer.of(before).lf.count(MARK) != 1:
         return
     path = Path(workspace.root) / "file"
     path.write_bytes(before)
@@ -70,7 +70,7 @@ def test_a_patch_keeps_every_byte_outside_of_its_span(
 @examples(400)
 @given(data=contents, cuts=st.lists(st.integers(0, 400), max_size=6), new=texts)
 def test_text_keeps_every_byte_outside_of_any_spans(data: bytes, cuts: list[int], new: str) -> None:
-    text = Text.of(data)
+    text = TextBuffer.of(data)
     edges = sorted(min(cut, len(text.lf)) for cut in cuts[: len(cuts) // 2 * 2])
     spans = list(zip(edges[::2], edges[1::2], strict=True))
     raw_edges = positions(text.raw)
@@ -95,7 +95,7 @@ def positions(raw: str) -> list[int]:
 @examples(200)
 @given(data=contents)
 def test_a_write_back_of_what_was_read_is_no_change(data: bytes) -> None:
-    text = Text.of(data)
+    text = TextBuffer.of(data)
     assert text.replace([]) == data
     assert text.lf.count("\n") == data.count(b"\n")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail import Question, Verdict, Workspace
-from handrail.replay import Outcome, read_log, replay
+from handrail.replay import ReplayOutcome, read_log, replay
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def yes(_: Question) -> Verdict:
     return Verdict(True, "test")
 
 
-def again(log: Path, start: Path, approver: Any = yes) -> list[Outcome]:
+def again(log: Path, start: Path, approver: Any = yes) -> list[ReplayOutcome]:
     return list(replay(read_log(log.read_text()), str(start), approver, sandbox="off"))
 
 

@@ -11,7 +11,7 @@ from sandboxes import await_word
 
 from handrail import Workspace
 from handrail.model.files import File, Version
-from handrail.runtime.stale_files import Seen
+from handrail.runtime.stale_files import SeenFiles
 
 READS: dict[str, tuple[str, dict[str, Any]]] = {
     "file": ("file.read", {"path": "file"}),
@@ -187,7 +187,7 @@ def test_parallel_calls_of_one_session_are_never_strangers_to_each_other(workspa
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    seen = Seen(room=10)
+    seen = SeenFiles(room=10)
     version = Version(1, 1, 1, 1, 1)
     for n in range(5000):
         seen.note(f"f{n}", version, b"12345")

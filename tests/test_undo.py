@@ -10,7 +10,7 @@ from tree import snapshot
 
 from handrail import Question, Workspace
 from handrail.history import CannotUndo, Plan
-from handrail.kernel.journal.journal import Entry
+from handrail.kernel.journal.journal import JournalEntry
 from handrail.model.faults import Denied
 
 
@@ -38,7 +38,7 @@ def clashes(plan: Plan) -> dict[str, str]:
 
 
 def kinds(workspace: Workspace) -> list[tuple[str, tuple[int, ...]]]:
-    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)]
+    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry)]
     return [(each.origin.kind, each.origin.undoes) for each in reversed(entries)]
 
 
@@ -192,7 +192,7 @@ def test_a_mode_that_somebody_set_since_stays(workspace: Workspace, root: Path) 
 def test_contents_that_are_damaged_or_gone_are_a_conflict(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     write(workspace, "file", "b")
-    (kept,) = [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry) and each.n == 1]
+    (kept,) = [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry) and each.n == 1]
     node = kept.files[0].after
     assert node is not None
     workspace.kernel.journal.blobs.drop(node.kept)

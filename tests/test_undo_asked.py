@@ -7,7 +7,7 @@ import pytest
 
 from handrail import Question, Workspace
 from handrail.history import CannotUndo
-from handrail.kernel.journal.journal import Entry
+from handrail.kernel.journal.journal import JournalEntry
 from handrail.model.faults import Denied
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"
@@ -43,7 +43,7 @@ def workspace(root: Path, person: Person) -> Iterator[Workspace]:
 
 
 def undone(workspace: Workspace) -> list[tuple[int, ...]]:
-    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)]
+    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry)]
     return [each.origin.undoes for each in entries if each.origin.kind == "undo"]
 
 

@@ -9,7 +9,7 @@ from handrail.dialects import NAMES, load
 from handrail.model.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
 from handrail.model.warnings import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
 from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import Say, ToolError, Words, word
+from handrail.tools.messages import Message, ToolError, Words, render
 
 CONTEXT = {"root": "/w", "params": {}}
 # A value of every type that facts have, and of those whose facts are words from a list.
@@ -54,7 +54,7 @@ def test_every_fault_is_worded_in_every_dialect(name: str) -> None:
         (tool, kind.__name__, said)
         for tool in dialect.tools
         for kind in kinds()
-        if not is_whole(said := word(dialect.tables, tool, sample(kind), CONTEXT), kind)
+        if not is_whole(said := render(dialect.tables, tool, sample(kind), CONTEXT), kind)
         or not dialect.error_output(said)
     ] == []
 
@@ -66,11 +66,13 @@ def is_whole(said: ToolError, kind: type[Fault]) -> bool:
 
 def test_a_dialects_own_words_and_a_tools_own_words_go_first() -> None:
     fault = NotFound("a.txt")
-    general: Words = {NotFound: Say("nowhere", "{path} is nowhere in {root}", "look elsewhere")}
-    special: Words = {("peek", NotFound): Say("unseen", lambda facts: f"{facts['path']} was not seen", "look closer")}
-    assert word((general, COMMON), "peek", fault, CONTEXT).message == "a.txt is nowhere in /w"
-    assert word(({**general, **special}, COMMON), "peek", fault, CONTEXT).message == "a.txt was not seen"
-    assert word((special, COMMON), "other", fault, CONTEXT).code == "file_not_found"
+    general: Words = {NotFound: Message("nowhere", "{path} is nowhere in {root}", "look elsewhere")}
+    special: Words = {
+        ("peek", NotFound): Message("unseen", lambda facts: f"{facts['path']} was not seen", "look closer")
+    }
+    assert render((general, COMMON), "peek", fault, CONTEXT).message == "a.txt is nowhere in /w"
+    assert render(({**general, **special}, COMMON), "peek", fault, CONTEXT).message == "a.txt was not seen"
+    assert render((special, COMMON), "other", fault, CONTEXT).code == "file_not_found"
 
 
 def test_a_fault_without_words_is_a_bug() -> None:
@@ -78,7 +80,7 @@ def test_a_fault_without_words_is_a_bug() -> None:
         pass
 
     with pytest.raises(LookupError, match="Unheard has no words"):
-        word((), "tool", Unheard(), {})
+        render((), "tool", Unheard(), {})
 
 
 def test_a_fault_shows_its_facts_to_programmers() -> None:
@@ -87,4 +89,4 @@ def test_a_fault_shows_its_facts_to_programmers() -> None:
 
 def test_every_reason_of_a_bad_path_has_a_sentence_of_its_own() -> None:
     reasons = ("empty", "nul", "too_long", "not_text", "reserved")
-    assert len({word((COMMON,), "t", BadPath("p", why), CONTEXT).message for why in reasons}) == len(reasons)
+    assert len({render((COMMON,), "t", BadPath("p", why), CONTEXT).message for why in reasons}) == len(reasons)

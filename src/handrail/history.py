@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from handrail.kernel.journal.blobs import BlobLost
-from handrail.kernel.journal.journal import Entry, Journal, Listed, Node, Touched
+from handrail.kernel.journal.journal import ChangedPath, HistoryEntry, Journal, JournalEntry, KeptNode
 from handrail.model.effects import Effect
 from handrail.model.faults import Conflict, NotADirectory, NotFound, PathFault
-from handrail.model.files import Change, MakeDirectory, RemoveDirectory, Restore, Standing, mode_for
+from handrail.model.files import Change, MakeDirectory, Node, RemoveDirectory, Restore, mode_for
 from handrail.model.paths import quote
 from handrail.ops.text.merge import merge
 from handrail.ops.text.unified_diff import unified
 from handrail.runtime.call import Call
-from handrail.runtime.session import Kernel, Session
+from handrail.runtime.session import Services, Session
 
 KINDS = ("undo", "redo", "restore")
 """What approval rules call them."""
-_DIRECTORY = Standing("directory", b"", 0o755)
+_DIRECTORY = Node("directory", b"", 0o755)
 
 
 class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
@@ -27,7 +27,7 @@ class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class UndoConflict:
     """A name that cannot be put back."""
 
     path: str
@@ -40,10 +40,10 @@ class Clash:
 @dataclass(slots=True)
 class Plan:
     kind: str
-    entries: list[Entry]
+    entries: list[JournalEntry]
     changes: list[Change] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
-    clashes: list[Clash] = field(default_factory=list)
+    clashes: list[UndoConflict] = field(default_factory=list)
     done: bool = False
     whole: bool = True
     """Nothing of the entries is left out."""
@@ -59,7 +59,7 @@ class History:
     def __init__(self, session: Session) -> None:
         self._session, self._kernel = session, session.kernel
 
-    def entries(self, limit: int | None = 50, *, session: str | None = None) -> list[Listed]:
+    def entries(self, limit: int | None = 50, *, session: str | None = None) -> list[HistoryEntry]:
         """What was changed, the newest first: at most `limit` entries, of one session or of all."""
         return list(islice(_standing(self._kernel.journal, session), limit))
 
@@ -137,8 +137,8 @@ class History:
 
     # ── choosing ──
 
-    def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[Entry]:
-        found: list[Entry] = []
+    def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[JournalEntry]:
+        found: list[JournalEntry] = []
         for entry, undone in _standing(self._kernel.journal):
             if n is not None and entry.n <= n:
                 if entry.n < n:
@@ -159,7 +159,7 @@ class History:
             raise CannotUndo("there is nothing to undo")
         return found
 
-    def _last_undo(self) -> list[Entry]:
+    def _last_undo(self) -> list[JournalEntry]:
         for entry, undone in _standing(self._kernel.journal):
             if entry.origin.kind == "undo" and not undone:
                 return [entry]
@@ -167,9 +167,9 @@ class History:
 
     # ── working out ──
 
-    def _plan(self, kind: str, entries: list[Entry], places: list[str]) -> Plan:
+    def _plan(self, kind: str, entries: list[JournalEntry], places: list[str]) -> Plan:
         plan = Plan(kind, entries)
-        tree = _Tree(self._kernel, plan)
+        tree = _PlannedTree(self._kernel, plan)
         meant = set[str]()
         for entry in entries:
             for file in reversed(entry.files):
@@ -185,8 +185,8 @@ class History:
         return plan
 
     def _plan_restore(self, path: str, at: int) -> Plan:
-        wanted: dict[str, Node | None] = {}
-        latest: dict[str, Node | None] = {}
+        wanted: dict[str, KeptNode | None] = {}
+        latest: dict[str, KeptNode | None] = {}
         settled: set[str] = set()
         found = self._kernel.journal.entry(at)
         if found is None and at != 0:
@@ -204,27 +204,27 @@ class History:
         if not wanted:
             raise CannotUndo(f"the journal knows nothing of {quote(path)}")
         plan = Plan("restore", [found] if found else [], whole=False)
-        tree = _Tree(self._kernel, plan)
+        tree = _PlannedTree(self._kernel, plan)
         for each, node in sorted(wanted.items()):
             tree.make(each, node, latest[each])
         plan.changes = tree.changes()
         return plan
 
 
-def _standing(journal: Journal, session: str | None = None) -> Iterator[Listed]:
-    return (each for each in journal.listed(session) if isinstance(each, Listed))
+def _standing(journal: Journal, session: str | None = None) -> Iterator[HistoryEntry]:
+    return (each for each in journal.listed(session) if isinstance(each, HistoryEntry))
 
 
-class _Tree:
+class _PlannedTree:
     """The workspace as it would be: what is on the disk, and over it what was worked out so far."""
 
-    def __init__(self, kernel: Kernel, plan: Plan) -> None:
+    def __init__(self, kernel: Services, plan: Plan) -> None:
         self._kernel, self._plan = kernel, plan
-        self._found: dict[str, Standing | None] = {}
-        self._wanted: dict[str, Standing | None] = {}
+        self._found: dict[str, Node | None] = {}
+        self._wanted: dict[str, Node | None] = {}
         self._directories: dict[str, bool] = {}
 
-    def turn_back(self, file: Touched) -> None:
+    def turn_back(self, file: ChangedPath) -> None:
         try:
             now = self._now(file.path)
             if "directory" in (file.before and file.before.kind, file.after and file.after.kind):
@@ -236,9 +236,9 @@ class _Tree:
             elif not _same(now, then):
                 self._merge(file, now, was, then)
         except _Clashes as clash:
-            self._plan.clashes.append(Clash(file.path, clash.why, clash.diff))
+            self._plan.clashes.append(UndoConflict(file.path, clash.why, clash.diff))
 
-    def make(self, path: str, node: Node | None, latest: Node | None) -> None:
+    def make(self, path: str, node: KeptNode | None, latest: KeptNode | None) -> None:
         """`latest` is what the journal knows it as: a directory only takes the place of that, or that of it."""
         try:
             now = self._now(path)
@@ -248,7 +248,7 @@ class _Tree:
             if not (now and node and now.kind == node.kind == "directory"):
                 self._wanted[path] = self._load(node)
         except _Clashes as clash:
-            self._plan.clashes.append(Clash(path, clash.why, clash.diff))
+            self._plan.clashes.append(UndoConflict(path, clash.why, clash.diff))
 
     def changes(self) -> list[Change]:
         """What leads from the disk to what is wanted: directories first, and away last, the innermost before others."""
@@ -271,15 +271,15 @@ class _Tree:
                 turned.append(Restore(name, found, wanted))
         return [*made, *turned, *reversed(gone)]
 
-    def _replacement(self, path: str, found: Standing, wanted: Standing) -> list[Change]:
+    def _replacement(self, path: str, found: Node, wanted: Node) -> list[Change]:
         """A name that becomes a directory, or ceases to be one, with all that is in it."""
         try:
             return [Restore(quote(path), self._with_found(path, found), self._with_wanted(path, wanted))]
         except _Clashes as clash:
-            self._plan.clashes.append(Clash(path, clash.why))
+            self._plan.clashes.append(UndoConflict(path, clash.why))
             return []
 
-    def _with_found(self, path: str, node: Standing) -> Standing:
+    def _with_found(self, path: str, node: Node) -> Node:
         """A directory with all that is in it, which must be known and about to go."""
         if node.kind != "directory":
             return node
@@ -291,8 +291,8 @@ class _Tree:
             inside.append((name, self._with_found(f"{path}/{name}", each)))
         return node._replace(inside=tuple(inside))
 
-    def _with_wanted(self, path: str, node: Standing) -> Standing:
-        inside: dict[str, Standing] = {}
+    def _with_wanted(self, path: str, node: Node) -> Node:
+        inside: dict[str, Node] = {}
         for each, wanted in sorted(self._wanted.items()):
             if wanted is not None and each.startswith(f"{path}/"):
                 name, _, deeper = each.removeprefix(f"{path}/").partition("/")
@@ -301,7 +301,7 @@ class _Tree:
             inside=tuple((name, self._with_wanted(f"{path}/{name}", inner)) for name, inner in inside.items())
         )
 
-    def _now(self, path: str) -> Standing | None:
+    def _now(self, path: str) -> Node | None:
         if path not in self._found:
             try:
                 there = self._is_directory(path.rpartition("/")[0])
@@ -321,19 +321,19 @@ class _Tree:
             self._directories[path] = found
         return self._directories.get(path, True)
 
-    def _load(self, node: Node | None) -> Standing | None:
+    def _load(self, node: KeptNode | None) -> Node | None:
         if node is None:
             return None
         if node.kind == "file":
             if not node.kept:
                 raise _Clashes("not_kept")
             try:
-                return Standing("file", self._kernel.journal.blobs.get(node.kept), node.mode)
+                return Node("file", self._kernel.journal.blobs.get(node.kept), node.mode)
             except BlobLost:
                 raise _Clashes("damaged") from None
-        return Standing(node.kind, node.kept.encode(errors="surrogateescape"), node.mode)
+        return Node(node.kind, node.kept.encode(errors="surrogateescape"), node.mode)
 
-    def _turn_directory(self, file: Touched, now: Standing | None) -> None:
+    def _turn_directory(self, file: ChangedPath, now: Node | None) -> None:
         if file.before is None:
             if now is not None and now.kind == "directory":
                 self._wanted[file.path] = None
@@ -342,14 +342,14 @@ class _Tree:
         elif not _same(now, self._load(file.before)):
             raise _Clashes("in_the_way")
 
-    def _merge(self, file: Touched, now: Standing | None, was: Standing | None, then: Standing | None) -> None:
+    def _merge(self, file: ChangedPath, now: Node | None, was: Node | None, then: Node | None) -> None:
         kinds = {each and each.kind for each in (now, was, then)}
         if kinds != {"file"} or now is None or was is None or then is None:
             raise _Clashes("in_the_way" if "directory" in kinds else "changed", _difference(file.path, was, now))
         merged = merge(was.data, now.data, then.data)
         if merged is None:
             raise _Clashes("changed", _difference(file.path, was, now))
-        turned = Standing("file", merged, then.mode)
+        turned = Node("file", merged, then.mode)
         self._wanted[file.path] = _with_mode(turned, file.before, file.after, now)
         if file.path not in self._plan.merged:
             self._plan.merged.append(file.path)
@@ -365,18 +365,18 @@ class _Clashes(Exception):  # noqa: N818  caught where the file is known
         self.why, self.diff = why, diff
 
 
-def _same(one: Standing | None, two: Standing | None) -> bool:
+def _same(one: Node | None, two: Node | None) -> bool:
     return one is None if two is None else two.same(one)
 
 
-def _with_mode(then: Standing | None, before: Node | None, after: Node | None, now: Standing | None) -> Standing | None:
+def _with_mode(then: Node | None, before: KeptNode | None, after: KeptNode | None, now: Node | None) -> Node | None:
     """The former mode, unless somebody has set another since."""
     if then is None or then.kind != "file" or now is None or now.kind != "file":
         return then
     kept = after is not None and now.mode != after.mode
-    return Standing("file", then.data, now.mode if kept or before is None else before.mode)
+    return Node("file", then.data, now.mode if kept or before is None else before.mode)
 
 
-def _difference(path: str, was: Standing | None, now: Standing | None) -> str:
+def _difference(path: str, was: Node | None, now: Node | None) -> str:
     texts = [each.data if each is not None and each.kind == "file" else None for each in (was, now)]
     return "" if texts == [None, None] else unified(path, *texts)

@@ -46,7 +46,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """What became of one call: same, differs, unknown (no answer in the log), shortened, skipped."""
 
     call: Logged
@@ -105,7 +105,7 @@ def _add_root(roots: list[str], root: str) -> None:
         roots.append(root)
 
 
-def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iterator[Outcome]:
+def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iterator[ReplayOutcome]:
     """Make the calls of the log beneath `root`, which is changed by them. Files there may be changed without asking;
     commands and fetches are for `approver`. What was refused then is refused now.
     """
@@ -120,7 +120,7 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
             if call.session not in sessions:
                 sessions[call.session] = workspace.session(asker=answering)
             if not call.whole or call.dialect not in NAMES:
-                yield Outcome(call, "skipped")
+                yield ReplayOutcome(call, "skipped")
             else:
                 answering.call = call
                 params = _moved(call.params, moves)
@@ -130,15 +130,15 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
                 sessions.pop(call.session).close()
 
 
-def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> Outcome:
+def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> ReplayOutcome:
     if told is None:
-        return Outcome(call, "unknown")
+        return ReplayOutcome(call, "unknown")
     if not call.answer_whole:
-        return Outcome(call, "shortened")
+        return ReplayOutcome(call, "shortened")
     if call.denied and _is_denial(got):
-        return Outcome(call, "same")  # the reason names who refused, which is another one now
+        return ReplayOutcome(call, "same")  # the reason names who refused, which is another one now
     found = tuple(differences(told, got))
-    return Outcome(call, "differs", found) if found else Outcome(call, "same")
+    return ReplayOutcome(call, "differs", found) if found else ReplayOutcome(call, "same")
 
 
 def _is_denial(answer: dict[str, Any] | None) -> bool:

@@ -8,9 +8,9 @@ from handrail import __version__
 from handrail.dialects import load as load_dialect
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.placeholder import is_empty_directory
-from handrail.kernel.fs.protected_files import Wards
+from handrail.kernel.fs.protected_files import ProtectedFiles
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.fs.remembered_files import Remembered
+from handrail.kernel.fs.remembered_files import RememberedFiles
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
 from handrail.kernel.host.session_log import SessionLog, warn
 from handrail.kernel.host.state_dir import State, config_home, directory_named, environment, read_small_text, state_home
@@ -22,9 +22,9 @@ from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import protection, read_globs
 from handrail.policy.callback import approver_of
 from handrail.policy.policy import Policy, Rules
-from handrail.policy.rule_store import RuleBook
+from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import from_entry
-from handrail.runtime.session import Kernel, Session, inside
+from handrail.runtime.session import Services, Session, inside
 from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tools.router import ToolRouter
@@ -62,20 +62,20 @@ class Workspace:
         own = inside(boundary.root, config_home(), state_home())
         state = State(boundary.root)
         if self.settings.protect or own:
-            remembered = Remembered(f"{state.path}/protected.json", limits.remembered_files)
-            boundary.wards = Wards(boundary.fd, protection(self.settings.protect), limits, own, remembered)
+            remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
+            boundary.wards = ProtectedFiles(boundary.fd, protection(self.settings.protect), limits, own, remembered)
         if state.warning:
             self.notes.append(state.warning)
         durability = self.settings.durability
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
         writer = Writer(boundary, state, journal, durability)
-        self.kernel = Kernel(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
+        self.kernel = Services(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
         self.rules = self._load_rules(state)
         self.recovered = self._recover(writer)
 
     def _load_rules(self, state: State) -> Rules:
         limits, books = self.settings.limits, (config_home(), state.path)
-        user, project = (RuleBook.load(home, limits) for home in books)
+        user, project = (RuleFile.load(home, limits) for home in books)
         own = tuple(
             from_entry(entry, f"rule {n} in {PROJECT_FILE}", limits) for n, entry in enumerate(self.settings.rules, 1)
         )
@@ -227,6 +227,6 @@ def _readable(name: str, read: Callable[[], str]) -> str:
         raise BadSettings(f"{name} cannot be read: {error}") from None
     except PathFault as fault:
         from handrail.tools.common_messages import COMMON  # noqa: PLC0415  only where it goes wrong
-        from handrail.tools.messages import word  # noqa: PLC0415  the same
+        from handrail.tools.messages import render  # noqa: PLC0415  the same
 
-        raise BadSettings(f"{name} cannot be read: {word((COMMON,), '', fault, {}).message}") from None
+        raise BadSettings(f"{name} cannot be read: {render((COMMON,), '', fault, {}).message}") from None

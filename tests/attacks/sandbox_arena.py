@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sandboxes import PYTHON, python, said, sh, workspace
 
-from handrail.kernel.process.runner import Outcome, Processes
+from handrail.kernel.process.runner import CommandOutcome, Processes
 from handrail.kernel.sandbox.sandbox import SandboxSettings
 
 GUARDED = (
@@ -38,7 +38,7 @@ class Arena:
     def root(self) -> Path:
         return self.base / "ws"
 
-    def attack(self, language: str, text: str, *, seconds: float = 120) -> Outcome:
+    def attack(self, language: str, text: str, *, seconds: float = 120) -> CommandOutcome:
         given = {
             "HIDDEN": str(self.base / "hidden"),
             "SHOWN": str(self.base / "shown"),
@@ -55,7 +55,7 @@ class Arena:
         run = sh if language == "sh" else python
         return run(self.processes, text, environment=given, timeout_seconds=seconds)
 
-    def damage(self, before: dict[str, object], outcome: Outcome) -> list[str]:
+    def damage(self, before: dict[str, object], outcome: CommandOutcome) -> list[str]:
         """Everything by which the attack reached outside; empty is what we want."""
         text, after = said(outcome), self.state()
         found = [name for name in {**before, **after} if before.get(name) != after.get(name)]

@@ -23,7 +23,7 @@ from handrail.model.warnings import SandboxRefused
 from handrail.policy.rules import Rule
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.system_prompt import system_prompt
-from handrail.tools.messages import how_to_allow, word
+from handrail.tools.messages import how_to_allow, render
 from handrail.tools.tool import ToolResult
 
 SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|asker"
@@ -50,7 +50,7 @@ def test_no_fault_of_any_dialect_is_worded_with_a_key(name: str) -> None:
     dialect = load(name)
     for tool in dialect.tools:
         for fault in samples():
-            said = word(dialect.tables, tool, fault, CONTEXT)
+            said = render(dialect.tables, tool, fault, CONTEXT)
             assert not KEY.search(texts([*said, dialect.error_output(said)])), said
 
 

@@ -95,8 +95,8 @@ def test_the_command_line_says_it_too(root: Path) -> None:
 def test_protection_is_worded_in_every_dialect() -> None:
     from handrail.dialects import load
     from handrail.model.faults import ProtectedPath
-    from handrail.tools.messages import word
+    from handrail.tools.messages import render
 
     for name in NAMES:
-        said = word(load(name).tables, "read_file", ProtectedPath("a", "*.key"), {"root": "/", "params": {}})
+        said = render(load(name).tables, "read_file", ProtectedPath("a", "*.key"), {"root": "/", "params": {}})
         assert (said.code, "*.key" in said.message) == ("protected_file", True)

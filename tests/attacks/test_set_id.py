@@ -10,7 +10,7 @@ import pytest
 from faults.ordinary import as_ordinary_user
 
 from handrail import Workspace
-from handrail.model.files import Change, Put, Restore, Standing
+from handrail.model.files import Change, Node, Put, Restore
 
 AFTER_A_WRITE = [(0o4755, 0o755), (0o2755, 0o755), (0o6711, 0o711), (0o4644, 0o644), (0o2644, 0o2644), (0o755, 0o755)]
 """The mode before, and the mode that the kernel leaves when an ordinary user writes into the file."""
@@ -133,7 +133,7 @@ def test_no_change_gives_a_set_id_bit(
     """Neither by its mode, nor by the right to run a file whose set-group-id bit had no meaning before."""
     program(str(root), before)
     reader = workspace.kernel.reader
-    change: Change = Restore("tool", reader.standing("tool"), Standing("file", b"old\n", wanted))
+    change: Change = Restore("tool", reader.standing("tool"), Node("file", b"old\n", wanted))
     if kind is Put:
         change = Put("tool", b"old\n", reader.read("tool"), mode=wanted)
     workspace.kernel.writer.commit([change], ["tool"])
@@ -142,7 +142,7 @@ def test_no_change_gives_a_set_id_bit(
 
 def test_a_directory_that_is_put_back_holds_no_set_id_file(workspace: Workspace, root: Path) -> None:
     program(str(root), 0o755)
-    tree = Standing("directory", b"", 0o755, inside=(("inner", Standing("file", b"x", 0o6755)),))
+    tree = Node("directory", b"", 0o755, inside=(("inner", Node("file", b"x", 0o6755)),))
     restore: list[Change] = [Restore("tool", workspace.kernel.reader.standing("tool"), tree)]
     workspace.kernel.writer.commit(restore, ["tool"])
     assert stat.S_IMODE((root / "tool/inner").stat().st_mode) == 0o755

@@ -19,7 +19,7 @@ from handrail.kernel.sandbox import find_bwrap
 from handrail.kernel.sandbox.landlock_exec import abi
 from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
 from handrail.kernel.sandbox.sandbox import SandboxSettings
-from handrail.kernel.sandbox.view.occupied_names import Guard
+from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 LEFT_OUT = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlelib", "tkinter", "ensurepip", "config-*")
@@ -213,7 +213,7 @@ def test_handle_of_a_guarded_name_never_leads_out(scene: Scene) -> None:
     fd = os.open(scene.root, os.O_RDONLY)
     try:
         with pytest.raises(NotADirectoryError):
-            Guard(fd)._open(".git/config")
+            OccupiedNames(fd)._open(".git/config")
     finally:
         os.close(fd)
 

@@ -7,7 +7,7 @@ from typing import Any
 import mcp.types as t
 from mcp.shared.exceptions import MCPError
 
-from handrail.surfaces.mcp.sealed_state import Refused, Sealer
+from handrail.surfaces.mcp.sealed_state import Sealer, StateRefused
 
 Json = dict[str, Any]
 Round = dict[str, Json]
@@ -53,7 +53,7 @@ def open_question(context: Any, params: Any) -> Json | None:
 def _round(call: str, state: str | None) -> int:
     try:
         return int(SEALER.open(call, state)["round"]) if state is not None else 0
-    except Refused as reason:
+    except StateRefused as reason:
         raise MCPError(t.INVALID_PARAMS, str(reason)) from None
 
 

@@ -9,7 +9,7 @@ from tree import Tree, snapshot
 
 from handrail import ToolResult, Workspace
 from handrail.model.faults import Fault
-from handrail.model.files import Change, MakeDirectory, Put, Remove, Restore, Standing
+from handrail.model.files import Change, MakeDirectory, Node, Put, Remove, Restore
 
 OLD = {
     "keep.txt": b"keep\n",
@@ -64,12 +64,10 @@ def _turned(workspace: Workspace) -> bool:
         sub, file = reader.standing("sub"), reader.standing("replace.txt")
         assert sub is not None
         inside = tuple((name, node) for name in sorted(reader.names("sub")) if (node := reader.standing(f"sub/{name}")))
-        deep = Standing("directory", b"", 0o755, inside=(("link", Standing("link", b"one", 0)),))
-        tree = Standing(
-            "directory", b"", 0o750, inside=(("deep", deep), ("one", Standing("file", b"one\n" * 9, 0o640)))
-        )
+        deep = Node("directory", b"", 0o755, inside=(("link", Node("link", b"one", 0)),))
+        tree = Node("directory", b"", 0o750, inside=(("deep", deep), ("one", Node("file", b"one\n" * 9, 0o640))))
         changes: list[Change] = [
-            Restore("sub", sub._replace(inside=inside), Standing("file", b"now a file\n", 0o600)),
+            Restore("sub", sub._replace(inside=inside), Node("file", b"now a file\n", 0o600)),
             Restore("replace.txt", file, tree),
             Put("fresh.txt", b"fresh\n"),
         ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail import Workspace
-from handrail.kernel.journal.journal import Entry
+from handrail.kernel.journal.journal import JournalEntry
 
 FILES = 50
 PROCESSES = 4
@@ -83,7 +83,7 @@ def damage(root: str, workspace: Workspace) -> list[str]:
     wrong = []
     known: dict[str, str | None] = {}
     for entry in workspace.kernel.journal.backwards():
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, JournalEntry):
             wrong.append(f"a line of the journal is damaged: {entry}")
             continue
         for file in entry.files:

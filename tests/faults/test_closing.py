@@ -10,7 +10,7 @@ from faults.scenes import SCENES, Stage, left_over, open_workspace
 from faulty import Act, Call, failing, faults
 
 from handrail import Workspace
-from handrail.kernel.process.output import Spools
+from handrail.kernel.process.output import OutputFiles
 from handrail.model.limits import Limits
 from handrail.surfaces.cli import main
 
@@ -81,7 +81,7 @@ def test_a_record_that_cannot_be_removed_keeps_no_later_change_from_being_made(r
 
 
 def test_old_outputs_that_cannot_be_removed_end_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spools = Spools(str(tmp_path / "out"), Limits(spools=1))
+    spools = OutputFiles(str(tmp_path / "out"), Limits(spools=1))
     for _ in range(3):
         os.close(spools.new()[0])
     monkeypatch.setattr("handrail.kernel.process.output.os.unlink", failing(errno.EIO))

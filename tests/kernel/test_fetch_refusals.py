@@ -274,7 +274,7 @@ def test_a_name_is_looked_up_once_and_the_connection_goes_to_the_address_that_wa
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A resolver that says one thing to the check and another to the connection: for this test 127.0.0.2 is public."""
-    only = addresses.Refused("loopback", (ipaddress.ip_network("127.0.0.1"),))
+    only = addresses.AddressRefused("loopback", (ipaddress.ip_network("127.0.0.1"),))
     monkeypatch.setattr(addresses, "REFUSED", (only,))
     answers = itertools.chain([["127.0.0.2"]], itertools.repeat(["127.0.0.1"]))
     asked = []
@@ -295,7 +295,7 @@ def test_a_name_is_looked_up_once_and_the_connection_goes_to_the_address_that_wa
 
 
 def test_a_redirect_to_the_same_name_is_looked_up_and_checked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = addresses.Refused("loopback", (ipaddress.ip_network("127.0.0.1"),))
+    only = addresses.AddressRefused("loopback", (ipaddress.ip_network("127.0.0.1"),))
     monkeypatch.setattr(addresses, "REFUSED", (only,))
     answers = iter([["127.0.0.2"], ["127.0.0.1"]])
     with Site(moved("/again"), host="127.0.0.2") as public, Site(page(b"inside"), port=public.port) as inside:

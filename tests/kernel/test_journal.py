@@ -11,12 +11,21 @@ from faulty import failing, faults
 from handrail import Workspace
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.blobs import BlobLost, Blobs, fingerprint
-from handrail.kernel.journal.journal import Damage, Entry, Journal, Node, Origin, Touched, encode, journal_of
+from handrail.kernel.journal.journal import (
+    ChangedPath,
+    Damage,
+    Journal,
+    JournalEntry,
+    KeptNode,
+    Origin,
+    encode,
+    journal_of,
+)
 from handrail.kernel.journal.prune import Pruned, prune
 
 
-def entries(workspace: Workspace) -> list[Entry]:
-    return [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)][::-1]
+def entries(workspace: Workspace) -> list[JournalEntry]:
+    return [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry)][::-1]
 
 
 def write(workspace: Workspace, path: str, content: str) -> None:
@@ -36,11 +45,14 @@ def test_a_commit_is_recorded_with_who_asked_who_approved_and_what_changed(works
     one, two, three = entries(workspace)
     session = workspace.tools("file").session.id
     assert one.origin == Origin("commit", session, 1, "seven", "file", "file.write", "policy auto")
-    before, after = Node("file", blob("one\ntwo\n"), 0o600), Node("file", blob("one\n2\nthree\n"), 0o600)
-    assert one.files == (Touched("old.txt", before, after, (2, 1)),)
-    made = Node("file", blob("x\n"), 0o644)
-    assert two.files == (Touched("new", None, Node("directory")), Touched("new/deep.txt", None, made, (1, 0)))
-    assert three.files == (Touched("old.txt", after, None, (0, 3)),)
+    before, after = KeptNode("file", blob("one\ntwo\n"), 0o600), KeptNode("file", blob("one\n2\nthree\n"), 0o600)
+    assert one.files == (ChangedPath("old.txt", before, after, (2, 1)),)
+    made = KeptNode("file", blob("x\n"), 0o644)
+    assert two.files == (
+        ChangedPath("new", None, KeptNode("directory")),
+        ChangedPath("new/deep.txt", None, made, (1, 0)),
+    )
+    assert three.files == (ChangedPath("old.txt", after, None, (0, 3)),)
     assert [each.n for each in (one, two, three)] == [1, 2, 3]
 
 
@@ -56,14 +68,14 @@ def test_what_was_refused_or_changed_nothing_is_not_recorded(root: Path) -> None
 def test_a_link_is_recorded_by_where_it_led(workspace: Workspace, root: Path) -> None:
     (root / "link").symlink_to("nowhere")
     assert workspace.call("file", "file.delete", {"path": "link"}).success
-    assert entries(workspace)[0].files == (Touched("link", Node("link", "nowhere", 0o777), None),)
+    assert entries(workspace)[0].files == (ChangedPath("link", KeptNode("link", "nowhere", 0o777), None),)
 
 
 def test_a_file_too_large_to_be_kept_is_recorded_without_its_content(root: Path) -> None:
     (root / "large").write_bytes(b"x" * 100)
     with Workspace(str(root), approve="auto", limits={"edit_bytes": 10}) as workspace:
         assert workspace.call("file", "file.delete", {"path": "large"}).success
-        assert entries(workspace)[0].files == (Touched("large", Node("file", "", 0o644), None),)
+        assert entries(workspace)[0].files == (ChangedPath("large", KeptNode("file", "", 0o644), None),)
 
 
 def test_names_that_are_no_text_are_recorded_as_they_are(workspace: Workspace, root: Path) -> None:
@@ -89,13 +101,13 @@ def test_two_processes_number_their_entries_in_one_row(workspace: Workspace, roo
 def filled(path: Path, count: int = 400) -> Journal:
     journal = Journal(str(path / "journal.jsonl"), Blobs(str(path / "blobs"), sync=False))
     for n in range(1, count + 1):
-        files = [Touched(f"file{n}", None, Node("file", "0" * 40, 0o644), (1, 0))] * (n % 7)
-        journal.append(encode(Entry(n, float(n), Origin(session=f"s{n}"), tuple(files))))
+        files = [ChangedPath(f"file{n}", None, KeptNode("file", "0" * 40, 0o644), (1, 0))] * (n % 7)
+        journal.append(encode(JournalEntry(n, float(n), Origin(session=f"s{n}"), tuple(files))))
     return journal
 
 
 def numbers(journal: Journal) -> list[int]:
-    return [each.n for each in journal.backwards() if isinstance(each, Entry)]
+    return [each.n for each in journal.backwards() if isinstance(each, JournalEntry)]
 
 
 def test_every_entry_is_found_by_its_number(tmp_path: Path) -> None:
@@ -156,7 +168,7 @@ def test_what_is_in_the_journal_but_is_no_entry_is_damage(tmp_path: Path) -> Non
     journal = filled(tmp_path, 2)
     with open(tmp_path / "journal.jsonl", "ab") as file:
         file.write(b"\n\nnot json\n{}\n")
-    assert [type(each) for each in journal.backwards()] == [Damage, Damage, Entry, Entry]
+    assert [type(each) for each in journal.backwards()] == [Damage, Damage, JournalEntry, JournalEntry]
 
 
 # ── blobs ──

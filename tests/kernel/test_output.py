@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.kernel.process.output import Keeper, Output, Spools
+from handrail.kernel.process.output import BoundedOutput, Output, OutputFiles
 from handrail.model.limits import Limits
 
 
-def feed(keeper: Keeper, *chunks: bytes) -> None:
+def feed(keeper: BoundedOutput, *chunks: bytes) -> None:
     """As a command does that prints one chunk after the other."""
     reader, writer = os.pipe()
     try:
@@ -34,8 +34,8 @@ def full_disk() -> tuple[int, str]:
 
 
 def test_the_file_says_how_much_it_holds(tmp_path: Path) -> None:
-    spools = Spools(str(tmp_path / "out"), Limits())
-    keeper = Keeper(4, 1000, spools.new)
+    spools = OutputFiles(str(tmp_path / "out"), Limits())
+    keeper = BoundedOutput(4, 1000, spools.new)
     feed(keeper, b"abc", b"defgh")
     output = keeper.finish()
     assert (output.head, output.tail, output.cut_bytes, output.spooled_bytes, output.total_bytes) == (
@@ -49,21 +49,21 @@ def test_the_file_says_how_much_it_holds(tmp_path: Path) -> None:
 
 
 def test_without_a_place_for_the_file_head_and_tail_are_kept() -> None:
-    keeper = Keeper(4, 1000, no_spool)
+    keeper = BoundedOutput(4, 1000, no_spool)
     feed(keeper, b"abc", b"defgh", b"ij")
     output = keeper.finish()
     assert (output.head, output.tail, output.cut_bytes, output.spool, output.spooled_bytes) == (b"ab", b"ij", 6, "", 0)
 
 
 def test_a_full_disk_costs_the_file_and_nothing_else() -> None:
-    keeper = Keeper(4, 1000, full_disk)
+    keeper = BoundedOutput(4, 1000, full_disk)
     feed(keeper, b"abc", b"defgh", b"ij")
     output = keeper.finish()
     assert (output.head, output.tail, output.cut_bytes, output.spooled_bytes) == (b"ab", b"ij", 6, 0)
 
 
 def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
-    spools = Spools(str(tmp_path), Limits(spools=3))
+    spools = OutputFiles(str(tmp_path), Limits(spools=3))
     names = []
     for age in range(10, 0, -1):
         fd, name = spools.new()
@@ -75,7 +75,7 @@ def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
 
 
 def test_no_file_is_kept_for_long(tmp_path: Path) -> None:
-    spools = Spools(str(tmp_path), Limits(spool_seconds=60))
+    spools = OutputFiles(str(tmp_path), Limits(spool_seconds=60))
     fd, name = spools.new()
     os.close(fd)
     spools.prune()
@@ -99,7 +99,7 @@ def test_what_is_kept_is_the_start_and_the_end(
     def new_spool() -> tuple[int, str]:
         return os.open(spool, os.O_CREAT | os.O_TRUNC | os.O_RDWR), str(spool)
 
-    keeper = Keeper(limit, spool_limit, new_spool)
+    keeper = BoundedOutput(limit, spool_limit, new_spool)
     feed(keeper, *chunks)
     kept, whole = keeper.finish(), b"".join(chunks)
     if len(whole) <= limit:
@@ -120,8 +120,8 @@ def test_the_line_for_what_was_cut_stands_alone() -> None:
 
 def test_large_pieces_reach_the_file_whole(tmp_path: Path) -> None:
     """More than a buffer, in pieces that do not divide it."""
-    spools = Spools(str(tmp_path), Limits())
-    keeper = Keeper(1000, 1 << 23, spools.new)
+    spools = OutputFiles(str(tmp_path), Limits())
+    keeper = BoundedOutput(1000, 1 << 23, spools.new)
     pieces = [bytes([n % 251]) * 60_000 for n in range(50)]
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
@@ -139,7 +139,7 @@ def test_large_pieces_reach_the_file_whole(tmp_path: Path) -> None:
 
 
 def test_what_crosses_the_limit_of_the_file_on_a_full_disk_stays_in_order() -> None:
-    keeper = Keeper(100, 100, full_disk)
+    keeper = BoundedOutput(100, 100, full_disk)
     feed(keeper, bytes(range(101)))
     output = keeper.finish()
     assert (output.head, output.tail, output.spooled_bytes) == (bytes(range(50)), bytes(range(51, 101)), 0)

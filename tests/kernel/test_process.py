@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sandboxes import Level, await_word, level_of, python, sh, sleeping, workspace
 
-from handrail.kernel.process.runner import Command, Outcome, Processes, ending_of
+from handrail.kernel.process.runner import Command, CommandOutcome, Processes, ending_of
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
@@ -163,7 +163,7 @@ def test_endless_output_is_bounded_in_memory_and_on_disk(tmp_path: Path) -> None
         assert outcome.stdout.spooled_bytes == 1_000_000
 
 
-def meets_deadline(processes: Processes, marker: str) -> Outcome:
+def meets_deadline(processes: Processes, marker: str) -> CommandOutcome:
     """Runs a command into its deadline; into a later one, where it had no time to print."""
     for seconds in (0.3, 1, 4, 16, 64):
         outcome = sh(processes, f"echo early; sleep {marker}", timeout_seconds=seconds)

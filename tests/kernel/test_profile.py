@@ -19,8 +19,8 @@ from handrail.model.limits import Limits
 STRICT = Confinement("strict", "bwrap")
 
 
-def view(*, network: bool = False) -> bwrap_args.View:
-    return bwrap_args.View(
+def view(*, network: bool = False) -> bwrap_args.Mounts:
+    return bwrap_args.Mounts(
         root="/w",
         root_fd=3,
         home="/home/p",

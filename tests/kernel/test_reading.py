@@ -22,7 +22,7 @@ from handrail.model.faults import (
     TooLarge,
     WriteFailed,
 )
-from handrail.model.files import Entry, Page, Put
+from handrail.model.files import FileEntry, Page, Put
 from handrail.model.limits import Limits
 
 
@@ -246,4 +246,4 @@ def test_a_directory_is_opened_or_refused_by_kind(root: Path, resolver: Any) -> 
 
 
 def test_an_entry_knows_a_directory() -> None:
-    assert Entry("a", "directory", 0, 0).is_directory
+    assert FileEntry("a", "directory", 0, 0).is_directory

@@ -11,7 +11,7 @@ import pytest
 from handrail import ToolResult, Workspace
 from handrail.kernel.journal import command_changes
 from handrail.kernel.journal.blobs import fingerprint
-from handrail.kernel.journal.journal import Entry, Node, Touched
+from handrail.kernel.journal.journal import ChangedPath, JournalEntry, KeptNode
 from handrail.kernel.search import walk
 
 
@@ -31,12 +31,12 @@ def shell(workspace: Workspace, command: str) -> ToolResult:
     return result
 
 
-def entries(workspace: Workspace) -> list[Entry]:
-    return [each for each in workspace.kernel.journal.backwards() if isinstance(each, Entry)][::-1]
+def entries(workspace: Workspace) -> list[JournalEntry]:
+    return [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry)][::-1]
 
 
-def file(text: str, mode: int = 0o644) -> Node:
-    return Node("file", fingerprint(text.encode()), mode)
+def file(text: str, mode: int = 0o644) -> KeptNode:
+    return KeptNode("file", fingerprint(text.encode()), mode)
 
 
 def test_a_command_is_recorded_with_all_it_changed(workspace: Workspace, root: Path) -> None:
@@ -47,9 +47,9 @@ def test_a_command_is_recorded_with_all_it_changed(workspace: Workspace, root: P
     assert (entry.origin.kind, entry.origin.tool, entry.origin.by) == ("command", "shell", "policy auto")
     assert entry.origin.about == "echo two >> a; mkdir d; ln -s ../a d/l; export api_key=[hidden]"
     assert entry.files == (
-        Touched("a", file("one\n"), file("one\ntwo\n"), (1, 0)),
-        Touched("d", None, Node("directory", "", 0o755)),
-        Touched("d/l", None, Node("link", "../a", 0o777)),
+        ChangedPath("a", file("one\n"), file("one\ntwo\n"), (1, 0)),
+        ChangedPath("d", None, KeptNode("directory", "", 0o755)),
+        ChangedPath("d/l", None, KeptNode("link", "../a", 0o777)),
     )
     assert shell(workspace, "cat a").files_affected == []
     assert len(entries(workspace)) == 1
@@ -63,7 +63,7 @@ def test_what_somebody_else_changed_before_a_command_is_not_the_commands(workspa
     shell(workspace, "true")
     assert entries(workspace) == []
     shell(workspace, "printf theirs > a")
-    assert entries(workspace)[0].files == (Touched("a", file("mine"), file("theirs"), (1, 1)),)
+    assert entries(workspace)[0].files == (ChangedPath("a", file("mine"), file("theirs"), (1, 1)),)
 
 
 def test_a_command_that_fails_or_never_starts_is_recorded_too(workspace: Workspace, root: Path) -> None:
@@ -117,8 +117,8 @@ def test_contents_beyond_the_bounds_are_not_kept_and_that_is_said(root: Path, mo
         ]
         (entry,) = entries(workspace)
         assert entry.files == (
-            Touched("a", Node("file", "", 0o644), file("\n")),
-            Touched("d", file("d" * 10), file("\n"), (1, 1)),
+            ChangedPath("a", KeptNode("file", "", 0o644), file("\n")),
+            ChangedPath("d", file("d" * 10), file("\n"), (1, 1)),
         )
         assert entry.note == "not kept: the former contents of 1 files"
         plan = workspace.history().undo()
@@ -130,8 +130,8 @@ def test_a_large_file_that_a_command_changes_is_named(root: Path) -> None:
     with open_workspace(root, limits={"scan_file_bytes": 100}) as workspace:
         result = shell(workspace, "printf y >> large")
         assert result.warnings == ["the command changed 1 files whose former contents were not kept: large"]
-        lost = Node("file", "", 0o644)
-        assert entries(workspace)[0].files == (Touched("large", lost, lost),)
+        lost = KeptNode("file", "", 0o644)
+        assert entries(workspace)[0].files == (ChangedPath("large", lost, lost),)
 
 
 def test_more_files_than_can_be_watched_are_said(root: Path) -> None:
@@ -197,7 +197,7 @@ def test_what_is_not_to_be_read_is_recorded_without_its_content(
 
     monkeypatch.setattr("handrail.kernel.journal.command_changes.open_file", refuse)
     shell(workspace, "echo new > a")
-    assert entries(workspace)[0].files == (Touched("a", file("a"), Node("file", "", 0o644)),)
+    assert entries(workspace)[0].files == (ChangedPath("a", file("a"), KeptNode("file", "", 0o644)),)
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(

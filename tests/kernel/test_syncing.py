@@ -12,7 +12,7 @@ from tree import snapshot
 
 from handrail import Workspace
 from handrail.kernel.fs import syncing
-from handrail.kernel.fs.parallel import each
+from handrail.kernel.fs.parallel import parallel_map
 from handrail.kernel.fs.resolver import exchange_names
 from handrail.kernel.write import publish, writer
 from handrail.kernel.write.subtree import write_all
@@ -74,8 +74,8 @@ def test_a_handle_that_cannot_be_synced_raises() -> None:
 
 
 def test_what_is_shared_among_threads_comes_back_in_order() -> None:
-    assert each(lambda n: n * n, range(101)) == [n * n for n in range(101)]
-    assert each(str, range(5)) == list("01234")
+    assert parallel_map(lambda n: n * n, range(101)) == [n * n for n in range(101)]
+    assert parallel_map(str, range(5)) == list("01234")
 
 
 def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_a_failure_of_one_is_raised_as_it_is() -> None:
         return [0][number // 50]
 
     with pytest.raises(IndexError, match="list index out of range"):
-        each(act, range(100))
+        parallel_map(act, range(100))
 
 
 def test_without_threads_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_without_threads_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", none_left)
-    assert each(str, range(40)) == [str(number) for number in range(40)]
+    assert parallel_map(str, range(40)) == [str(number) for number in range(40)]
 
 
 def test_an_interrupt_waits_until_no_thread_acts_any_more() -> None:
@@ -119,7 +119,7 @@ def test_an_interrupt_waits_until_no_thread_acts_any_more() -> None:
         acting.remove(number)
 
     with pytest.raises(KeyboardInterrupt):
-        each(act, range(10_000))
+        parallel_map(act, range(10_000))
     assert len(acting) == 1  # the main thread's own, which was interrupted
 
 
@@ -129,7 +129,7 @@ def test_what_is_published_is_not_open_for_writing(root: Path, monkeypatch: pyte
     held: list[str] = []
 
     def looking(temp: str, name: str, fd: int) -> None:
-        handles = [os.path.join("/proc/self/fd", each) for each in os.listdir("/proc/self/fd")]
+        handles = [os.path.join("/proc/self/fd", parallel_map) for parallel_map in os.listdir("/proc/self/fd")]
         held.extend(link for link in map(os.readlink, filter(os.path.lexists, handles)) if link.endswith(temp))
         exchange_names(temp, name, fd)
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from handrail.kernel.write.subtree import build, is_still, remove
-from handrail.model.files import Standing
+from handrail.model.files import Node
 
-TREE = Standing("directory", b"", 0o755, inside=(("file", Standing("file", b"text", 0o640)),))
+TREE = Node("directory", b"", 0o755, inside=(("file", Node("file", b"text", 0o640)),))
 
 
 def test_what_was_built_is_as_it_was_said(tmp_path: Path) -> None:

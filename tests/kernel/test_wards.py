@@ -9,14 +9,14 @@ import pytest
 
 from handrail import Workspace
 from handrail.kernel.fs import protection_scan
-from handrail.kernel.fs.protected_files import OWN_RULE, Wards
-from handrail.kernel.fs.protection_scan import Seen
-from handrail.kernel.fs.remembered_files import Remembered
+from handrail.kernel.fs.protected_files import OWN_RULE, ProtectedFiles
+from handrail.kernel.fs.protection_scan import ProtectedNode
+from handrail.kernel.fs.remembered_files import RememberedFiles
 from handrail.model.faults import ProtectedPath
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import Protection, protection
 
-Guard = Callable[..., Wards]
+Guard = Callable[..., ProtectedFiles]
 SELDOM = Limits(protect_seconds=3600)
 
 
@@ -32,8 +32,8 @@ def guard(root: Path) -> Iterator[Guard]:
     (root / "vault/x").write_text("secret\n")
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
 
-    def made(rules: Protection | None = None, *own: str) -> Wards:
-        return Wards(fd, protection((".env", "vault/")) if rules is None else rules, SELDOM, own)
+    def made(rules: Protection | None = None, *own: str) -> ProtectedFiles:
+        return ProtectedFiles(fd, protection((".env", "vault/")) if rules is None else rules, SELDOM, own)
 
     yield made
     os.close(fd)
@@ -147,8 +147,8 @@ def test_our_own_places_are_kept_without_any_rule(guard: Guard) -> None:
 
 
 def test_remembered_keeps_what_was_found_last_and_drops_what_is_gone(tmp_path: Path) -> None:
-    kept = Remembered(str(tmp_path / "state/protected.json"), most=3)
-    one, two, three, four = (Seen("*.key", number, 5, 6) for number in range(4))
+    kept = RememberedFiles(str(tmp_path / "state/protected.json"), most=3)
+    one, two, three, four = (ProtectedNode("*.key", number, 5, 6) for number in range(4))
     assert kept.read() == {}
     kept.update({1: one, 2: two}, gone=set())
     kept.update({3: three}, gone={1})
@@ -167,7 +167,7 @@ def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> Non
     assert any("what earlier ones knew is lost" in each for each in warnings), warnings
     with Workspace(str(root), protect=["*.key"]) as workspace:
         assert workspace.call("copilot", "read_file", {"path": "a.key"}).error
-    assert len(Remembered(str(path), 9).read()) == 1
+    assert len(RememberedFiles(str(path), 9).read()) == 1
 
 
 def test_a_memory_that_cannot_be_written_is_said_with_every_command(root: Path) -> None:

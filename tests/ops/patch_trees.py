@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 import handrail
-from handrail.ops.patch import Content, Outcome, apply, parse
+from handrail.ops.patch import PatchedContent, PatchOutcome, apply, parse
 
-Tree = dict[str, Content]
+Tree = dict[str, PatchedContent]
 
 GIT_ENV = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
 NAMES = ["f", "dir/g.txt", "sp ace.txt", "é.txt", 'q"uote', "b/x", "a/y", "t\tab", "f.orig"]
@@ -93,8 +93,8 @@ def two_trees(draw: st.DrawFn, *, mixed: bool = True, moves: bool = True, real: 
     after: Tree = {}
     modes = st.sampled_from([0o644, 0o644, 0o755])
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)):
-        old = Content(draw(real_contents() if real else contents(mixed=mixed)), draw(modes))
-        new = Content(draw(edited(old.data)), draw(modes))
+        old = PatchedContent(draw(real_contents() if real else contents(mixed=mixed)), draw(modes))
+        new = PatchedContent(draw(edited(old.data)), draw(modes))
         fate = draw(st.sampled_from(["edit", "edit", "edit", "keep", "create", "delete", "move"]))
         if fate != "create":
             before[name] = old
@@ -123,8 +123,8 @@ def _files(root: Path) -> Iterator[Path]:
     return (path for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts)
 
 
-def _content(path: Path) -> Content:
-    return Content(path.read_bytes(), path.stat().st_mode & 0o777)
+def _content(path: Path) -> PatchedContent:
+    return PatchedContent(path.read_bytes(), path.stat().st_mode & 0o777)
 
 
 def run(*command: str, cwd: Path, text: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
@@ -135,11 +135,11 @@ def patched(tree: Tree, text: str) -> Tree:
     return after(tree, apply(parse(text), tree.get))
 
 
-def after(tree: Tree, outcomes: list[Outcome]) -> Tree:
+def after(tree: Tree, outcomes: list[PatchOutcome]) -> Tree:
     result = dict(tree)
     for outcome in outcomes:
         result.pop(outcome.path, None)
         if outcome.after:
             mode = 0o644 if outcome.after.mode is None else outcome.after.mode
-            result[outcome.path] = Content(outcome.after.data, mode)
+            result[outcome.path] = PatchedContent(outcome.after.data, mode)
     return result

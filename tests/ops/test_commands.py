@@ -1,7 +1,7 @@
 import pytest
 from bash_oracle import find_sandbox, observe
 
-from handrail.ops.shell.commands import CommandLine, parse_command
+from handrail.ops.shell.command_programs import CommandLine, parse_command
 
 SIMPLE = [
     ("git status", ("git", "status")),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops.patch_trees import Tree, after, patched, two_trees
 
-from handrail.ops.patch import Content, Outcome, apply, parse
+from handrail.ops.patch import PatchedContent, PatchOutcome, apply, parse
 from handrail.ops.text.line_diff import changes
 from handrail.ops.text.unified_diff import show, unified
 
@@ -15,9 +15,9 @@ LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
 bounded = settings(max_examples=LONG or 200, derandomize=not LONG, deadline=None, database=None)
 
 
-def outcomes(old: Tree, new: Tree) -> list[Outcome]:
+def outcomes(old: Tree, new: Tree) -> list[PatchOutcome]:
     names = sorted({*old, *new})
-    return [Outcome(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+    return [PatchOutcome(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
 
 
 @bounded
@@ -31,8 +31,8 @@ def test_the_diff_of_two_trees_leads_from_one_to_the_other(trees: tuple[Tree, Tr
 @bounded
 @given(st.lists(st.tuples(st.binary(max_size=12), st.binary(max_size=12)), max_size=8))
 def test_any_bytes_make_the_round_trip(pairs: list[tuple[bytes, bytes]]) -> None:
-    old = {"f": Content(b"\n".join(before for before, _ in pairs), 0o644)}
-    new = {"f": Content(b"\n".join(after for _, after in pairs), 0o644)}
+    old = {"f": PatchedContent(b"\n".join(before for before, _ in pairs), 0o644)}
+    new = {"f": PatchedContent(b"\n".join(after for _, after in pairs), 0o644)}
     text = show(outcomes(old, new))
     assert (patched(old, text) if text else old) == new
 
@@ -95,7 +95,7 @@ def test_what_is_shown(printed: str, expected: str) -> None:
 
 
 def test_a_move_is_shown_once_and_applies() -> None:
-    tree: Tree = {"a": Content(b"1\n2\n", 0o755), "gone": Content(b"x\n", 0o644)}
+    tree: Tree = {"a": PatchedContent(b"1\n2\n", 0o755), "gone": PatchedContent(b"x\n", 0o644)}
     edit = "*** Update File: a\n*** Move to: b\n@@\n-1\n+one\n*** Delete File: gone\n"
     text = f"*** Begin Patch\n{edit}*** End Patch\n"
     done = apply(parse(text), tree.get)

@@ -4,9 +4,9 @@ import pytest
 
 from handrail.model.faults import BadPatch, HunkNotUnique, NotFound, TooMuchSearch
 from handrail.model.limits import Limits
-from handrail.ops.patch import Content, apply, parse
+from handrail.ops.patch import PatchedContent, apply, parse
 
-FILES = {"a.txt": Content(b"one\ntwo\n", 0o640), 'q"uote': Content(b"one\n", 0o644)}
+FILES = {"a.txt": PatchedContent(b"one\ntwo\n", 0o640), 'q"uote': PatchedContent(b"one\n", 0o644)}
 
 
 def envelope(*lines: str) -> str:
@@ -21,19 +21,21 @@ def test_lone_surrogates_are_no_text() -> None:
 
 def test_a_quoted_quote_in_a_name() -> None:
     text = '--- "a/q\\"uote"\n+++ "b/q\\"uote"\n@@ -1 +1 @@\n-one\n+1\n'
-    assert [(o.path, o.after) for o in apply(parse(text), FILES.get)] == [('q"uote', Content(b"1\n", 0o644))]
+    assert [(o.path, o.after) for o in apply(parse(text), FILES.get)] == [('q"uote', PatchedContent(b"1\n", 0o644))]
 
 
 def test_the_caller_says_which_names_are_one_file() -> None:
     text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /top/a.txt", "@@", "-two", "+2")
     outcomes = apply(parse(text), FILES.get, key=lambda path: path.removeprefix("/top/"))
-    assert [(o.path, o.before, o.after) for o in outcomes] == [("a.txt", FILES["a.txt"], Content(b"1\n2\n", 0o640))]
+    assert [(o.path, o.before, o.after) for o in outcomes] == [
+        ("a.txt", FILES["a.txt"], PatchedContent(b"1\n2\n", 0o640))
+    ]
 
 
 def test_each_file_is_read_once() -> None:
     asked: list[str] = []
 
-    def read(path: str) -> Content | None:
+    def read(path: str) -> PatchedContent | None:
         asked.append(path)
         return FILES.get(path)
 
@@ -46,15 +48,17 @@ def test_each_file_is_read_once() -> None:
 
 def test_the_executable_bit_follows_the_readable_ones() -> None:
     text = "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n"
-    assert [o.after for o in apply(parse(text), FILES.get)] == [Content(b"one\ntwo\n", 0o750)]
+    assert [o.after for o in apply(parse(text), FILES.get)] == [PatchedContent(b"one\ntwo\n", 0o750)]
 
 
 def test_a_new_file_has_no_mode_unless_the_patch_says() -> None:
-    assert [o.after for o in apply(parse(envelope("*** Add File: n", "+x")), FILES.get)] == [Content(b"x\n", None)]
+    assert [o.after for o in apply(parse(envelope("*** Add File: n", "+x")), FILES.get)] == [
+        PatchedContent(b"x\n", None)
+    ]
 
 
 def test_the_places_that_are_listed_are_limited() -> None:
-    files = {"a.txt": Content(b"x\n" * 99, 0o644)}
+    files = {"a.txt": PatchedContent(b"x\n" * 99, 0o644)}
     with pytest.raises(HunkNotUnique) as caught:
         apply(parse(envelope("*** Update File: a.txt", "@@", "-x", "+y")), files.get, limits=Limits(places=3))
     assert caught.value.facts() == {
@@ -68,7 +72,7 @@ def test_the_places_that_are_listed_are_limited() -> None:
 
 
 def test_a_patch_made_to_be_slow_is_refused() -> None:
-    files = {"a.txt": Content(b"z\n" * 20_000 + b"".join(b"k%d\n" % i for i in range(200)), 0o644)}
+    files = {"a.txt": PatchedContent(b"z\n" * 20_000 + b"".join(b"k%d\n" % i for i in range(200)), 0o644)}
     hunks = "".join(f"@@ -1 +1 @@\n-k{i}\n+q\n" for i in range(199, -1, -1))
     with pytest.raises(TooMuchSearch) as caught:
         apply(parse("--- a/a.txt\n+++ b/a.txt\n" + hunks), files.get, limits=Limits(patch_search=10_000))
@@ -89,7 +93,7 @@ def test_searching_stays_within_a_small_multiple_of_the_file(data: bytes, block:
     with pytest.raises(Exception, match="HunkNotFound"):
         apply(
             parse(envelope("*** Update File: f", "@@", block + "+c")),
-            {"f": Content(data, 0o644)}.get,
+            {"f": PatchedContent(data, 0o644)}.get,
             limits=limits,
         )
 
@@ -114,4 +118,6 @@ def test_a_missing_file_is_named_by_its_new_name() -> None:
 )
 def test_indentation_is_taken_from_the_file(file: bytes, patch: str, result: bytes) -> None:
     text = envelope("*** Update File: f", "@@", patch.rstrip("\n"))
-    assert [o.after for o in apply(parse(text), {"f": Content(file, 0o644)}.get)] == [Content(result, 0o644)]
+    assert [o.after for o in apply(parse(text), {"f": PatchedContent(file, 0o644)}.get)] == [
+        PatchedContent(result, 0o644)
+    ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ops.patch_trees import Tree, lines, patched, read, real_contents, run, two_trees, write
 
 from handrail.model.faults import Fault, HunkApplied, HunkNotUnique
-from handrail.ops.patch import Content
+from handrail.ops.patch import PatchedContent
 
 LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
 bounded = settings(
@@ -90,8 +90,8 @@ def test_where_git_finds_a_shifted_hunk_we_do_or_say_why_not(
         assert ours_or_fault(start, diff) in (theirs, HunkNotUnique, HunkApplied)
 
 
-def file_of(text: list[bytes], end: bytes) -> Content:
-    return Content(b"".join(line + end for line in text), 0o644)
+def file_of(text: list[bytes], end: bytes) -> PatchedContent:
+    return PatchedContent(b"".join(line + end for line in text), 0o644)
 
 
 def ours_or_fault(tree: Tree, diff: bytes) -> Tree | type[Fault]:
@@ -109,9 +109,9 @@ def ours_or_fault(tree: Tree, diff: bytes) -> Tree | type[Fault]:
 def test_what_diff_prints_we_apply_as_patch_does(tmp_path: Path, real: bool, data: st.DataObject) -> None:
     context = data.draw(st.integers(0, 5))
     before, after = data.draw(two_trees(mixed=context > 0, moves=False, real=real))
-    plain = {name: Content(content.data, 0o644) for name, content in before.items()}
+    plain = {name: PatchedContent(content.data, 0o644) for name, content in before.items()}
     write(tmp_path / "old", plain)
-    write(tmp_path / "new", {name: Content(content.data, 0o644) for name, content in after.items()})
+    write(tmp_path / "new", {name: PatchedContent(content.data, 0o644) for name, content in after.items()})
     text = run("diff", "-a", "-r", "-N", f"-U{context}", "old", "new", cwd=tmp_path).stdout
     assume(text)
     command = ("patch", "-p1", "-s", "-f", "--binary", "--no-backup-if-mismatch")

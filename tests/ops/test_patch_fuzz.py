@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.model.faults import Fault, NotFound
-from handrail.ops.patch import Content, apply, parse
+from handrail.ops.patch import PatchedContent, apply, parse
 
 LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
 bounded = settings(max_examples=LONG or 300, derandomize=not LONG, deadline=None, database=None)
@@ -21,7 +21,7 @@ GOLDENS = Path(__file__).parent.parent / "goldens" / "patch"
 PATCHES = [path.read_bytes().decode(errors="surrogateescape") for path in sorted(GOLDENS.glob("*/*/patch.txt"))]
 LINES = sorted({line for patch in PATCHES for line in patch.split("\n")})
 FILES = {
-    name: Content(data, 0o644)
+    name: PatchedContent(data, 0o644)
     for name, data in {
         "a.txt": b"one\ntwo\nthree\n",
         "b.txt": b"b\r\nx",
@@ -102,7 +102,7 @@ OUTSIDE = {
 def test_a_name_that_leads_outside_reaches_the_reader_as_it_was_written(text: str, name: str) -> None:
     asked: list[str] = []
 
-    def read(path: str) -> Content | None:
+    def read(path: str) -> PatchedContent | None:
         asked.append(path)
         return FILES.get(path)
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from handrail.model.faults import Fault
-from handrail.ops.patch import Content, Outcome, apply, parse
+from handrail.ops.patch import PatchedContent, PatchOutcome, apply, parse
 
 GOLDENS = Path(__file__).parent.parent / "goldens" / "patch"
 INDEX = GOLDENS / "index.txt"
 FREEFORM, UNIFIED = (sorted((GOLDENS / form).iterdir()) for form in ("freeform", "unified"))
 
 
-def tree(root: Path, executable: list[str]) -> dict[str, Content]:
+def tree(root: Path, executable: list[str]) -> dict[str, PatchedContent]:
     paths = (Path(base, name) for base, _, names in os.walk(root) for name in names)
     named = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
-    return {name: Content(data, 0o755 if name in executable else 0o644) for name, data in named.items()}
+    return {name: PatchedContent(data, 0o755 if name in executable else 0o644) for name, data in named.items()}
 
 
-def answer_to(text: str, before: dict[str, Content]) -> tuple[dict[str, Any], dict[str, Content]]:
+def answer_to(text: str, before: dict[str, PatchedContent]) -> tuple[dict[str, Any], dict[str, PatchedContent]]:
     """What is said, and the tree afterwards."""
     try:
         outcomes = apply(parse(text), before.get)
@@ -32,11 +32,11 @@ def answer_to(text: str, before: dict[str, Content]) -> tuple[dict[str, Any], di
         after.pop(outcome.path, None)
         if outcome.after:
             mode = 0o644 if outcome.after.mode is None else outcome.after.mode
-            after[outcome.path] = Content(outcome.after.data, mode)
+            after[outcome.path] = PatchedContent(outcome.after.data, mode)
     return {"outcomes": list(map(said, outcomes))}, after
 
 
-def said(outcome: Outcome) -> dict[str, Any]:
+def said(outcome: PatchOutcome) -> dict[str, Any]:
     moves = {"moved_from": outcome.moved_from, "moved_to": outcome.moved_to}
     return {
         "path": outcome.path,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.model.files import File, MakeDirectory, Put, Remove, Version
-from handrail.ops.text.buffer import Text, find_all, split_lines, to_lf
+from handrail.ops.text.buffer import TextBuffer, find_all, split_lines, to_lf
 from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import duration, fold, one_line, visible
 
@@ -23,7 +23,7 @@ from handrail.ops.text.display import duration, fold, one_line, visible
     ],
 )
 def test_new_lines_take_the_end_that_most_lines_have(data: bytes, newline: str) -> None:
-    assert Text.of(data).newline == newline
+    assert TextBuffer.of(data).newline == newline
 
 
 @pytest.mark.parametrize(
@@ -44,24 +44,24 @@ def test_new_lines_take_the_end_that_most_lines_have(data: bytes, newline: str) 
     ],
 )
 def test_spans_are_replaced_and_nothing_else(data: bytes, spans: list[tuple[int, int, str]], after: bytes) -> None:
-    assert Text.of(data).replace(spans) == after
+    assert TextBuffer.of(data).replace(spans) == after
 
 
 @given(st.binary(max_size=60), st.data())
 def test_any_bytes_survive_around_any_span(data: bytes, draw: st.DataObject) -> None:
-    text = Text.of(data)
+    text = TextBuffer.of(data)
     start = draw.draw(st.integers(0, len(text.lf)))
     end = draw.draw(st.integers(start, len(text.lf)))
     before, after = text.replace([(start, len(text.lf), "")]), text.replace([(0, end, "")])
     assert data.startswith(before)
     assert data.endswith(after)
-    assert Text.of(before).lf == text.lf[:start]
+    assert TextBuffer.of(before).lf == text.lf[:start]
     assert text.replace([(start, end, "NEW")]) == before + b"NEW" + after
     assert text.replace([]) == data
 
 
 def test_lines_are_counted_from_one() -> None:
-    text = Text.of(b"one\r\ntwo\r\n\r\nfour")
+    text = TextBuffer.of(b"one\r\ntwo\r\n\r\nfour")
     assert [text.line_of(text.lf.index(word)) for word in ("one", "two", "four")] == [1, 2, 4]
 
 

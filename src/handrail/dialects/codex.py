@@ -26,7 +26,7 @@ from handrail.model.faults import (
 from handrail.model.files import Change, File, Listing, Put, Remove
 from handrail.model.paths import given_form, quote, quote_all, unquote
 from handrail.ops.listing import breadth_first
-from handrail.ops.patch import Action, Content, FilePatch, Outcome, apply, parse
+from handrail.ops.patch import Action, FilePatch, PatchedContent, PatchOutcome, apply, parse
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.display import without_escapes
@@ -35,7 +35,7 @@ from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:
-    from handrail.kernel.process.runner import Outcome as RunOutcome
+    from handrail.kernel.process.runner import CommandOutcome
     from handrail.kernel.process.terminals import Reading
 
 dialect = Dialect("codex")
@@ -161,12 +161,12 @@ class _Tree:
             self._keys[path] = self.files.target(path, follow=path not in self._deleted)
         return self._keys[path]
 
-    def read(self, path: str) -> Content | None:
+    def read(self, path: str) -> PatchedContent | None:
         try:
             file = self._found[self.key(path)] = self._file(path)
         except NotFound:
             return None
-        return Content(file.data, file.mode) if file else Content(b"")
+        return PatchedContent(file.data, file.mode) if file else PatchedContent(b"")
 
     def _file(self, path: str) -> File | None:
         """None for what can be deleted but has no content to show: a link, or a file too large to read."""
@@ -174,14 +174,14 @@ class _Tree:
             raise SpecialFile(path, "symbolic link")
         return self.files.removal(path).base if path in self._deleted else self.files.read(path)
 
-    def change(self, outcome: Outcome) -> Change:
+    def change(self, outcome: PatchOutcome) -> Change:
         base = self._found.get(self.key(outcome.path))
         if outcome.after is None:
             return Remove(outcome.path, base)
         return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
 
 
-def _told(outcome: Outcome) -> PatchedFile:
+def _told(outcome: PatchOutcome) -> PatchedFile:
     written = len(outcome.after.data) if outcome.after else 0
     told: PatchedFile = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
     if outcome.deleted:
@@ -227,7 +227,7 @@ def shell(p: ShellInput, c: Call) -> ShellOutcome:
     }
 
 
-def _ended(outcome: "RunOutcome", timeout_ms: int) -> str | None:
+def _ended(outcome: "CommandOutcome", timeout_ms: int) -> str | None:
     if outcome.timed_out:
         return f"Command timed out after {timeout_ms} ms; it and everything it started was ended"
     if outcome.cancelled:

@@ -32,7 +32,7 @@ from handrail.ops.text.line_edits import count_lines
 from handrail.ops.text.replace import find_places, no_match, replace_places
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import nearest_or
-from handrail.tools.messages import Facts, Say, ToolError, Words
+from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Tool
 
@@ -42,82 +42,84 @@ def _requested(facts: Facts) -> str:
 
 
 WORDS: Words = {
-    OutsideRoot: Say(
+    OutsideRoot: Message(
         "path_outside_working_dir",
         "Path '{path}' is outside working directory",
         "Use a path inside the working directory, relative to it",
     ),
-    NotFound: Say(
+    NotFound: Message(
         "file_not_found", "File '{path}' not found", "Check the file name and try again, or use file_search to find it"
     ),
-    IsDirectory: Say("is_a_directory", "Path '{path}' is a directory, not a file", "Use list_dir to see what is in it"),
-    NotADirectory: Say("not_a_directory", "Path '{path}' is not a directory", "Name a directory, or use read_file"),
-    ("create_file", AlreadyExists): Say(
+    IsDirectory: Message(
+        "is_a_directory", "Path '{path}' is a directory, not a file", "Use list_dir to see what is in it"
+    ),
+    NotADirectory: Message("not_a_directory", "Path '{path}' is not a directory", "Name a directory, or use read_file"),
+    ("create_file", AlreadyExists): Message(
         "file_exists",
         "File '{path}' already exists. Use replace_string_in_file to modify",
         "Use replace_string_in_file, or choose another name",
     ),
-    ("create_directory", AlreadyExists): Say(
+    ("create_directory", AlreadyExists): Message(
         "file_exists",
         "Path '{path}' exists as a file, cannot create directory",
         "Choose another name, or remove the file first",
     ),
-    ("create_directory", NotADirectory): Say(
+    ("create_directory", NotADirectory): Message(
         "file_exists",
         "Path '{path}' exists as a file, cannot create directory",
         "Choose another name, or remove the file first",
     ),
-    ("create_file", NotADirectory): Say(
+    ("create_file", NotADirectory): Message(
         "not_a_directory",
         "Cannot create file '{path}' - one of its parents is a file",
         "Choose another directory, or remove the file first",
     ),
-    ("list_dir", NotFound): Say(
+    ("list_dir", NotFound): Message(
         "file_not_found", "Directory '{path}' not found", "Check the name and try again, or list its parent"
     ),
-    ("file_search", NotFound): Say(
+    ("file_search", NotFound): Message(
         "file_not_found", "Directory '{path}' not found", "Check base_path and try again, or use list_dir to find it"
     ),
-    ("create_file", AccessDenied): Say(
+    ("create_file", AccessDenied): Message(
         "permission_denied",
         "Cannot create file '{path}' - permission denied",
         "Choose a directory that you may write to, or ask for the permission",
     ),
-    ("list_dir", AccessDenied): Say(
+    ("list_dir", AccessDenied): Message(
         "permission_denied", "Cannot list directory - permission denied", "Ask for the permission to read it"
     ),
-    ("create_directory", AccessDenied): Say(
+    ("create_directory", AccessDenied): Message(
         "permission_denied",
         "Cannot create directory - permission denied",
         "Choose a directory that you may write to, or ask for the permission",
     ),
-    AccessDenied: Say(
+    AccessDenied: Message(
         "permission_denied", "Cannot access '{path}' - permission denied", "Ask for the permission, or use another file"
     ),
-    ("create_file", TooLarge): Say(
+    ("create_file", TooLarge): Message(
         "invalid_parameters",
         "Content for '{path}' is larger than 10MB",
         "Write a smaller file, or create it with a command",
     ),
-    BadLineRange: Say("invalid_line_range", _requested, "Ask for lines that the file has"),
-    ("file_search", InvalidPattern): Say(
+    BadLineRange: Message("invalid_line_range", _requested, "Ask for lines that the file has"),
+    ("file_search", InvalidPattern): Message(
         "invalid_pattern", "Invalid glob pattern '{pattern}'", "{reason} at position {position}; try: {example}"
     ),
-    InvalidPattern: Say(
+    InvalidPattern: Message(
         "invalid_pattern", "Invalid {kind} pattern: {reason}", "At position {position} of '{pattern}'; try: {example}"
     ),
-    ProgramNotFound: Say(
+    ProgramNotFound: Message(
         "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
     ),
-    CommandFailed: Say(
+    CommandFailed: Message(
         "command_failed",
         lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
         "Correct the command; terminal_last_command shows all that it printed",
     ),
-    NoCommandYet: Say(
+    NoCommandYet: Message(
         "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
     ),
-    NoMatch: Say(
+    NoMatch: Message(
         "string_not_found",
         "String '{find}' not found in file",
         nearest_or("Use read_file and copy the text exactly"),

@@ -14,7 +14,7 @@ from handrail.dialects.answers import (
     ListedFile,
 )
 from handrail.model.effects import Effect
-from handrail.model.files import Entry, Put
+from handrail.model.files import FileEntry, Put
 from handrail.model.paths import quote
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.buffer import numbered, split_lines
@@ -106,7 +106,7 @@ def list_files(p: List, c: Call) -> FileListing:
     }
 
 
-def _listed(stem: str, entry: Entry) -> ListedFile:
+def _listed(stem: str, entry: FileEntry) -> ListedFile:
     return {"path": quote(stem + entry.name), "size": entry.size, "modified": _moment(entry.mtime_ns)}
 
 

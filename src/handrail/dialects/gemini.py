@@ -34,7 +34,7 @@ from handrail.ops.text.display import without_escapes
 from handrail.ops.text.replace import find_places, no_match, replace_places
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import nearest_or
-from handrail.tools.messages import Facts, Say, ToolError, Words
+from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field, shown
 from handrail.tools.tool import Dialect, Output, Tool
 
@@ -75,55 +75,55 @@ def _reasons(facts: Facts) -> str:
 
 
 WORDS: Words = {
-    BadParameters: Say("invalid_parameters", _reasons, "Correct the parameters and call the tool again"),
-    BadPath: Say("invalid_parameters", _INVALID + "Path cannot be used: {path}", "Use a shorter, plain path"),
-    NotAbsolute: Say(
+    BadParameters: Message("invalid_parameters", _reasons, "Correct the parameters and call the tool again"),
+    BadPath: Message("invalid_parameters", _INVALID + "Path cannot be used: {path}", "Use a shorter, plain path"),
+    NotAbsolute: Message(
         "invalid_parameters", _INVALID + "File path must be absolute: {path}", "Start the path with {root}"
     ),
-    ("list_directory", NotAbsolute): Say(
+    ("list_directory", NotAbsolute): Message(
         "invalid_parameters", _INVALID + "Path must be absolute: {path}", "Start the path with {root}"
     ),
-    OutsideRoot: Say(
+    OutsideRoot: Message(
         "path_outside_workspace",
         _INVALID + "File path must be within the root directory ({root}): {path}",
         "Use a path inside {root}",
     ),
-    ("list_directory", OutsideRoot): Say(
+    ("list_directory", OutsideRoot): Message(
         "path_outside_workspace",
         _INVALID + "Path must be within the root directory ({root}): {path}",
         "Use a path inside {root}",
     ),
-    ("list_directory", NotFound): Say(
+    ("list_directory", NotFound): Message(
         "file_not_found",
         "Error listing directory: ENOENT: no such file or directory, stat '{path}'",
         "List the parent directory to see what is there",
     ),
-    NotADirectory: Say("not_a_directory", "Error: Path is not a directory: {path}", "Name a directory"),
-    NotFound: Say("file_not_found", "File not found: {path}", "Use list_directory or glob to find it"),
-    IsDirectory: Say("is_directory", "Path is a directory, not a file: {path}", "Name a file inside it"),
-    ("write_file", IsDirectory): Say(
+    NotADirectory: Message("not_a_directory", "Error: Path is not a directory: {path}", "Name a directory"),
+    NotFound: Message("file_not_found", "File not found: {path}", "Use list_directory or glob to find it"),
+    IsDirectory: Message("is_directory", "Path is a directory, not a file: {path}", "Name a file inside it"),
+    ("write_file", IsDirectory): Message(
         "is_directory", _INVALID + "Path is a directory, not a file: {path}", "Name a file inside it"
     ),
-    TooLarge: Say(
+    TooLarge: Message(
         "file_too_large",
         lambda f: (
             f"Error reading file {f['path']}: File size exceeds the 20MB limit: {f['path']} ({f['size'] / MIB:.2f}MB)"
         ),
         "Read a part of it with run_shell_command",
     ),
-    NoMatch: Say(
+    NoMatch: Message(
         "no_match",
         "Failed to edit, 0 occurrences found for old_string in {path}. No edits made. The exact text in old_string was "
         "not found. Ensure you're not escaping content incorrectly and check whitespace, indentation, and context. "
         "Use read_file tool to verify.",
         nearest_or(_READ_AGAIN),
     ),
-    MatchCount: Say(
+    MatchCount: Message(
         "match_count",
         "Failed to edit, Expected {expected} occurrence but found {found} for old_string in file: {path}",
         "Set expected_replacements to the number found, or add surrounding lines",
     ),
-    ("search_file_content", NotFound): Say(
+    ("search_file_content", NotFound): Message(
         "file_not_found",
         lambda f: (
             f"{_INVALID}Failed to access path stats for {_resolved(f)}: "
@@ -131,57 +131,57 @@ WORDS: Words = {
         ),
         "List the parent directory to see what is there",
     ),
-    ("search_file_content", NotADirectory): Say(
+    ("search_file_content", NotADirectory): Message(
         "not_a_directory", _INVALID + "Path is not a directory: {path}", "Name a directory"
     ),
-    ("glob", NotFound): Say(
+    ("glob", NotFound): Message(
         "file_not_found",
         lambda f: f"{_INVALID}Search path does not exist {_resolved(f)}",
         "List the parent directory to see what is there",
     ),
-    ("glob", NotADirectory): Say(
+    ("glob", NotADirectory): Message(
         "not_a_directory", lambda f: f"{_INVALID}Search path is not a directory: {_resolved(f)}", "Name a directory"
     ),
-    InvalidPattern: Say(
+    InvalidPattern: Message(
         "invalid_pattern",
         _INVALID + "Invalid {kind} pattern: {pattern}. {reason} at position {position}",
         "A valid pattern would be: {example}",
     ),
-    ("run_shell_command", OutsideRoot): Say(
+    ("run_shell_command", OutsideRoot): Message(
         "path_outside_workspace",
         lambda f: _rejected(f, "Directory must be within the project root directory."),
         "Name a directory inside the project",
     ),
-    ("run_shell_command", NotFound): Say(
+    ("run_shell_command", NotFound): Message(
         "file_not_found", lambda f: _rejected(f, "Directory must exist."), "Create the directory first"
     ),
-    ("run_shell_command", NotADirectory): Say(
+    ("run_shell_command", NotADirectory): Message(
         "not_a_directory", lambda f: _rejected(f, "Directory must exist."), "Name a directory"
     ),
-    ("run_shell_command", BadParameters): Say(
+    ("run_shell_command", BadParameters): Message(
         "invalid_parameters",
         lambda f: _rejected(f, ", ".join(map(_reason, f["problems"]))),
         "Correct the parameters and call the tool again",
     ),
-    AbsoluteDirectory: Say(
+    AbsoluteDirectory: Message(
         "invalid_parameters",
         lambda f: _rejected(f, "Directory cannot be absolute. Must be relative to the project root directory."),
         "Name the directory relative to the project root",
     ),
-    EmptyCommand: Say(
+    EmptyCommand: Message(
         "invalid_parameters", lambda f: _rejected(f, "Command cannot be empty."), "Give a command to run"
     ),
-    CommandTimedOut: Say(
+    CommandTimedOut: Message(
         "timeout",
         "Command timed out after {seconds:.0f} seconds and was ended.\nStdout: {stdout}\nStderr: {stderr}",
         "Run something shorter, or in the background with &",
     ),
-    ForbiddenSyntax: Say(
+    ForbiddenSyntax: Message(
         "forbidden_syntax",
         "Command rejected: {command}\nReason: Command substitution using $() is not allowed for security reasons",
         "Run the inner command first and put its output into the next one",
     ),
-    ("replace", AlreadyExists): Say(
+    ("replace", AlreadyExists): Message(
         "file_exists", "File already exists, cannot create: {path}", "Use a non-empty old_string to edit it"
     ),
 }

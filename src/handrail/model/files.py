@@ -52,7 +52,7 @@ class Page:
         return self.cut or not self.complete or self.first - 1 + self.count < self.total_lines
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     name: str
     kind: str
     """file, directory, link (broken, or leading out), other"""
@@ -70,7 +70,7 @@ class Listing(NamedTuple):
 
     directories: list[str]
     files: list[str]
-    others: list[Entry]
+    others: list[FileEntry]
     """Links, and what is neither file nor directory."""
 
     def through_links(self) -> tuple[list[str], list[str]]:
@@ -101,7 +101,7 @@ class MakeDirectory(NamedTuple):
     mode: int | None = None
 
 
-class Standing(NamedTuple):
+class Node(NamedTuple):
     """What stands under a name: a file with its content, a link with its target, or a directory."""
 
     kind: str
@@ -109,16 +109,16 @@ class Standing(NamedTuple):
     mode: int
     version: Version | None = None
     """Where it was read from the disk."""
-    inside: "tuple[tuple[str, Standing], ...]" = ()
+    inside: "tuple[tuple[str, Node], ...]" = ()
     """What a directory holds, by name: told only where the whole of it comes or goes."""
 
-    def beneath(self, stem: str = "") -> "Iterator[tuple[str, Standing]]":
+    def beneath(self, stem: str = "") -> "Iterator[tuple[str, Node]]":
         """All that is in it, the outermost first, each under its path."""
         for name, node in self.inside:
             yield stem + name, node
             yield from node.beneath(f"{stem}{name}/")
 
-    def same(self, other: "Standing | None") -> bool:
+    def same(self, other: "Node | None") -> bool:
         return other is not None and (self.kind, self.data) == (other.kind, other.data)
 
 
@@ -129,16 +129,16 @@ class Restore(NamedTuple):
     """
 
     path: str
-    base: Standing | None
+    base: Node | None
     """What was found there; None: nothing was."""
-    to: Standing | None
+    to: Node | None
 
     @property
     def turns(self) -> bool:
         """Whether a name becomes a directory, or ceases to be one."""
         return "directory" in (self.base and self.base.kind, self.to and self.to.kind)
 
-    def beneath(self) -> Iterator[tuple[str, Standing | None, Standing | None]]:
+    def beneath(self) -> Iterator[tuple[str, Node | None, Node | None]]:
         """What comes and goes along with it: path, before, after."""
         for rel, node in self.base.beneath() if self.base else ():
             yield rel, node, None
@@ -155,7 +155,7 @@ class RemoveDirectory(NamedTuple):
 Change = Put | Remove | MakeDirectory | Restore | RemoveDirectory
 
 
-def mode_for(new: "Put | Standing", old: File | Standing | None = None) -> int:
+def mode_for(new: "Put | Node", old: File | Node | None = None) -> int:
     """Return the mode of a file that gets this content: a set-id bit stays only if the content stays; none is added.
 
     The kernel drops these bits when a file is written; a new file in the place of the old one is written, too.

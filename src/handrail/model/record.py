@@ -7,6 +7,6 @@ _T = TypeVar("_T")
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
-def struct(cls: type[_T]) -> type[_T]:
+def record(cls: type[_T]) -> type[_T]:
     """A dataclass without comparison and representation: nobody asks for them, and they are most of what it costs."""
     return dataclass(eq=False, repr=False, match_args=False, slots=True)(cls)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import ASK_THE_USER, Approver, Question, Verdict
 from handrail.model.limits import Limits
-from handrail.model.record import struct
-from handrail.policy.rule_match import Decision, Standing, decide, why_always_asked
-from handrail.policy.rule_store import RuleBook
+from handrail.model.record import record
+from handrail.policy.rule_match import Decision, PlacedRule, decide, why_always_asked
+from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, exact_pattern, from_text
 
 FILE = "file"
@@ -19,31 +19,31 @@ _SUGGESTED_CHARS = 300
 """The longest pattern that the user is shown."""
 
 
-@struct
+@record
 class Rules:
     """All rules that hold in a workspace. Those of a session are its own: see `for_session`."""
 
-    user: RuleBook
-    project: RuleBook
+    user: RuleFile
+    project: RuleFile
     limits: Limits
     own: tuple[Rule, ...] = ()
     tally: Tally | None = None
-    session: RuleBook = field(default_factory=lambda: RuleBook("", Limits()))
+    session: RuleFile = field(default_factory=lambda: RuleFile("", Limits()))
 
     def for_session(self) -> "Rules":
-        return replace(self, session=RuleBook("", self.limits))
+        return replace(self, session=RuleFile("", self.limits))
 
-    def book(self, scope: str) -> RuleBook:
-        books: dict[str, RuleBook] = {"session": self.session, "project": self.project, "user": self.user}
+    def book(self, scope: str) -> RuleFile:
+        books: dict[str, RuleFile] = {"session": self.session, "project": self.project, "user": self.user}
         return books[scope]
 
     def add(self, rule: Rule, scope: str = "user") -> int:
         return self.book(scope).add(rule)
 
-    def standing(self) -> list[Standing]:
-        found = [Standing(rule, FILE, number) for number, rule in enumerate(self.own, 1)]
+    def standing(self) -> list[PlacedRule]:
+        found = [PlacedRule(rule, FILE, number) for number, rule in enumerate(self.own, 1)]
         for scope in ("session", "project", "user"):
-            found += [Standing(rule, scope, number) for number, rule in self.book(scope).now()]
+            found += [PlacedRule(rule, scope, number) for number, rule in self.book(scope).now()]
         return found
 
     def decide(self, question: Question) -> Decision:
@@ -60,7 +60,7 @@ class Rules:
         if self.tally is not None:
             self.tally.count([self.key(each) for each in decision.by if each.scope in ("project", "user")])
 
-    def key(self, standing: Standing) -> str:
+    def key(self, standing: PlacedRule) -> str:
         """What a rule is counted under: itself, wherever it stands in its book."""
         rule, path = standing.rule, self.book(standing.scope).path
         return Tally.key(path, rule.tool, rule.covers, "deny" if rule.deny else "allow")
@@ -133,7 +133,7 @@ def _forbidden(decision: Decision, question: Question) -> Verdict:
     return Verdict(False, standing.name, reason=reason, remedy=remedy, allow=_without(standing, question))
 
 
-def _without(standing: Standing, question: Question) -> str:
+def _without(standing: PlacedRule, question: Question) -> str:
     """What switches a rule that forbids off; empty where it ends with its session."""
     import shlex  # noqa: PLC0415  only where something is refused
 

@@ -17,14 +17,14 @@ from handrail.policy.rules import ANY_TOOL, ONE, REST, Rule, exact_pattern, fits
 from handrail.settings import SANDBOX
 
 if TYPE_CHECKING:
-    from handrail.ops.shell.commands import CommandLine
+    from handrail.ops.shell.command_programs import CommandLine
     from handrail.ops.shell.started import Argv
 
 _PLAIN_WORD = re.compile(r"[\w./+-]*")
 _WHOLE_WORD = r"(?<![\w.+-]){}(?![\w.+/-])"
 
 
-class Standing(NamedTuple):
+class PlacedRule(NamedTuple):
     """A rule, and where it stands."""
 
     rule: Rule
@@ -39,19 +39,19 @@ class Standing(NamedTuple):
 class Decision(NamedTuple):
     allowed: bool | None
     """None: no rule decides."""
-    by: tuple[Standing, ...] = ()
-    others: tuple[tuple[Standing, str], ...] = ()
+    by: tuple[PlacedRule, ...] = ()
+    others: tuple[tuple[PlacedRule, str], ...] = ()
     """The rules that did not decide, and why not."""
     doubt: str = ""
     """Why nothing but a person can approve it."""
 
 
-def decide(standings: Iterable[Standing], question: Question, limits: Limits) -> Decision:
+def decide(standings: Iterable[PlacedRule], question: Question, limits: Limits) -> Decision:
     """Denying rules before allowing ones; the words of several rules may together cover a compound command."""
-    matcher, others, words = Matcher(question, limits), list[tuple[Standing, str]](), list[Standing]()
+    matcher, others, words = RuleMatcher(question, limits), list[tuple[PlacedRule, str]](), list[PlacedRule]()
     ordered = sorted(standings, key=lambda standing: not standing.rule.deny)
     doubt = why_always_asked(question) or next(filter(None, map(matcher.doubt, ordered)), "")
-    allowing: Standing | None = None
+    allowing: PlacedRule | None = None
     for each in ordered:
         why = matcher.why_not(each.rule)
         if not why and each.rule.deny:
@@ -82,7 +82,7 @@ def why_always_asked(question: Question) -> str:
     return f"it reaches into {question.guarded}, which is guarded" if question.guarded else ""
 
 
-class Matcher:
+class RuleMatcher:
     """One call, held against rules."""
 
     def __init__(self, question: Question, limits: Limits) -> None:
@@ -106,7 +106,7 @@ class Matcher:
         weaker = weakest and level and not rule.deny and SANDBOX.index(level) < SANDBOX.index(weakest)
         return f"it was given for sandbox {weakest}, not {level}" if weaker else ""
 
-    def doubt(self, standing: Standing) -> str:
+    def doubt(self, standing: PlacedRule) -> str:
         """Why a rule that forbids words may be about this call, although they are not found in it."""
         rule = standing.rule
         if not (rule.deny and rule.argv) or self.why_not_in_force(rule):
@@ -117,7 +117,7 @@ class Matcher:
 
     def _may_be_started(self, rule: Rule) -> bool:
         """Whether its words stand where a program may take them for a command: `prlimit rm x`, `PAGER=rm less`."""
-        from handrail.ops.shell.programs import may_start, takes_data  # noqa: PLC0415  only where a command is judged
+        from handrail.ops.shell.program_kinds import may_start, takes_data  # noqa: PLC0415  only where a command is judged
         from handrail.ops.shell.wrappers import is_followed  # noqa: PLC0415  the same
 
         wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
@@ -177,7 +177,7 @@ class Matcher:
 
     @cached_property
     def _line(self) -> "CommandLine":
-        from handrail.ops.shell.commands import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
+        from handrail.ops.shell.command_programs import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
 
         question = self._question
         if not question.command:

@@ -7,12 +7,12 @@ from dataclasses import field
 from handrail.kernel.host.state_dir import locked_beside, read_small_text, version_of, write_text
 from handrail.model.files import Version
 from handrail.model.limits import Limits
-from handrail.model.record import struct
+from handrail.model.record import record
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
 
 
-@struct
-class RuleBook:
+@record
+class RuleFile:
     path: str
     """Empty: nothing is stored."""
     limits: Limits
@@ -23,7 +23,7 @@ class RuleBook:
     """The tools of the rules that deny, as they were in this version of the file."""
 
     @classmethod
-    def load(cls, home: str, limits: Limits) -> "RuleBook":
+    def load(cls, home: str, limits: Limits) -> "RuleFile":
         book = cls(f"{home}/approvals.toml", limits)
         book.read()
         return book

@@ -100,7 +100,7 @@ def checked(rule: Rule, name: str, limits: Limits) -> Rule:
 def _holds(rule: Rule, example: str, limits: Limits) -> bool:
     if not rule.argv:
         return bool(fits(rule.pattern, example, limits))
-    from handrail.ops.shell.commands import parse_command  # noqa: PLC0415  few rules have words and examples
+    from handrail.ops.shell.command_programs import parse_command  # noqa: PLC0415  few rules have words and examples
 
     line = parse_command(example, limits.command_chars)
     sure = not (line.unknown or line.assigns or line.redirects)

@@ -5,7 +5,7 @@ import re
 
 from handrail.model.approval import Question
 from handrail.model.limits import Limits
-from handrail.ops.shell.commands import parse_command
+from handrail.ops.shell.command_programs import parse_command
 from handrail.policy.rules import REST, exact_pattern
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:-]*")

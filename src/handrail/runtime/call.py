@@ -24,8 +24,8 @@ from handrail.model.faults import (
 )
 from handrail.model.files import (
     Change,
-    Entry,
     File,
+    FileEntry,
     Listing,
     MakeDirectory,
     Page,
@@ -37,7 +37,7 @@ from handrail.model.files import (
 )
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
-from handrail.model.record import struct
+from handrail.model.record import record
 from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight, RuleNotStored
 from handrail.runtime.session import Session
 
@@ -59,7 +59,7 @@ _ASKED_BY_NOBODY = Asked()
 _OPEN_FOR_WRITING = "Open the workspace without --read-only, and without read_only in the configuration"
 
 
-@struct
+@record
 class Call:
     """One call: what it may touch, and what it has to say beside its output."""
 
@@ -235,7 +235,7 @@ class Files:
         """The first bytes of a file, and its size."""
         return self._kernel.reader.head(path, count)
 
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[FileEntry]:
         return self._kernel.reader.entries(path)
 
     def listing(self, path: str) -> Listing:

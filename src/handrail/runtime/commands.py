@@ -27,7 +27,7 @@ from handrail.runtime.session import LastCommand
 
 if TYPE_CHECKING:
     from handrail.kernel.process.output import Output
-    from handrail.kernel.process.runner import Outcome
+    from handrail.kernel.process.runner import CommandOutcome
     from handrail.kernel.process.terminals import Reading, Terminal
     from handrail.kernel.sandbox.sandbox import Confinement
 
@@ -38,7 +38,7 @@ _ABOUT = 200
 class Ran:
     """What a command did. Text is cut to the limit; `denials` is what the sandbox probably refused."""
 
-    outcome: "Outcome"
+    outcome: "CommandOutcome"
     stdout: str
     stderr: str
     denials: list[Denial]
@@ -137,7 +137,7 @@ class Commands:
         level = self._session.kernel.powers.sandbox
         return self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
 
-    def _told(self, outcome: "Outcome") -> Ran:
+    def _told(self, outcome: "CommandOutcome") -> Ran:
         self._note(outcome.confinement, restarted=outcome.restarted)
         streams = (("stdout", outcome.stdout), ("stderr", outcome.stderr))
         texts = [output.joined(_cut_line(name, output)).decode(errors="replace") for name, output in streams]

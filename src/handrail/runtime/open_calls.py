@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from handrail.model.faults import Closed
 
 
-class Presence:
+class OpenCalls:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)

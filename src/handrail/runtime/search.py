@@ -8,7 +8,7 @@ from dataclasses import replace
 from handrail.kernel.search.engine import FindResult, SearchResult
 from handrail.kernel.search.ranking import RankRequest, RankResult
 from handrail.model.faults import NoEngine
-from handrail.model.files import Entry, kind_of
+from handrail.model.files import FileEntry, kind_of
 from handrail.model.warnings import (
     AllHidden,
     DepthReached,
@@ -49,7 +49,7 @@ class Finder:
         self._call.warnings += _notes(result)
         return result
 
-    def entries(self, directory: str, pattern: str) -> list[Entry]:
+    def entries(self, directory: str, pattern: str) -> list[FileEntry]:
         """The files that a glob matches, with size and time; a glob without a slash means the directory's own files."""
         scope = self._permitted(Scope((pattern,), anywhere=False), directory)
         request = FindRequest(scope, limit=self._call.limits.listed_files)
@@ -79,12 +79,12 @@ class Finder:
             os.close(fd)
 
 
-def _entry(fd: int, name: str) -> Entry | None:
+def _entry(fd: int, name: str) -> FileEntry | None:
     try:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:
         return None  # it was deleted meanwhile
-    return Entry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+    return FileEntry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
 
 
 def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:

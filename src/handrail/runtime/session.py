@@ -21,12 +21,12 @@ from handrail.model.faults import Closed
 from handrail.model.limits import Limits
 from handrail.model.paths import unquote
 from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
-from handrail.runtime.open_calls import Presence
-from handrail.runtime.stale_files import Seen
+from handrail.runtime.open_calls import OpenCalls
+from handrail.runtime.stale_files import SeenFiles
 
 if TYPE_CHECKING:
     from handrail.kernel.git.watch import GitWatch
-    from handrail.kernel.journal.command_changes import Shadow
+    from handrail.kernel.journal.command_changes import CommandChanges
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
     from handrail.kernel.sandbox.sandbox import Sandbox
@@ -51,7 +51,7 @@ class Powers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Services:
     """What all sessions of one open workspace share."""
 
     boundary: FsBoundary
@@ -91,10 +91,10 @@ class Kernel:
         return Fetcher(self.limits, self.powers.allow_hosts)
 
     @cached_property
-    def shadow(self) -> "Shadow":
-        from handrail.kernel.journal.command_changes import Shadow  # noqa: PLC0415  the same
+    def shadow(self) -> "CommandChanges":
+        from handrail.kernel.journal.command_changes import CommandChanges  # noqa: PLC0415  the same
 
-        return Shadow(self.boundary, self.state, self.journal, self.limits)
+        return CommandChanges(self.boundary, self.state, self.journal, self.limits)
 
     def close(self) -> None:
         if "shadow" in vars(self):
@@ -119,15 +119,15 @@ class Session:
     """One client: its approver, its sandbox with all that runs in it, its last command."""
 
     def __init__(
-        self, kernel: Kernel, approver: Approver, may_forbid: Callable[[str], bool], *, read_only: bool = False
+        self, kernel: Services, approver: Approver, may_forbid: Callable[[str], bool], *, read_only: bool = False
     ) -> None:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
         self.may_forbid = may_forbid
         """Whether the approver must hear of a tool's calls before they begin."""
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         self.last_command: LastCommand | None = None
-        self.seen = Seen(kernel.limits.seen_bytes)
-        self.presence = Presence()
+        self.seen = SeenFiles(kernel.limits.seen_bytes)
+        self.presence = OpenCalls()
         self._lock, self._closing, self._ended = threading.Lock(), threading.RLock(), False
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None

@@ -20,7 +20,7 @@ class _Saw(NamedTuple):
     """None where only a part was read, or there is no room to remember it."""
 
 
-class Seen:
+class SeenFiles:
     """Keyed by the place beneath the root, links resolved. Calls of one session may run in parallel: what it wrote
     itself counts as seen even if an older look at the file is noted later.
     """

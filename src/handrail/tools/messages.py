@@ -14,7 +14,7 @@ Facts = dict[str, Any]
 Sentence = str | Callable[[Facts], str]
 
 
-class Say(NamedTuple):
+class Message(NamedTuple):
     code: str
     message: Sentence
     suggestion: Sentence = ""
@@ -29,10 +29,10 @@ class ToolError(NamedTuple):
 
 
 Key = type[Fault] | tuple[str, type[Fault]]
-Words = dict[Key, Say]
+Words = dict[Key, Message]
 
 
-def word(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
+def render(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
     """What to say about `fault`: the nearest kind wins, and for one kind the tool's own words."""
     for say in _words_for(tables, tool, fault):
         facts = context | fault.facts()
@@ -46,7 +46,7 @@ def how_to_allow(tables: tuple[Words, ...], tool: str, fault: Fault, context: Fa
     return next((line for line in said if line), "")
 
 
-def _words_for(tables: tuple[Words, ...], tool: str, fault: Fault) -> Iterator[Say]:
+def _words_for(tables: tuple[Words, ...], tool: str, fault: Fault) -> Iterator[Message]:
     """Finds what the tables say about `fault`, the best match first."""
     for kind in type(fault).__mro__:
         for table in tables:

@@ -12,7 +12,7 @@ from handrail.model.warnings import RootReplaced
 from handrail.runtime.call import Asked, Call
 from handrail.runtime.session import Session
 from handrail.tools.exports import Exports
-from handrail.tools.messages import Facts, ToolError, how_to_allow, word
+from handrail.tools.messages import Facts, ToolError, how_to_allow, render
 from handrail.tools.schema import Params, name_of
 from handrail.tools.tool import Dialect, Output, Tool, ToolResult
 
@@ -113,7 +113,7 @@ class ToolRouter(Exports):
         return tool.run(params, call)
 
     def _word(self, tool: str, fault: Fault, given: Any) -> ToolError:
-        return word(self.dialect.tables, tool, fault, self._context(given))
+        return render(self.dialect.tables, tool, fault, self._context(given))
 
     def _tell_user(self, number: int, tool: str, faults: Sequence[Fault], given: Any) -> None:
         for fault in faults:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from handrail.model.effects import Effect, needs_approval, permissions, risk_level
-from handrail.model.record import struct
+from handrail.model.record import record
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import ToolError, Words
@@ -73,7 +73,7 @@ def _error_object(said: ToolError) -> Output:
     return {"error": said.code, "message": said.message}
 
 
-@struct
+@record
 class Dialect:
     name: str
     words: Words = field(default_factory=dict)

@@ -28,7 +28,7 @@ from handrail.model.warnings import (
     ScanIncomplete,
     SearchIncomplete,
 )
-from handrail.tools.messages import Facts, Say, Words
+from handrail.tools.messages import Facts, Message, Words
 
 _SKIPPED = {
     "too_large": "larger than the size limit",
@@ -84,42 +84,44 @@ def _not_kept(facts: Facts) -> str:
 
 
 NOTES: Words = {
-    RootReplaced: Say("note", "the workspace directory was replaced; this session still works in the original"),
-    FileSkipped: Say("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
-    MoreFilesSkipped: Say("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
-    DepthReached: Say("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
-    SearchIncomplete: Say("note", "the search ran out of time: the counts are lower bounds"),
-    AllHidden: Say("note", "every file that would match is hidden by ignore files or the default exclusions"),
-    LinesCut: Say("note", "{count} long lines were cut around the match"),
-    LinesUncounted: Say(
+    RootReplaced: Message("note", "the workspace directory was replaced; this session still works in the original"),
+    FileSkipped: Message("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
+    MoreFilesSkipped: Message("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
+    DepthReached: Message("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
+    SearchIncomplete: Message("note", "the search ran out of time: the counts are lower bounds"),
+    AllHidden: Message("note", "every file that would match is hidden by ignore files or the default exclusions"),
+    LinesCut: Message("note", "{count} long lines were cut around the match"),
+    LinesUncounted: Message(
         "note",
         "the file is so large that its lines were counted for {seconds:g} seconds only: there may be more of them",
     ),
-    MorePages: Say("note", "showing {shown} of {total} entries; page {page} goes on"),
-    RuleNotStored: Say("note", "{why}"),
-    SandboxDied: Say("note", "the sandbox died, and the command with it: what it did until then may be incomplete"),
-    SandboxRestarted: Say("note", "the session's sandbox had died with all its processes; a new one was started"),
-    SandboxReduced: Say("note", "the sandbox is only reduced, because there is no {wanted} here ({why})"),
-    SandboxRefused: Say("note", _refused, allow=_allowed),
-    ProtectedInToolsOnly: Say("note", "commands can read protected files: the sandbox is {level}"),
-    NotRemembered: Say("note", "a protected file that is moved may be readable in later sessions: {why}"),
-    NotJournaled: Say("note", "this change was not recorded and cannot be undone: {why}"),
-    NotPutRight: Say(
+    MorePages: Message("note", "showing {shown} of {total} entries; page {page} goes on"),
+    RuleNotStored: Message("note", "{why}"),
+    SandboxDied: Message("note", "the sandbox died, and the command with it: what it did until then may be incomplete"),
+    SandboxRestarted: Message("note", "the session's sandbox had died with all its processes; a new one was started"),
+    SandboxReduced: Message("note", "the sandbox is only reduced, because there is no {wanted} here ({why})"),
+    SandboxRefused: Message("note", _refused, allow=_allowed),
+    ProtectedInToolsOnly: Message("note", "commands can read protected files: the sandbox is {level}"),
+    NotRemembered: Message("note", "a protected file that is moved may be readable in later sessions: {why}"),
+    NotJournaled: Message("note", "this change was not recorded and cannot be undone: {why}"),
+    NotPutRight: Message(
         "note",
         "what this change began could not be cleared away yet: {why}; the next change does it, and until then files "
         "whose names begin with .handrail- may hold what stood there",
     ),
-    JournaledElsewhere: Say("note", "what undo needs is kept in {path}, which may be cleared, because {why}"),
-    NotKept: Say("note", _not_kept),
-    ScanIncomplete: Say("note", "more than {limit} files: what the command changed beyond them was not recorded"),
-    GitSetAside: Say("note", lambda f: f"{f['name']} was moved to {f['where']}: {_NOT_GITS.get(f['why'], f['why'])}"),
-    GitNotSetAside: Say(
+    JournaledElsewhere: Message("note", "what undo needs is kept in {path}, which may be cleared, because {why}"),
+    NotKept: Message("note", _not_kept),
+    ScanIncomplete: Message("note", "more than {limit} files: what the command changed beyond them was not recorded"),
+    GitSetAside: Message(
+        "note", lambda f: f"{f['name']} was moved to {f['where']}: {_NOT_GITS.get(f['why'], f['why'])}"
+    ),
+    GitNotSetAside: Message(
         "note",
         lambda f: (
             f"{f['name']} could not be set aside ({f['trouble']}): {_NOT_GITS.get(f['why'], f['why'])}; tell the user"
         ),
     ),
-    GitArmed: Say(
+    GitArmed: Message(
         "note",
         lambda f: (
             f"the git repository in {f['path']}, which the command made or changed, "
@@ -127,6 +129,6 @@ NOTES: Words = {
             "git may run them when the user works there; tell the user"
         ),
     ),
-    GitUnseen: Say("note", "{what} is too large to be looked through for what git might run"),
-    NotAllTyped: Say("note", "only {written} of {size} bytes were taken: the program is not reading"),
+    GitUnseen: Message("note", "{what} is too large to be looked through for what git might run"),
+    NotAllTyped: Message("note", "only {written} of {size} bytes were taken: the program is not reading"),
 }

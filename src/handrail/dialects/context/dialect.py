@@ -7,7 +7,7 @@ from typing import Any
 from handrail.model.effects import Effect
 from handrail.model.faults import AlreadyExists, BadLineRange, NotFound
 from handrail.runtime.call import Call
-from handrail.tools.messages import Say, ToolError, Words
+from handrail.tools.messages import Message, ToolError, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Guide, Output, Tool
 
@@ -20,11 +20,13 @@ CATEGORIES = {
 }
 
 WORDS: Words = {
-    NotFound: Say("file_not_found", "File not found: '{path}'", "Use glob or list_directory to find the right path"),
-    AlreadyExists: Say(
+    NotFound: Message(
+        "file_not_found", "File not found: '{path}'", "Use glob or list_directory to find the right path"
+    ),
+    AlreadyExists: Message(
         "file_exists", "File already exists: '{path}'", "Use update_file, replace_in_file or edit_lines to change it"
     ),
-    BadLineRange: Say(
+    BadLineRange: Message(
         "invalid_line_range",
         lambda f: f"Line range {f['first']}-{f['last']} is invalid for '{f['path']}': valid range is 1-{f['total']}",
         "Use read_file to see the line numbers",

@@ -7,7 +7,7 @@ from handrail.dialects.context.dialect import MANAGEMENT, READING, WRITING, Cont
 from handrail.model.effects import Effect
 from handrail.model.faults import BadLineRange, BadParameters, Problem
 from handrail.model.files import File, Put
-from handrail.ops.text.buffer import Text
+from handrail.ops.text.buffer import TextBuffer
 from handrail.ops.text.line_edits import edit_lines
 from handrail.ops.text.replace import replace_all, replace_regex
 from handrail.ops.text.unified_diff import unified
@@ -103,7 +103,7 @@ class AppendFile(ContextParams):
 def append_file(p: AppendFile, c: Call) -> Written:
     """Add text at the end of an existing file."""
     file = c.files.read(p.path)
-    text = Text.of(file.data)
+    text = TextBuffer.of(file.data)
     data = text.replace([(len(text.lf), len(text.lf), p.content)])
     c.files.commit(Put(p.path, data, file))
     return {"bytes_written": len(data) - len(file.data), "message": f"Appended to {p.path}"}

@@ -11,7 +11,7 @@ from handrail.kernel.host.state_dir import config_home, state_home
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.kernel.sandbox.landlock_exec import abi, can_filter
-from handrail.kernel.search.rg_process import lies_in, look
+from handrail.kernel.search.rg_process import find_program, lies_in
 from handrail.runtime.commands import BASH, Commands
 
 
@@ -91,7 +91,7 @@ def _bubblewrap(root: str) -> Finding:
 
 
 def _ripgrep(root: str) -> Finding:
-    found = look()
+    found = find_program()
     if found.path is None:
         why = f"missing: {found.why}"
     elif lies_in(os.path.realpath(root), found.path):

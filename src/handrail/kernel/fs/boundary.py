@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from handrail.kernel.fs.placeholder import is_placeholder
-from handrail.kernel.fs.resolver import O_PATH, Openat2, Place, Resolver, Walk, place_of
+from handrail.kernel.fs.resolver import O_PATH, Openat2, PathWalk, Place, Resolver, place_of
 from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
@@ -29,7 +29,7 @@ from handrail.model.limits import Limits
 from handrail.model.paths import GivenPath, split
 
 if TYPE_CHECKING:
-    from handrail.kernel.fs.protected_files import Wards
+    from handrail.kernel.fs.protected_files import ProtectedFiles
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _KINDS: list[tuple[Callable[[int], bool], str]] = [
@@ -92,12 +92,12 @@ class FsBoundary:
         self.root = os.path.realpath(given)
         """For showing, and for taking absolute paths apart; never opened again."""
         self._roots = (self.root, given) if given != self.root else (self.root,)
-        self._walk = Walk(self.fd, self._roots, limits)
+        self._walk = PathWalk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
         self._fast = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else None
         self._resolver: Resolver = self._fast or self._walk
         self.resolver = "openat2" if fast else "walk"
-        self.wards: Wards | None = None
+        self.wards: ProtectedFiles | None = None
         """What no tool may reach; set when the settings are known."""
 
     def close(self) -> None:

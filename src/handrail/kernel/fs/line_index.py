@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from handrail.model.files import Page, Version
-from handrail.model.record import struct
+from handrail.model.record import record
 
 _CHUNK = 1 << 17
 _INDEXED_BYTES = 4 << 20
@@ -22,7 +22,7 @@ _SETTLED_NS = 2_000_000_000
 """A file changed this recently could change again within one tick of its clock, and its version would not tell."""
 
 
-@struct
+@record
 class _Marks:
     """Where chunks of a file begin, and the number of the line that each begins in."""
 

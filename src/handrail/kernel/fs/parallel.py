@@ -13,7 +13,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def each(act: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def parallel_map(act: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """What `act` returns for each, in their order. It ends, well or with a failure, when no thread acts any more."""
     if len(items) < MANY:
         return [act(item) for item in items]

@@ -10,8 +10,8 @@ import stat
 import threading
 import time
 
-from handrail.kernel.fs.protection_scan import Identity, Look, Looker, Seen, with_parents
-from handrail.kernel.fs.remembered_files import Remembered
+from handrail.kernel.fs.protection_scan import Identity, ProtectedNames, ProtectedNode, ProtectionScan, with_parents
+from handrail.kernel.fs.remembered_files import RememberedFiles
 from handrail.model.faults import ProtectedPath, SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import folded_path
@@ -22,26 +22,26 @@ _CALM = 20
 """How many times as long as a look takes it stays good."""
 
 
-class Wards:
+class ProtectedFiles:
     def __init__(
         self,
         root_fd: int,
         protection: Protection,
         limits: Limits,
         own: tuple[str, ...] = (),
-        remembered: Remembered | None = None,
+        remembered: RememberedFiles | None = None,
     ) -> None:
         """`own` are places beneath the root where our own files lie: a tool that could write there could approve."""
         self._root_fd, self._protection, self._limits = root_fd, protection, limits
         self._own = tuple(f"{folded_path(place)}/" for place in own)
         self._lock = threading.Lock()
-        self._latest = Look()
+        self._latest = ProtectedNames()
         self._good_until = 0.0
-        self._known: dict[int, Seen] = {}
+        self._known: dict[int, ProtectedNode] = {}
         """Every file and directory that was ever seen to be protected, by its inode number."""
-        self._lasting: dict[int, Seen] = {}
+        self._lasting: dict[int, ProtectedNode] = {}
         """Those of them that are outermost and still there, as far as a look can tell."""
-        self._remembered, self._kept = remembered, dict[int, Seen]()
+        self._remembered, self._kept = remembered, dict[int, ProtectedNode]()
         self._lost = self._unkept = ""
 
     @property
@@ -104,7 +104,7 @@ class Wards:
             raise SandboxUnavailable("strict", [f"protected files may lie in {where}, which cannot be looked into"])
         return dict(look.masks)
 
-    def _look(self, *, fresh: bool = False) -> Look:
+    def _look(self, *, fresh: bool = False) -> ProtectedNames:
         with self._lock:
             started = time.monotonic()
             if not self._protection:
@@ -112,7 +112,7 @@ class Wards:
             if fresh or started > self._good_until:
                 if not self._good_until:
                     self._recall()
-                self._latest = Looker(self._root_fd, self._protection, self._known, self._lasting).look()
+                self._latest = ProtectionScan(self._root_fd, self._protection, self._known, self._lasting).look()
                 self._learn(self._latest)
                 ended = time.monotonic()
                 self._good_until = ended + max(self._limits.protect_seconds, _CALM * (ended - started))
@@ -129,7 +129,7 @@ class Wards:
         self._lasting = dict(self._kept)
         self._known |= self._kept
 
-    def _learn(self, look: Look) -> None:
+    def _learn(self, look: ProtectedNames) -> None:
         gone = set() if look.blind else look.missing
         self._known |= look.files
         self._known |= look.lasting

@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from handrail.kernel.fs.resolver import O_PATH, libc_function, place_of
-from handrail.model.record import struct
+from handrail.model.record import record
 from handrail.ops.glob.protected_names import Protection
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -27,7 +27,7 @@ _UNJUDGED = None
 Identity = tuple[int, int]
 
 
-class Seen(NamedTuple):
+class ProtectedNode(NamedTuple):
     """How a protected file or directory is known again, whatever its name is by then."""
 
     rule: str
@@ -43,22 +43,22 @@ class Seen(NamedTuple):
         """Tells the same file, edited or not, from a new one with the number of one that is gone."""
         return self.born == born if self.born and born else self.is_still(found)
 
-    def is_kept_as(self, kept: "Seen | None") -> bool:
+    def is_kept_as(self, kept: "ProtectedNode | None") -> bool:
         """Whether what is kept suffices to know it again."""
         return kept is not None and (kept == self or (kept[:2] == self[:2] and self.born != 0))
 
 
-@struct
-class Look:
+@record
+class ProtectedNames:
     masks: dict[str, Identity] = field(default_factory=dict)
     """The outermost protected names, and what stands there; links only if they lead outside."""
     rules: dict[str, str] = field(default_factory=dict)
     """What protects these names, and links."""
     unnamed: dict[str, str] = field(default_factory=dict)
     """Those of them that no rule names: protected by what they are, or by what leads there."""
-    files: dict[int, Seen] = field(default_factory=dict)
+    files: dict[int, ProtectedNode] = field(default_factory=dict)
     """Every protected file and directory, by its inode number."""
-    lasting: dict[int, Seen] = field(default_factory=dict)
+    lasting: dict[int, ProtectedNode] = field(default_factory=dict)
     """The outermost protected files and directories, by number: later sessions should know them again."""
     missing: set[int] = field(default_factory=set)
     """Those of an earlier look that are nowhere now."""
@@ -66,22 +66,26 @@ class Look:
     """Directories that cannot be looked into, but that a command could make accessible."""
 
 
-class Looker:
+class ProtectionScan:
     """Makes one look. `known` is every protected file of earlier looks, `lasting` those that must be found again."""
 
     def __init__(
-        self, root_fd: int, protection: Protection, known: Mapping[int, Seen], lasting: Mapping[int, Seen]
+        self,
+        root_fd: int,
+        protection: Protection,
+        known: Mapping[int, ProtectedNode],
+        lasting: Mapping[int, ProtectedNode],
     ) -> None:
         self._root_fd, self._protection, self._known, self._lasting = root_fd, protection, known, lasting
-        self._look = Look()
+        self._look = ProtectedNames()
         self._fd = -1
         self._waiting: list[tuple[str, str | None, str]] = []
         """Directories to list: prefix, prefix by which rules judge its names (None: not at all), rule from above."""
         self._met: set[int] = set()
-        self._several: dict[int, Seen] = {}
+        self._several: dict[int, ProtectedNode] = {}
         self._followed: set[str] = set()
 
-    def look(self) -> Look:
+    def look(self) -> ProtectedNames:
         self._walk("", "")
         if self._several:
             for prefix in ("", ".git/"):
@@ -93,7 +97,7 @@ class Looker:
             look.missing -= self._met
         return look
 
-    def _walk_by_number(self, prefix: str, wanted: Mapping[int, Seen]) -> None:
+    def _walk_by_number(self, prefix: str, wanted: Mapping[int, ProtectedNode]) -> None:
         self._known = wanted
         self._walk(prefix, _UNJUDGED)
 
@@ -168,12 +172,12 @@ class Looker:
             self._look.unnamed[path] = rule
         if not stat.S_ISLNK(found.st_mode):  # of a link, what it leads to is covered
             self._look.masks[path] = (found.st_dev, found.st_ino)
-            self._look.lasting[found.st_ino] = Seen(rule, born, found.st_size, found.st_mtime_ns)
+            self._look.lasting[found.st_ino] = ProtectedNode(rule, born, found.st_size, found.st_mtime_ns)
 
     def _note_file(self, found: os.stat_result, rule: str) -> None:
         self._met.add(found.st_ino)
         if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-            seen = self._look.files[found.st_ino] = Seen(rule, 0, found.st_size, found.st_mtime_ns)
+            seen = self._look.files[found.st_ino] = ProtectedNode(rule, 0, found.st_size, found.st_mtime_ns)
             if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
                 self._several[found.st_ino] = seen
 

@@ -10,7 +10,7 @@ from handrail.kernel.fs.boundary import FsBoundary, raise_fault
 from handrail.kernel.fs.line_index import LineIndex
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.model.faults import Conflict, IsDirectory, NotADirectory, NotFound, PathFault, TooLarge
-from handrail.model.files import Entry, File, Listing, Page, Standing, Version, kind_of
+from handrail.model.files import File, FileEntry, Listing, Node, Page, Version, kind_of
 from handrail.model.limits import Limits
 from handrail.model.paths import quote, unquote
 
@@ -48,7 +48,7 @@ class Reader:
         except NotFound:
             return None
 
-    def standing(self, path: str) -> Standing | None:
+    def standing(self, path: str) -> Node | None:
         """What stands under a name, a link itself rather than what it leads to; None where it is free.
 
         Behind a link there are no names, only those of where it leads.
@@ -65,7 +65,7 @@ class Reader:
                 data = os.fsencode(os.readlink(place.name, dir_fd=place.dir_fd))
             elif kind == "file":
                 data = self.read(quote(place.target)).data
-            return Standing(kind, data, stat.S_IMODE(found.st_mode), Version.of(found))
+            return Node(kind, data, stat.S_IMODE(found.st_mode), Version.of(found))
         except OSError as error:
             raise_fault(error, path)
         finally:
@@ -90,7 +90,7 @@ class Reader:
         finally:
             os.close(fd)
 
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[FileEntry]:
         """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
         with self._scanned(path) as (fd, listed):
             entries = [entry for each in listed if (entry := self._entry(path, each))]
@@ -141,23 +141,23 @@ class Reader:
         stem = f"{place.rel}/" if place.rel else ""
         return (each for each in listed if not wards.hides(stem + each.name))
 
-    def _entry(self, directory: str, each: "os.DirEntry[str]") -> Entry | None:
+    def _entry(self, directory: str, each: "os.DirEntry[str]") -> FileEntry | None:
         try:
             found = each.stat(follow_symlinks=False)
         except FileNotFoundError:  # deleted since the directory was read
             return None
         if not each.is_symlink():
-            return Entry(each.name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+            return FileEntry(each.name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
         try:
             target = self.boundary.stat(quote(f"{unquote(directory)}/{each.name}"))
         except PathFault:
-            return Entry(each.name, "link", found.st_size, found.st_mtime_ns, is_link=True)
-        return Entry(each.name, kind_of(target.st_mode), target.st_size, target.st_mtime_ns, is_link=True)
+            return FileEntry(each.name, "link", found.st_size, found.st_mtime_ns, is_link=True)
+        return FileEntry(each.name, kind_of(target.st_mode), target.st_size, target.st_mtime_ns, is_link=True)
 
-    def stat(self, path: str, *, follow: bool = True) -> Entry:
+    def stat(self, path: str, *, follow: bool = True) -> FileEntry:
         found = self.boundary.stat(path, follow=follow)
         name = (self.boundary.split(path).parts or ("",))[-1]
-        return Entry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+        return FileEntry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
 
     def kind(self, path: str) -> str | None:
         try:

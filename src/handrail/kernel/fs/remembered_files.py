@@ -2,28 +2,28 @@
 
 import json
 
-from handrail.kernel.fs.protection_scan import Seen
+from handrail.kernel.fs.protection_scan import ProtectedNode
 from handrail.kernel.host.state_dir import locked_beside, read_text, write_text
 
 
-class Remembered:
+class RememberedFiles:
     """Keeps protected files, by inode number, in a file of Handrail's own; at most `most`, the latest found."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path, self._most = path, most
 
-    def read(self) -> dict[int, Seen]:
+    def read(self) -> dict[int, ProtectedNode]:
         """Raises OSError or ValueError where the file cannot be read or understood."""
         try:
             found = json.loads(read_text(self._path) or "{}")
             return {
-                int(number): Seen(str(rule), int(born), int(size), int(mtime_ns))
+                int(number): ProtectedNode(str(rule), int(born), int(size), int(mtime_ns))
                 for number, (rule, born, size, mtime_ns) in found.items()
             }
         except (AttributeError, TypeError) as error:
             raise ValueError(str(error)) from None
 
-    def update(self, found: dict[int, Seen], gone: set[int]) -> None:
+    def update(self, found: dict[int, ProtectedNode], gone: set[int]) -> None:
         with locked_beside(self._path):
             try:
                 kept = self.read()

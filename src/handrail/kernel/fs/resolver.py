@@ -1,4 +1,4 @@
-"""Two ways to open beneath a directory handle, with one meaning: `Openat2` lets Linux do it, `Walk` goes by hand.
+"""Two ways to open beneath a directory handle, with one meaning: `Openat2` lets Linux do it, `PathWalk` goes by hand.
 
 Both raise OSError with the kernel's own numbers; EXDEV means that the path leaves the root.
 """
@@ -58,7 +58,7 @@ class Resolver(Protocol):
 class Openat2:
     """`openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`; links with absolute targets are left to the walk."""
 
-    def __init__(self, root_fd: int, walk: "Walk", retries: int) -> None:
+    def __init__(self, root_fd: int, walk: "PathWalk", retries: int) -> None:
         self.root_fd, self._walk, self._retries = root_fd, walk, retries
         libc = ctypes.CDLL(None, use_errno=True)
         self._syscall = libc.syscall
@@ -97,13 +97,13 @@ class Openat2:
         if sys.platform != "linux":
             return False
         try:
-            os.close(Openat2(root_fd, Walk(root_fd, (), Limits()), 8).open((), _DIRECTORY))
+            os.close(Openat2(root_fd, PathWalk(root_fd, (), Limits()), 8).open((), _DIRECTORY))
         except OSError:
             return False
         return True
 
 
-class Walk:
+class PathWalk:
     """Component by component, never through a link unseen; `..` goes back to a handle that is still held."""
 
     def __init__(self, root_fd: int, roots: tuple[str, ...], limits: Limits) -> None:

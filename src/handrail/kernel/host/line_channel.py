@@ -9,7 +9,7 @@ from collections.abc import Iterator
 _CHUNK = 1 << 16
 
 
-class Wire:
+class LineChannel:
     """Lines in, lines out. Whatever prints in the meantime lands on standard error."""
 
     def __init__(self, limit: int) -> None:

@@ -17,8 +17,8 @@ from handrail.kernel.git.watch import Round, in_short
 from handrail.kernel.host.state_dir import State, read_text, write_text
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
-from handrail.kernel.journal.journal import Entry, Journal, Node, Origin, Touched
-from handrail.kernel.journal.scanner import Changed, Scan, Sign, sign_of
+from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin
+from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, sign_of
 from handrail.kernel.search.walk import open_file
 from handrail.model.faults import Fault, WriteFailed
 from handrail.model.limits import Limits
@@ -30,11 +30,11 @@ Tell = Callable[[Fault], None]
 
 
 class _Kept(NamedTuple):
-    sign: Sign
-    node: Node
+    sign: Fingerprint
+    node: KeptNode
 
 
-class Shadow:
+class CommandChanges:
     """Shared by all sessions of an open workspace: each change is found once, and recorded for one command."""
 
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, limits: Limits) -> None:
@@ -44,7 +44,7 @@ class Shadow:
         self._scan = Scan(boundary.fd, limits, frozenset([os.path.relpath(state.path, boundary.root)]))
         self._index = index_path(state)
         kept = load_index(self._index).items()
-        self._kept: dict[str, _Kept] = {path: _Kept((*sign,), Node(*node)) for path, (sign, node) in kept}
+        self._kept: dict[str, _Kept] = {path: _Kept((*sign,), KeptNode(*node)) for path, (sign, node) in kept}
         self._last: int | None = None
         """The last entry of the journal when the files were last looked at."""
 
@@ -98,7 +98,7 @@ class Shadow:
     def _record(self, origin: Origin, tell: Tell, affected: list[str], git: Round) -> bool:
         """Whether there was something to be recorded."""
         recorded, room = self._recorded_since(), _Room(self._limits)
-        files: list[Touched] = []
+        files: list[ChangedPath] = []
         for path, (old, new) in sorted(self._changed().items()):
             before = recorded[path] if path in recorded else self._former(path, old)
             if old == new and _unkept(before):
@@ -106,7 +106,7 @@ class Shadow:
             after = self._read(path, new, room)
             self._remember(path, new, after)
             if _differ(before, after):
-                files.append(Touched(path, before, after, self._count(before, after)))
+                files.append(ChangedPath(path, before, after, self._count(before, after)))
         self._last = self._journal.last_number()
         most = self._limits.scan_kept_files
         if len(files) > most or self._scan.cut:
@@ -130,20 +130,20 @@ class Shadow:
         changed, wards = self._scan.changed(), self._wards
         return changed if wards is None else {path: signs for path, signs in changed.items() if not wards.hides(path)}
 
-    def _recorded_since(self) -> dict[str, Node | None]:
+    def _recorded_since(self) -> dict[str, KeptNode | None]:
         """What commits, which have entries of their own, made of files since the last look."""
-        found: dict[str, Node | None] = {}
+        found: dict[str, KeptNode | None] = {}
         for entry in self._journal.backwards():
-            if isinstance(entry, Entry):
+            if isinstance(entry, JournalEntry):
                 if entry.n <= (self._last or 0):
                     break
                 for file in entry.files:
                     found.setdefault(file.path, file.after)
         return found
 
-    def _former(self, path: str, sign: Sign | None) -> Node | None:
+    def _former(self, path: str, sign: Fingerprint | None) -> KeptNode | None:
         if sign is None or stat.S_ISDIR(sign[0]):
-            return sign and Node("directory", "", stat.S_IMODE(sign[0]))
+            return sign and KeptNode("directory", "", stat.S_IMODE(sign[0]))
         kept = self._kept.get(path)
         if (
             kept is not None
@@ -151,30 +151,30 @@ class Shadow:
             and (kept.node.kind == "link" or self._journal.blobs.has(kept.node.kept))
         ):
             return kept.node
-        return Node("file", "", stat.S_IMODE(sign[0]))
+        return KeptNode("file", "", stat.S_IMODE(sign[0]))
 
-    def _remember(self, path: str, sign: Sign | None, node: Node | None) -> None:
+    def _remember(self, path: str, sign: Fingerprint | None, node: KeptNode | None) -> None:
         if sign is None or node is None or node.kind == "directory" or _unkept(node):
             self._kept.pop(path, None)
         else:
             self._kept[path] = _Kept(sign, node)
 
-    def _read(self, path: str, sign: Sign | None, room: "_Room") -> Node | None:
+    def _read(self, path: str, sign: Fingerprint | None, room: "_Room") -> KeptNode | None:
         """What stands there, its content kept if there is room. Raises OSError where it cannot be kept."""
         if sign is None:
             return None
         mode = stat.S_IMODE(sign[0])
         if stat.S_ISDIR(sign[0]):
-            return Node("directory", "", mode)
+            return KeptNode("directory", "", mode)
         try:
             if stat.S_ISLNK(sign[0]):
-                return Node("link", self._link(path), mode)
+                return KeptNode("link", self._link(path), mode)
             data = self._data(path, sign) if room.takes(sign[2]) else None
         except OSError:
             data = None  # it went again, or is not to be read
-        return Node("file", "" if data is None else self._journal.blobs.put(data), mode)
+        return KeptNode("file", "" if data is None else self._journal.blobs.put(data), mode)
 
-    def _data(self, path: str, sign: Sign) -> bytes | None:
+    def _data(self, path: str, sign: Fingerprint) -> bytes | None:
         fd = open_file(self._fd, path)
         try:
             data = b""
@@ -191,7 +191,7 @@ class Shadow:
         finally:
             os.close(fd)
 
-    def _count(self, before: Node | None, after: Node | None) -> tuple[int, int] | None:
+    def _count(self, before: KeptNode | None, after: KeptNode | None) -> tuple[int, int] | None:
         texts = []
         for node in (before, after):
             if node is not None and (node.kind != "file" or _unkept(node)):
@@ -237,11 +237,11 @@ def _about(lost: list[str]) -> list[str]:
     return [f"not kept: the former contents of {len(lost)} files"] if lost else []
 
 
-def _unkept(node: Node | None) -> bool:
+def _unkept(node: KeptNode | None) -> bool:
     return node is not None and node.kind == "file" and not node.kept
 
 
-def _differ(before: Node | None, after: Node | None) -> bool:
+def _differ(before: KeptNode | None, after: KeptNode | None) -> bool:
     if before is not None and after is not None and before.kind == after.kind == "directory":
         return False
     return before != after or _unkept(after)

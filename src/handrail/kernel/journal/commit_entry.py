@@ -5,18 +5,18 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from handrail.kernel.fs.parallel import each
+from handrail.kernel.fs.parallel import parallel_map
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.journal.blobs import Blobs
-from handrail.kernel.journal.journal import Node, Touched
-from handrail.model.files import Change, Put, Remove, RemoveDirectory, Restore, Standing
+from handrail.kernel.journal.journal import ChangedPath, KeptNode
+from handrail.model.files import Change, Node, Put, Remove, RemoveDirectory, Restore
 from handrail.ops.text.line_diff import changes, differing, lines_of
 
 _COUNTED_BYTES = 1 << 19
 _EFFORT = 5_000
 
 
-class Done(NamedTuple):
+class CommittedChange(NamedTuple):
     """One change that is prepared: what was found, and the file that is to take its place."""
 
     change: Change
@@ -26,60 +26,60 @@ class Done(NamedTuple):
     made: os.stat_result | None
 
 
-def touched(blobs: Blobs, done: list[Done], made: list[str]) -> Iterator[Touched]:
+def touched(blobs: Blobs, done: list[CommittedChange], made: list[str]) -> Iterator[ChangedPath]:
     """Contents are kept on the way. `made` are the directories that the commit created. Raises OSError."""
     for rel in made:
-        yield Touched(rel, None, Node("directory"))
-    for names in each(lambda one: [*_touched_by(blobs, one)], done):
+        yield ChangedPath(rel, None, KeptNode("directory"))
+    for names in parallel_map(lambda one: [*_touched_by(blobs, one)], done):
         yield from names
 
 
-def _touched_by(blobs: Blobs, done: Done) -> Iterator[Touched]:
+def _touched_by(blobs: Blobs, done: CommittedChange) -> Iterator[ChangedPath]:
     if isinstance(done.change, RemoveDirectory):
-        yield Touched(done.target, Node("directory", mode=_mode(done.found)), None)
+        yield ChangedPath(done.target, KeptNode("directory", mode=_mode(done.found)), None)
     elif isinstance(done.change, (Put, Remove, Restore)):
         before, old = _before(blobs, done)
         after, new = _after(blobs, done)
-        yield Touched(done.target, before, after, count_lines(old, new))
+        yield ChangedPath(done.target, before, after, count_lines(old, new))
         if isinstance(done.change, Restore):
             yield from _beneath(blobs, done.target, done.change)
 
 
-def _beneath(blobs: Blobs, stem: str, change: Restore) -> Iterator[Touched]:
+def _beneath(blobs: Blobs, stem: str, change: Restore) -> Iterator[ChangedPath]:
     for rel, before, after in change.beneath():
         texts = [b"" if node is None else node.data if node.kind == "file" else None for node in (before, after)]
-        yield Touched(f"{stem}/{rel}", _node(blobs, before), _node(blobs, after), count_lines(*texts))
+        yield ChangedPath(f"{stem}/{rel}", _node(blobs, before), _node(blobs, after), count_lines(*texts))
 
 
-def _node(blobs: Blobs, node: Standing | None) -> Node | None:
+def _node(blobs: Blobs, node: Node | None) -> KeptNode | None:
     if node is None:
         return None
     kept = blobs.put(node.data) if node.kind == "file" else os.fsdecode(node.data)
-    return Node(node.kind, kept, node.mode | stat.S_IRWXU if node.kind == "directory" else node.mode)
+    return KeptNode(node.kind, kept, node.mode | stat.S_IRWXU if node.kind == "directory" else node.mode)
 
 
-def _before(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
+def _before(blobs: Blobs, done: CommittedChange) -> tuple[KeptNode | None, bytes | None]:
     if done.found is None:
         return None, b""
     mode = _mode(done.found)
     if stat.S_ISDIR(done.found.st_mode):
-        return Node("directory", mode=mode), None
+        return KeptNode("directory", mode=mode), None
     if stat.S_ISLNK(done.found.st_mode):
-        return Node("link", os.readlink(done.place.name, dir_fd=done.place.dir_fd), mode), None
+        return KeptNode("link", os.readlink(done.place.name, dir_fd=done.place.dir_fd), mode), None
     base = done.change.base if isinstance(done.change, (Put, Remove, Restore)) else None
     if base is None:
-        return Node("file", "", mode), None  # too large, or not to be read: it goes without a copy
-    return Node("file", blobs.put(base.data), mode), base.data
+        return KeptNode("file", "", mode), None  # too large, or not to be read: it goes without a copy
+    return KeptNode("file", blobs.put(base.data), mode), base.data
 
 
-def _after(blobs: Blobs, done: Done) -> tuple[Node | None, bytes | None]:
+def _after(blobs: Blobs, done: CommittedChange) -> tuple[KeptNode | None, bytes | None]:
     change = done.change
     if isinstance(change, Put):
-        return Node("file", blobs.put(change.data), _mode(done.made)), change.data
+        return KeptNode("file", blobs.put(change.data), _mode(done.made)), change.data
     if isinstance(change, Restore) and change.to is not None:
         if change.to.kind != "file":
-            return Node(change.to.kind, os.fsdecode(change.to.data), _mode(done.made)), None
-        return Node("file", blobs.put(change.to.data), _mode(done.made)), change.to.data
+            return KeptNode(change.to.kind, os.fsdecode(change.to.data), _mode(done.made)), None
+        return KeptNode("file", blobs.put(change.to.data), _mode(done.made)), change.to.data
     return None, b""
 
 

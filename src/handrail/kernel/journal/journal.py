@@ -15,14 +15,14 @@ from handrail.kernel.host.state_dir import State, existing_directory
 from handrail.kernel.journal.blobs import Blobs
 from handrail.model.limits import DAY
 from handrail.model.paths import quote
-from handrail.model.record import struct
+from handrail.model.record import record
 
 _CHUNK = 1 << 16
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _SUM = len(',"sum":"00000000"}')
 
 
-class Node(NamedTuple):
+class KeptNode(NamedTuple):
     """What stood under a name. `kept` is a file's blob or a link's target; a file that was not kept has none."""
 
     kind: str
@@ -31,12 +31,12 @@ class Node(NamedTuple):
     mode: int = 0
 
 
-class Touched(NamedTuple):
+class ChangedPath(NamedTuple):
     """One name that changed; None is a name that was free."""
 
     path: str
-    before: Node | None
-    after: Node | None
+    before: KeptNode | None
+    after: KeptNode | None
     lines: tuple[int, int] | None = None
     """Added and removed; None where they were not counted."""
 
@@ -57,19 +57,19 @@ class Origin(NamedTuple):
     """The command that was run, in short."""
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     n: int
     time: float
     origin: Origin
-    files: tuple[Touched, ...]
+    files: tuple[ChangedPath, ...]
     note: str = ""
     """What could not be kept, and why."""
 
 
-class Listed(NamedTuple):
+class HistoryEntry(NamedTuple):
     """One entry of the history, and whether it still stands."""
 
-    entry: Entry
+    entry: JournalEntry
     undone: bool
 
     @property
@@ -110,7 +110,7 @@ class JournalUnreadable(OSError):  # noqa: N818  said to the person, like any ot
         super().__init__(error.errno, error.strerror, path)
 
 
-@struct
+@record
 class Journal:
     """`mode` is on, required or off. Writing happens under the workspace's lock."""
 
@@ -133,10 +133,10 @@ class Journal:
         if self.mode == "required" and self.elsewhere:
             raise OSError(errno.EACCES, self.elsewhere)
 
-    def compose(self, origin: Origin, files: Iterable[Touched], note: str = "") -> bytes:
+    def compose(self, origin: Origin, files: Iterable[ChangedPath], note: str = "") -> bytes:
         """The next line, finished but not written."""
         self.check()
-        return encode(Entry(self.last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
+        return encode(JournalEntry(self.last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
 
     def append(self, line: bytes) -> None:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -173,13 +173,13 @@ class Journal:
         trouble, self.trouble = self.trouble, ""
         return trouble
 
-    def backwards(self) -> Iterator[Entry | Damage]:
+    def backwards(self) -> Iterator[JournalEntry | Damage]:
         """From the newest on. What cannot be read comes as damage, and the rest goes on."""
         for at, line in lines_backwards(self.path):
             entry = decode(line)
             yield Damage(at, len(line)) if entry is None else entry
 
-    def listed(self, session: str | None = None) -> Iterator[Listed | Damage]:
+    def listed(self, session: str | None = None) -> Iterator[HistoryEntry | Damage]:
         """From the newest on, each with whether it is undone: only later ones can say so."""
         undone: set[int] = set()
         for entry in self.backwards():
@@ -189,9 +189,9 @@ class Journal:
             if entry.n not in undone:
                 undone.update(entry.origin.undoes)
             if session in (None, entry.origin.session):
-                yield Listed(entry, entry.n in undone)
+                yield HistoryEntry(entry, entry.n in undone)
 
-    def entry(self, n: int) -> Entry | None:
+    def entry(self, n: int) -> JournalEntry | None:
         """By bisection: the numbers rise through the file."""
         try:
             with open(self.path, "rb") as file:
@@ -211,7 +211,7 @@ class Journal:
             return self._end[2]
         damaged = 0
         for each in self.backwards():
-            if isinstance(each, Entry):
+            if isinstance(each, JournalEntry):
                 return each.n + damaged
             damaged += each.at + each.size < found.st_size  # one that was cut short had not got its number for good
         return damaged
@@ -228,7 +228,7 @@ def journal_of(state: State, mode: str = "on", *, sync: bool = True) -> Journal:
     return Journal(os.path.join(state.path, "journal.jsonl"), blobs, mode, elsewhere=state.warning or "")
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: JournalEntry) -> bytes:
     facts: dict[str, Any] = {"n": entry.n, "time": entry.time}
     facts |= {name: value for name in Origin._fields if (value := getattr(entry.origin, name)) not in ("", None, ())}
     facts["files"] = [list(file) for file in entry.files]
@@ -241,7 +241,7 @@ def _sealed(body: bytes) -> bytes:
     return b'%b,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
 
 
-def decode(line: bytes) -> Entry | None:
+def decode(line: bytes) -> JournalEntry | None:
     """None where the line is damaged."""
     body = line[:-_SUM] + b"}"
     if line != _sealed(body):
@@ -250,16 +250,16 @@ def decode(line: bytes) -> Entry | None:
         facts = json.loads(body)
         origin = {name: facts[name] for name in Origin._fields if name in facts}
         origin["undoes"] = tuple(facts.get("undoes", ()))
-        return Entry(
+        return JournalEntry(
             facts["n"], facts["time"], Origin(**origin), tuple(map(_touched, facts["files"])), facts.get("note", "")
         )
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _touched(file: list[Any]) -> Touched:
+def _touched(file: list[Any]) -> ChangedPath:
     path, before, after, lines = file
-    return Touched(path, before and Node(*before), after and Node(*after), lines and tuple(lines))
+    return ChangedPath(path, before and KeptNode(*before), after and KeptNode(*after), lines and tuple(lines))
 
 
 def _number(line: bytes) -> int:
@@ -321,7 +321,7 @@ def lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
         os.close(fd)
 
 
-def _find(file: BinaryIO, n: int) -> Entry | None:
+def _find(file: BinaryIO, n: int) -> JournalEntry | None:
     low, high = 0, file.seek(0, os.SEEK_END)
     while high - low > _CHUNK:
         middle = (low + high) // 2
@@ -339,7 +339,7 @@ def _find(file: BinaryIO, n: int) -> Entry | None:
     return entry if entry is not None and entry.n == n else None
 
 
-def _next_entry(file: BinaryIO) -> tuple[int, Entry | None]:
+def _next_entry(file: BinaryIO) -> tuple[int, JournalEntry | None]:
     """The next line that can be read, and where it starts."""
     at = file.tell()
     for line in iter(file.readline, b""):

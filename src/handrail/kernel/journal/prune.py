@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from handrail.kernel.host.state_dir import State, write_whole
-from handrail.kernel.journal.journal import Entry, Journal, decode, lines_backwards
+from handrail.kernel.journal.journal import Journal, JournalEntry, decode, lines_backwards
 from handrail.model.limits import DAY, Limits
 
 _YOUNG_SECONDS = 3600
@@ -75,7 +75,7 @@ def _drop_if_old(path: str, seconds: float) -> None:
         os.close(fd)
 
 
-def _too_much(entry: Entry, days: float, size: int, most_bytes: int) -> bool:
+def _too_much(entry: JournalEntry, days: float, size: int, most_bytes: int) -> bool:
     return size > most_bytes or _is_old(entry.time, days * DAY)
 
 
@@ -89,7 +89,7 @@ def _named_by_index(state: State) -> set[str]:
     return {node[1] for _, node in load_index(index_path(state)).values() if node[0] == "file"}
 
 
-def _blobs(entry: Entry) -> Iterator[str]:
+def _blobs(entry: JournalEntry) -> Iterator[str]:
     for file in entry.files:
         for node in (file.before, file.after):
             if node is not None and node.kind == "file" and node.kept:

@@ -24,9 +24,9 @@ _DEEPEST = 200
 _TICK_NS = 20_000_000
 """Two changes within so short a time may bear the same date."""
 
-Sign = tuple[int, int, int, int, int]
+Fingerprint = tuple[int, int, int, int, int]
 """Mode, inode, size, time of the content, time of the entry. Of a directory only the mode."""
-Changed = dict[str, tuple[Sign | None, Sign | None]]
+Changed = dict[str, tuple[Fingerprint | None, Fingerprint | None]]
 """By path: what it was and what it is; None where nothing was there."""
 
 
@@ -34,7 +34,7 @@ Changed = dict[str, tuple[Sign | None, Sign | None]]
 class _Directory:
     mode: int
     rules: Rules
-    names: dict[str, Sign] = field(default_factory=dict)
+    names: dict[str, Fingerprint] = field(default_factory=dict)
     below: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     unsure: bool = False
@@ -79,7 +79,7 @@ class Scan:
                 changed[path] = changed[path][0] if path in changed else before, now
         return changed
 
-    def signs(self) -> Iterator[tuple[str, Sign]]:
+    def signs(self) -> Iterator[tuple[str, Fingerprint]]:
         for path, known in self._known.items():
             stem = f"{path}/" if path else ""
             for name, sign in known.names.items():
@@ -208,7 +208,7 @@ class Scan:
         return found
 
 
-def sign_of(about: os.stat_result) -> Sign:
+def sign_of(about: os.stat_result) -> Fingerprint:
     return about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
@@ -257,11 +257,11 @@ def _compare(path: str, before: _Directory | None, now: _Directory | None, chang
             _enter(changed, stem + name, old.get(name), new.get(name))
 
 
-def _enter(changed: Changed, path: str, old: Sign | None, new: Sign | None) -> None:
+def _enter(changed: Changed, path: str, old: Fingerprint | None, new: Fingerprint | None) -> None:
     """A directory that went and a file that took its name are one change."""
     had, has = changed.get(path, (None, None))
     changed[path] = had or old, has or new
 
 
-def _as_sign(directory: _Directory | None) -> Sign | None:
+def _as_sign(directory: _Directory | None) -> Fingerprint | None:
     return (directory.mode, 0, 0, 0, 0) if directory else None

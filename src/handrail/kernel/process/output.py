@@ -38,7 +38,7 @@ class Output:
         return b"".join((self.head, before, line, b"\n", self.tail))
 
 
-class Spools:
+class OutputFiles:
     """Files with whole outputs, for later commands to read: the newest few, and none for long."""
 
     def __init__(self, directory: str, limits: Limits, owner: tuple[int, int] | None = None) -> None:
@@ -66,7 +66,7 @@ class Spools:
                         os.unlink(path)
 
 
-class Keeper:
+class BoundedOutput:
     """Takes a stream as it comes. Costs no more memory than the limit, however much there is."""
 
     def __init__(self, limit: int, spool_limit: int, new_spool: Callable[[], tuple[int, str]]) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.kernel.process.background_reader import Pump
-from handrail.kernel.process.output import Keeper, Output, Spools
+from handrail.kernel.process.output import BoundedOutput, Output, OutputFiles
 from handrail.kernel.sandbox.first_command import FirstProcess
-from handrail.kernel.sandbox.sandbox import Confinement, Sandbox, Started
+from handrail.kernel.sandbox.sandbox import Confinement, Sandbox, StartedCommand
 from handrail.model.faults import CommandNotStarted
 from handrail.model.limits import DAY
 
@@ -38,7 +38,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     stdout: Output
     stderr: Output
     exit_code: int | None
@@ -63,10 +63,10 @@ class Processes:
 
     def __init__(self, sandbox: Sandbox, spool_directory: str, pump: Pump | None = None) -> None:
         self.sandbox = sandbox
-        self._spools = Spools(spool_directory, sandbox.settings.limits, sandbox.owner)
+        self._spools = OutputFiles(spool_directory, sandbox.settings.limits, sandbox.owner)
         self._pump = pump or Pump()
 
-    def run(self, command: Command) -> Outcome:
+    def run(self, command: Command) -> CommandOutcome:
         while True:
             outcome = _Run(self, command).follow()
             if outcome is not None:
@@ -95,8 +95,8 @@ class _Run:
         self.ending_deadline: float | None = None
         self.patience = limits.end_patience_seconds
         limit = limits.output_bytes if command.output_bytes is None else command.output_bytes
-        self.keepers = [Keeper(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
-        self.pipes: dict[int, Keeper] = {}
+        self.keepers = [BoundedOutput(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
+        self.pipes: dict[int, BoundedOutput] = {}
         self.poller = select.poll()
         self.first: FirstProcess | None = None
         self.pid: int | None = None
@@ -105,7 +105,7 @@ class _Run:
         self.limit: str | None = None
         self.timed_out = self.cancelled = self.over = self.sandbox_died = False
 
-    def follow(self) -> Outcome | None:
+    def follow(self) -> CommandOutcome | None:
         """The outcome; None if the sandbox could not be started this way and another is worth trying."""
         started = self._start()
         self.poller.register(started.channel, select.POLLIN)
@@ -119,7 +119,7 @@ class _Run:
             self._let_go(started)
         return None if retry else self._outcome(started)
 
-    def _start(self) -> Started:
+    def _start(self) -> StartedCommand:
         writers = []
         try:
             for keeper in self.keepers:
@@ -153,7 +153,7 @@ class _Run:
             "terminal": None,
         }
 
-    def _step(self, started: Started) -> bool:
+    def _step(self, started: StartedCommand) -> bool:
         """Wait for the next event and take it; True when starting failed without a trace."""
         for fd, _ in self.poller.poll(self._pause()):
             if fd in self.pipes:
@@ -214,7 +214,7 @@ class _Run:
                 self.background = tuple(int(pid) for pid in facts[2].split(b","))
             self.limit = None if facts[3] == b"-" else facts[3].decode()
 
-    def _keep_time(self, started: Started) -> None:
+    def _keep_time(self, started: StartedCommand) -> None:
         now = time.monotonic()
         if self.over:
             return
@@ -239,7 +239,7 @@ class _Run:
                     break
                 self._read(fd)
 
-    def _let_go(self, started: Started) -> None:
+    def _let_go(self, started: StartedCommand) -> None:
         for fd in self.pipes:
             if self.background:
                 self.processes.drain(fd)
@@ -252,10 +252,10 @@ class _Run:
         if self.first is not None:
             self.first.close()
 
-    def _outcome(self, started: Started) -> Outcome:
+    def _outcome(self, started: StartedCommand) -> CommandOutcome:
         code, name = ending_of(self.status)
         out, err = (keeper.finish() for keeper in self.keepers)
-        return Outcome(
+        return CommandOutcome(
             stdout=out,
             stderr=err,
             exit_code=code,

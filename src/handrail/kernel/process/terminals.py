@@ -14,7 +14,7 @@ from typing import Literal
 
 from handrail.kernel.process.background_reader import Pump
 from handrail.kernel.process.runner import ending_of
-from handrail.kernel.sandbox.sandbox import Channel, Confinement, Sandbox, Started
+from handrail.kernel.sandbox.sandbox import Channel, Confinement, Sandbox, StartedCommand
 from handrail.model.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 
 LINE_END = re.compile(rb"\r+\n")
@@ -38,7 +38,7 @@ class Reading:
 
 
 class Terminal:
-    def __init__(self, name: str, started: Started, master: int, pid: int, limit: int) -> None:
+    def __init__(self, name: str, started: StartedCommand, master: int, pid: int, limit: int) -> None:
         self.name, self.pid = name, pid
         self.confinement: Confinement = started.confinement
         self.restarted = started.restarted
@@ -201,7 +201,7 @@ class Terminals:
         self._pump.add(os.dup(started.channel.fileno()), terminal.take_message)
         return terminal
 
-    def _first_word(self, started: Started, argv: Sequence[str], cwd: str) -> tuple[int, int, bytes]:
+    def _first_word(self, started: StartedCommand, argv: Sequence[str], cwd: str) -> tuple[int, int, bytes]:
         """The terminal and its process once the program really runs, and its end if that has come already."""
         message, handles = self._hear(started) or (b"", [])
         word, _, fact = message.partition(b" ")
@@ -218,7 +218,7 @@ class Terminals:
         why = errno.errorcode.get(int(fact), "EIO") if word == b"failed" else "ECONNRESET"
         raise CommandNotStarted(argv[0], cwd, why)
 
-    def _hear(self, started: Started, seconds: float | None = None) -> tuple[bytes, list[int]] | None:
+    def _hear(self, started: StartedCommand, seconds: float | None = None) -> tuple[bytes, list[int]] | None:
         return started.channel.receive() if self._readable(started.channel.fileno(), seconds) else None
 
     def _readable(self, fd: int, seconds: float | None = None) -> bool:

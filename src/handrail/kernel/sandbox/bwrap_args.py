@@ -8,7 +8,7 @@ _BIND = {True: "--bind-fd", False: "--ro-bind-fd"}
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Mounts:
     """All that exists inside. Handles (`*_fd`, the numbers in pairs) are open directories or files."""
 
     root: str
@@ -34,7 +34,7 @@ class View:
     """The same, of programs, in a private directory."""
 
 
-def arguments(view: View, seccomp_fd: int, info_fd: int | None) -> list[str]:
+def arguments(view: Mounts, seccomp_fd: int, info_fd: int | None) -> list[str]:
     """Later mounts cover earlier ones, so the order is: system, private, toolchains, workspace, guards."""
     return [
         *_isolation(view),
@@ -57,7 +57,7 @@ def arguments(view: View, seccomp_fd: int, info_fd: int | None) -> list[str]:
     ]
 
 
-def _isolation(view: View) -> list[str]:
+def _isolation(view: Mounts) -> list[str]:
     shared = ["--share-net"] if view.network else []
     return [
         "--unshare-all",
@@ -83,7 +83,7 @@ def _environment(variables: dict[str, str]) -> list[str]:
     return ["--clearenv", *pairs]
 
 
-def _system(view: View) -> list[str]:
+def _system(view: Mounts) -> list[str]:
     words: list[str] = []
     for name, target in view.system:
         words += ["--symlink", target, name] if target else ["--ro-bind", name, name]
@@ -95,7 +95,7 @@ def _files(mode: str, pairs: list[tuple[str, int]]) -> list[str]:
     return [word for path, fd in pairs for word in ("--perms", mode, "--file", str(fd), path)]
 
 
-def _private(view: View) -> list[str]:
+def _private(view: Mounts) -> list[str]:
     size = str(view.limits.sandbox_tmp_bytes)
     return [
         *("--proc", "/proc", "--remount-ro", "/proc"),
@@ -110,7 +110,7 @@ def _binds(option: str, pairs: list[tuple[str, int]]) -> list[str]:
     return [word for path, fd in pairs for word in (option, str(fd), path)]
 
 
-def _hidden(view: View) -> list[str]:
+def _hidden(view: Mounts) -> list[str]:
     words: list[str] = []
     for path, fd in view.hidden_files:
         words += ["--perms", "0000", "--ro-bind-data", str(fd), path]

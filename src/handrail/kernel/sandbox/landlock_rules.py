@@ -8,7 +8,7 @@ from typing import Any
 
 from handrail.kernel.sandbox import seccomp
 from handrail.kernel.sandbox.landlock_exec import abi
-from handrail.kernel.sandbox.launch import Place, identity
+from handrail.kernel.sandbox.launch import WorkspaceView, identity
 from handrail.kernel.sandbox.view import visible_paths
 
 LOWEST_ABI = 3  # the first that can refuse to truncate
@@ -21,7 +21,7 @@ SCOPES_SINCE, ABSTRACT_SOCKETS_AND_SIGNALS = 6, 3
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 
-def options(place: Place, private: str) -> dict[str, Any]:
+def options(place: WorkspaceView, private: str) -> dict[str, Any]:
     """Rules as (handle or path, rights). `private` is the directory for temporary files and home."""
     version = abi()
     if version < LOWEST_ABI:

@@ -15,7 +15,7 @@ from handrail.kernel.sandbox import bwrap_args, find_bwrap, interpreter, seccomp
 from handrail.kernel.sandbox.levels import Level, SandboxSettings
 from handrail.kernel.sandbox.supervisor_link import Launch, entering, memory_file
 from handrail.kernel.sandbox.view import visible_paths
-from handrail.kernel.sandbox.view.occupied_names import Guard
+from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.kernel.sandbox.view.toolchains import Toolchains
 from handrail.model.limits import KIB
 
@@ -39,7 +39,7 @@ exec {supervisor} $! >&2 3>&-"""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkspaceView:
     """The workspace, whose it is, and who asks."""
 
     root: str
@@ -155,7 +155,7 @@ def words(argv: list[bytes]) -> str:
     return shlex.join(map(os.fsdecode, argv))
 
 
-def strict(place: Place, program: str, guard: Guard, alongside: str | None) -> Building:
+def strict(place: WorkspaceView, program: str, guard: OccupiedNames, alongside: str | None) -> Building:
     """Bubblewrap's command line; `alongside` is a first command, as `words`, that starts with it."""
     handles = _Handles()
     try:
@@ -165,7 +165,9 @@ def strict(place: Place, program: str, guard: Guard, alongside: str | None) -> B
         raise
 
 
-def _strict(place: Place, program: str, guard: Guard, alongside: str | None, handles: _Handles) -> Building:
+def _strict(
+    place: WorkspaceView, program: str, guard: OccupiedNames, alongside: str | None, handles: _Handles
+) -> Building:
     who = identity(place.root_fd)
     view = _view(place, who, handles, guard)
     supervisor, copies = interpreter.inside(who.drop_to)
@@ -200,7 +202,7 @@ def _script(settings: SandboxSettings, supervisor: list[str]) -> str:
     )
 
 
-def _run_by_handle(launch: Launch, program: str, view: bwrap_args.View, handles: _Handles) -> None:
+def _run_by_handle(launch: Launch, program: str, view: bwrap_args.Mounts, handles: _Handles) -> None:
     """Start a copy: the user that runs it cannot reach the program itself, nor the libraries beside it.
 
     Bubblewrap would pass the handles on. It closes what it was told to copy, so it is told to copy them to where a
@@ -211,7 +213,7 @@ def _run_by_handle(launch: Launch, program: str, view: bwrap_args.View, handles:
     view.data.extend((f"/tmp/{fd}", fd) for fd in (launch.program, *libraries))  # noqa: S108  covered
 
 
-def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> bwrap_args.View:
+def _view(place: WorkspaceView, who: Identity, handles: _Handles, guard: OccupiedNames) -> bwrap_args.Mounts:
     settings, root, home = place.settings, place.root, visible_paths.private_home(place.home)
     etc_directories, etc_files = visible_paths.etc_names(network=place.network)
     shown = [*((path, path) for path in etc_directories), *place.toolchains(), *place.led(settings.readable)]
@@ -221,7 +223,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> bwrap
     hidden = [os.path.realpath(path) for path in settings.hidden if os.path.exists(path)]
     hidden = [path for path in hidden if any(visible_paths.is_inside(path, there) for there in visible)]
     hidden = visible_paths.outermost(path for path in hidden if not visible_paths.is_inside(root, path))
-    return bwrap_args.View(
+    return bwrap_args.Mounts(
         root=root,
         root_fd=place.root_fd,
         home=home,
@@ -247,7 +249,7 @@ def _view(place: Place, who: Identity, handles: _Handles, guard: Guard) -> bwrap
     )
 
 
-def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
+def environment(place: WorkspaceView, private: str | None) -> dict[bytes, bytes]:
     """What every command finds; `private` is its home where no mount can hide the real one."""
     home = place.home if place.settings.level == "off" else visible_paths.private_home(place.home)
     variables = visible_paths.environment(place.person, private or home, place.settings.environment)
@@ -256,7 +258,7 @@ def environment(place: Place, private: str | None) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
 
 
-def unconfined(place: Place, *, reduced: bool) -> Launch:
+def unconfined(place: WorkspaceView, *, reduced: bool) -> Launch:
     """The supervisor itself, which confines itself where it is told to."""
     who = identity(place.root_fd) if reduced else Identity(None, 0, 0)
     handles = [place.root_fd] if reduced else []
@@ -288,7 +290,7 @@ def memory_limit(settings: SandboxSettings) -> int:
     return min(settings.limits.sandbox_memory_bytes, machine * 3 // 4)
 
 
-def watch(place: Place) -> dict[str, Any]:
+def watch(place: WorkspaceView) -> dict[str, Any]:
     """What the supervisor looks after where the kernel does not."""
     limits = place.settings.limits
     room = os.fstatvfs(place.root_fd)

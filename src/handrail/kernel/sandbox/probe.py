@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from handrail.kernel.sandbox import launch as build
-from handrail.kernel.sandbox.view.occupied_names import Guard
+from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 
 
-def works(place: build.Place, bwrap: str) -> bool:
+def works(place: build.WorkspaceView, bwrap: str) -> bool:
     """The same command line, for another place that belongs to the same person."""
     with tempfile.TemporaryDirectory(prefix="handrail-") as root:
         who = build.identity(place.root_fd).drop_to
@@ -25,7 +25,9 @@ def works(place: build.Place, bwrap: str) -> bool:
             elsewhere = replace(
                 place, root=os.path.realpath(root), root_fd=fd, settings=replace(place.settings, hidden=())
             )
-            return _runs(build.strict(elsewhere, bwrap, Guard(fd), None), place.settings.limits.sandbox_start_seconds)
+            return _runs(
+                build.strict(elsewhere, bwrap, OccupiedNames(fd), None), place.settings.limits.sandbox_start_seconds
+            )
         except OSError:
             return False
         finally:

@@ -20,10 +20,10 @@ from handrail.kernel.sandbox.levels import (
     SandboxSettings,
 )
 from handrail.kernel.sandbox.supervisor_link import Channel, Link
-from handrail.kernel.sandbox.view.occupied_names import Guard
+from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
-__all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "Started"]
+__all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "StartedCommand"]
 
 _LONGEST_MASK = 4000
 """Longer paths cannot be mounted upon: the system takes 4095 bytes, and bubblewrap puts its own directory before."""
@@ -32,7 +32,7 @@ _ALONG_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedCommand:
     channel: Channel
     confinement: Confinement
     restarted: bool
@@ -53,8 +53,8 @@ class Sandbox:
         """`masks` names what must not exist for commands, and what stands there; it is asked before each of them."""
         environment = dict(os.environ if person is None else person)
         self.settings = settings
-        self._place = launch.Place(root, root_fd, settings, environment)
-        self._guard = Guard(root_fd, root, settings.limits)
+        self._place = launch.WorkspaceView(root, root_fd, settings, environment)
+        self._guard = OccupiedNames(root_fd, root, settings.limits)
         self._masks, self._masked = masks, dict[str, tuple[int, int]]()
         self._lock = threading.Lock()
         self._link: Link | None = None
@@ -103,7 +103,7 @@ class Sandbox:
             self._living_link()
             return self._ways[0]
 
-    def begin(self, request: dict[str, Any], *streams: int) -> Started:
+    def begin(self, request: dict[str, Any], *streams: int) -> StartedCommand:
         """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
         with self._lock:
             if self._closed:
@@ -123,7 +123,7 @@ class Sandbox:
                     link.lost()
                     restarted = True
                 else:
-                    return Started(channel, self._ways[0], restarted)
+                    return StartedCommand(channel, self._ways[0], restarted)
 
     def _renew_masks(self) -> None:
         """A name that came since, or one that was replaced, stands uncovered: only a new sandbox covers it."""
@@ -177,7 +177,7 @@ class Sandbox:
             and launch.can_reset_signals()
         )
 
-    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> Started | None:
+    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> StartedCommand | None:
         """None where bubblewrap itself does not start."""
         way = self._ways[0]
         link = self._new_link(way)
@@ -195,7 +195,7 @@ class Sandbox:
             channel = link.request({**request, "adopt": True})
         except ConnectionError:  # it has ended already; whether the command ran, its line will tell
             channel = link.ended()
-        return Started(channel, self._ways[0], restarted=False, info=info)
+        return StartedCommand(channel, self._ways[0], restarted=False, info=info)
 
     def _living_link(self) -> Link:
         while not self._alive():

@@ -11,7 +11,7 @@ from handrail.kernel.search.first_files import Shortlist
 from handrail.kernel.search.walk import FILE, Walk, open_file
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import excerpt
-from handrail.ops.search.matcher import Hits, Matcher
+from handrail.ops.search.matcher import Hits, LineMatcher
 from handrail.ops.search.regex import Pattern
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.text.encoding import is_utf_16, to_utf_8
@@ -32,14 +32,14 @@ class _Pass:
     """One pass over all files in scope."""
 
     scope: Scope
-    matcher: Matcher
+    matcher: LineMatcher
     watch: Watch
     limits: Limits
     skipped: Skipped
     searched: int = 0
     complete: bool = True
 
-    def files(self, dir_fd: int, keep: "Keep") -> Iterator[Searched]:
+    def files(self, dir_fd: int, keep: "LineBudget") -> Iterator[Searched]:
         """The files with matches, in path order. `keep` says how many lines of the next one are wanted."""
         walk = Walk(self.scope, self.watch, self.skipped, self.limits, sizes=self.scope.max_file_bytes is not None)
         for found in walk.files(dir_fd):
@@ -96,7 +96,7 @@ class _Pass:
 
 
 @dataclass(slots=True)
-class Keep:
+class LineBudget:
     lines: int
 
 
@@ -107,13 +107,13 @@ class Builtin:
         self._limits = limits
 
     def _pass(self, pattern: Pattern, request: SearchRequest, watch: Watch) -> _Pass:
-        matcher = Matcher(pattern, case_sensitive=request.case_sensitive)
+        matcher = LineMatcher(pattern, case_sensitive=request.case_sensitive)
         return _Pass(request.scope, matcher, watch, self._limits, Skipped.none(self._limits))
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
         matches: list[Match] = []
         total = files = 0
-        keep = Keep(request.limit)
+        keep = LineBudget(request.limit)
         one = self._pass(pattern, request, watch)
         for searched in one.files(dir_fd, keep):
             total += searched.hits.total
@@ -127,7 +127,7 @@ class Builtin:
 
     def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
         one = self._pass(pattern, request, watch)
-        lines = {searched.path: searched.hits.total for searched in one.files(dir_fd, Keep(0))}
+        lines = {searched.path: searched.hits.total for searched in one.files(dir_fd, LineBudget(0))}
         return Counts(lines, one.skipped, one.searched, one.complete)
 
     def lines(

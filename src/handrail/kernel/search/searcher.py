@@ -60,10 +60,10 @@ class Searcher:
         return result
 
     def rank(self, dir_fd: int, request: "RankRequest", cancel: threading.Event | None = None) -> "RankResult":
-        from handrail.kernel.search.ranking import Ranking  # noqa: PLC0415  few searches rank
+        from handrail.kernel.search.ranking import FileRanking  # noqa: PLC0415  few searches rank
 
         watch = Watch.starting_now(self._limits.search_seconds, cancel)
-        return self._answer(lambda engine: Ranking(engine, dir_fd, request, watch, self._limits).result())
+        return self._answer(lambda engine: FileRanking(engine, dir_fd, request, watch, self._limits).result())
 
     def _answer(self, ask: Callable[[Engine], Answer]) -> Answer:
         """Ask the engine; where ripgrep gives up, the built-in one has the rest of the time."""

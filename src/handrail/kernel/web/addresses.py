@@ -8,13 +8,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Refused(NamedTuple):
+class AddressRefused(NamedTuple):
     why: str
     networks: tuple[Network, ...]
 
 
-def _refused(why: str, *networks: str) -> Refused:
-    return Refused(why, tuple(map(ipaddress.ip_network, networks)))
+def _refused(why: str, *networks: str) -> AddressRefused:
+    return AddressRefused(why, tuple(map(ipaddress.ip_network, networks)))
 
 
 # The registries of special-purpose addresses, written out because `is_global` differs between Python versions.

@@ -25,7 +25,7 @@ _CONNECTING = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDBL
 T = TypeVar("T")
 
 
-class Wire(httpcore2.NetworkStream):
+class Connection(httpcore2.NetworkStream):
     def __init__(self, sock: socket.socket, deadline: Deadline, header_bytes: int) -> None:
         self._sock, self._deadline = sock, deadline
         self._header_bytes = header_bytes
@@ -58,9 +58,9 @@ class Wire(httpcore2.NetworkStream):
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002  the interface has it
-    ) -> "Wire":
+    ) -> "Connection":
         secured = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname, do_handshake_on_connect=False)
-        wire = Wire(secured, self._deadline, self._header_bytes)
+        wire = Connection(secured, self._deadline, self._header_bytes)
         try:
             wire._patiently(secured.do_handshake, selectors.EVENT_READ)
         except BaseException:
@@ -100,15 +100,15 @@ class Dialer(httpcore2.NetworkBackend):
         timeout: float | None = None,  # noqa: ARG002  the interface has it
         local_address: str | None = None,  # noqa: ARG002  the interface has it
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002  the interface has it
-    ) -> Wire:
+    ) -> Connection:
         *others, last = self._addresses
         for address in others:
             with contextlib.suppress(OSError):  # the next one may answer; only the last one's error counts
                 return self._wire(address, port, self._deadline.left() / 2)
         return self._wire(last, port, None)
 
-    def _wire(self, address: str, port: int, seconds: float | None) -> Wire:
-        return Wire(_connected(address, port, self._deadline, seconds), self._deadline, self._header_bytes)
+    def _wire(self, address: str, port: int, seconds: float | None) -> Connection:
+        return Connection(_connected(address, port, self._deadline, seconds), self._deadline, self._header_bytes)
 
 
 def _connected(address: str, port: int, deadline: Deadline, seconds: float | None) -> socket.socket:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
 
-from handrail.model.record import struct
+from handrail.model.record import record
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16
@@ -21,7 +21,7 @@ SPARE = ".handrail-"
 """What the names of files on their way in or out begin with."""
 
 
-@struct
+@record
 class Step:
     """One name that a commit changes. `identity` is what the new file is known by once it exists."""
 
@@ -41,8 +41,8 @@ class Step:
 _facts_of = attrgetter(*Step.__annotations__)
 
 
-@struct
-class Record:
+@record
+class Intent:
     fd: int
     root: list[int]
     steps: list[Step] = field(default_factory=list)
@@ -97,16 +97,16 @@ class Record:
         self.size = at
 
 
-class Ledger:
+class IntentLog:
     """The file of intent of our process. To be used under the workspace's lock."""
 
     def __init__(self, pending: str) -> None:
         self._pending, self._fd, self._count = pending, -1, 0
         self.token, self._path = "", ""
-        self._last: Record | None = None
+        self._last: Intent | None = None
         self._pid = 0
 
-    def begin(self, root: tuple[int, int]) -> Record:
+    def begin(self, root: tuple[int, int]) -> Intent:
         if not self._holds():
             self._pid = os.getpid()
             self.token, self._count = os.urandom(6).hex(), 0
@@ -119,7 +119,7 @@ class Ledger:
         if size > _ROOMY:
             os.ftruncate(self._fd, 0)
             size = 0
-        self._last = Record(self._fd, [*root], size=size, pid=self._pid)
+        self._last = Intent(self._fd, [*root], size=size, pid=self._pid)
         return self._last
 
     def _holds(self) -> bool:
@@ -143,7 +143,7 @@ class Ledger:
             self.leave()
             _remove(self._path)
 
-    def abandoned(self) -> Iterator[Record]:
+    def abandoned(self) -> Iterator[Intent]:
         """The open records of processes that were killed; their files go when the caller has dealt with them.
 
         What the caller finds to be foreign stays, for the day on which its directory is back.
@@ -159,10 +159,10 @@ class Ledger:
                 continue  # its owner has just closed
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                record = _read(fd)
-                if record is not None:
-                    yield record
-                if record is None or not record.foreign:
+                intent = _read(fd)
+                if intent is not None:
+                    yield intent
+                if intent is None or not intent.foreign:
                     _remove(path)
             except BlockingIOError:
                 continue  # its owner lives
@@ -176,7 +176,7 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _read(fd: int) -> Record | None:
+def _read(fd: int) -> Intent | None:
     """What a file says is left to do; None where its owner was between two commits, or had only begun to write."""
     *lines, cut = os.pread(fd, size := os.fstat(fd).st_size, 0).split(b"\n")
     done = lines[-1:] == [_DONE]
@@ -190,6 +190,6 @@ def _read(fd: int) -> Record | None:
         known = {name: facts[name] for name in ("made", "gone", "line")}
         device, inode = facts["root"]
         begun = facts.get("begun", False)
-        return Record(fd, [device, inode], steps=steps, done=done, size=size - len(cut), begun=begun, **known)
+        return Intent(fd, [device, inode], steps=steps, done=done, size=size - len(cut), begun=begun, **known)
     except (ValueError, TypeError, KeyError):
         return None  # spoilt by the disk: nothing in it can be relied on

@@ -9,7 +9,7 @@ from handrail.kernel.fs.resolver import Place, exchange_names, rename_to_free_na
 from handrail.kernel.write.intent_log import Step
 from handrail.kernel.write.subtree import is_still
 from handrail.model.faults import Conflict
-from handrail.model.files import Standing, Version
+from handrail.model.files import Node, Version
 
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
@@ -35,7 +35,7 @@ def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alo
     return (step.old,)
 
 
-def turn(step: Step, fd: int, found: os.stat_result, base: Standing, path: str) -> None:
+def turn(step: Step, fd: int, found: os.stat_result, base: Node, path: str) -> None:
     """Put a directory in the place of a file or a link, or one of these in its place; what stood there stays whole."""
     now = Place(fd, step.name, step.name).stat()
     if now is None or Version.of(now) != Version.of(found):

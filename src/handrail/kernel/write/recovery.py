@@ -11,7 +11,7 @@ from typing import Literal
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.resolver import Place, exchange_names
 from handrail.kernel.journal.journal import Journal
-from handrail.kernel.write.intent_log import Record, Step
+from handrail.kernel.write.intent_log import Intent, Step
 from handrail.kernel.write.subtree import remove
 from handrail.model.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
 from handrail.model.paths import quote
@@ -21,25 +21,25 @@ _GONE = (NotFound, NotADirectory, OutsideRoot, LinkLoop)
 _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 
 
-class PutRight:
+class Recovery:
     def __init__(self, boundary: FsBoundary, journal: Journal, *, sync: bool) -> None:
         self._boundary, self._journal, self._sync = boundary, journal, sync
 
-    def claim(self, record: Record) -> bool:
+    def claim(self, intent: Intent) -> bool:
         """Whether a killed commit was made in the directory that is open here.
 
         A device number changes from mount to mount and an inode number is used again, so that it is known by its files:
         those that the commit wrote, and those that it found. A copy has files of its own; steps in one are left out.
         """
         here = os.fstat(self._boundary.fd)
-        if record.root[1] != here.st_ino:
+        if intent.root[1] != here.st_ino:
             return False
-        traces = [(self._trace(step), step) for step in record.steps]
-        record.steps = [step for trace, step in traces if trace != "strange"]
+        traces = [(self._trace(step), step) for step in intent.steps]
+        intent.steps = [step for trace, step in traces if trace != "strange"]
         if any(trace == "known" for trace, _ in traces):
             return True
-        traceless = record.done or record.begun or not any(step.identity or step.found for _, step in traces)
-        return record.root[0] == here.st_dev and traceless and len(record.steps) == len(traces)
+        traceless = intent.done or intent.begun or not any(step.identity or step.found for _, step in traces)
+        return intent.root[0] == here.st_dev and traceless and len(intent.steps) == len(traces)
 
     def _trace(self, step: Step) -> Literal["known", "strange", "none"]:
         try:
@@ -56,30 +56,30 @@ class PutRight:
             return "known"  # it was not finished, so that nothing of the person's can be in it
         return "none" if temp is None and old is None else "strange"
 
-    def roll_back(self, record: Record, held: Mapping[str, int] = _NONE_HELD) -> None:
+    def roll_back(self, intent: Intent, held: Mapping[str, int] = _NONE_HELD) -> None:
         """A directory that is still held is the right one wherever it was moved to; the others are found by name."""
-        stands = record.done
-        if not record.done:
-            record.begun = True
+        stands = intent.done
+        if not intent.done:
+            intent.begun = True
             with suppress(OSError):  # a full disk: all the more must be taken away
-                record.save(sync=False)
-            for step in reversed(record.steps):
+                intent.save(sync=False)
+            for step in reversed(intent.steps):
                 stands |= self._in_directory(step, self._restore, held)
-        for step in record.steps:
+        for step in intent.steps:
             self._in_directory(step, self.drop_spares, held)
-        for rel in record.gone if stands else reversed(record.made):
+        for rel in intent.gone if stands else reversed(intent.made):
             self.remove_if_empty(rel)
         if stands:
-            self.remember(record)
-        record.end()
+            self.remember(intent)
+        intent.end()
 
-    def remember(self, record: Record, *, again: bool = True) -> None:
+    def remember(self, intent: Intent, *, again: bool = True) -> None:
         """Enter in the journal what was done, once. Only a configuration that demands it lets this fail."""
-        if not record.line:
+        if not intent.line:
             return
         enter = self._journal.ensure if again else self._journal.append
         try:
-            enter(record.line.encode())
+            enter(intent.line.encode())
         except OSError as error:
             if self._journal.mode == "required":
                 raise

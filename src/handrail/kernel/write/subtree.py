@@ -3,13 +3,13 @@
 import os
 import stat
 
-from handrail.model.files import Standing, Version, kind_of, mode_for
+from handrail.model.files import Node, Version, kind_of, mode_for
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def build(dir_fd: int, name: str, node: Standing, *, sync: bool) -> None:
+def build(dir_fd: int, name: str, node: Node, *, sync: bool) -> None:
     """Make a name that is free what `node` says, with all that is in it."""
     if node.kind == "link":
         os.symlink(os.fsdecode(node.data), name, dir_fd=dir_fd)
@@ -28,7 +28,7 @@ def build(dir_fd: int, name: str, node: Standing, *, sync: bool) -> None:
         os.close(fd)
 
 
-def is_still(dir_fd: int, name: str, node: Standing) -> bool:
+def is_still(dir_fd: int, name: str, node: Node) -> bool:
     """Whether what stands there is what was looked at, and nothing was put beside it."""
     found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     if node.kind != "directory":

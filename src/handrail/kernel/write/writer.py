@@ -15,16 +15,16 @@ from typing import Literal
 
 from handrail.kernel.fs.boundary import FsBoundary, faults_for
 from handrail.kernel.fs.metadata import copy_metadata
-from handrail.kernel.fs.parallel import MANY, each
+from handrail.kernel.fs.parallel import MANY, parallel_map
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.fs.syncing import begin_sync, can_sync_whole, sync_whole
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.commit_entry import Done, touched
+from handrail.kernel.journal.commit_entry import CommittedChange, touched
 from handrail.kernel.journal.journal import Journal, Origin
-from handrail.kernel.write.intent_log import Ledger, Record, Step
+from handrail.kernel.write.intent_log import Intent, IntentLog, Step
 from handrail.kernel.write.publish import publish, turn
-from handrail.kernel.write.recovery import PutRight, drop, mark_of
+from handrail.kernel.write.recovery import Recovery, drop, mark_of
 from handrail.kernel.write.subtree import build, write_all
 from handrail.model.faults import (
     AccessDenied,
@@ -39,15 +39,15 @@ from handrail.model.faults import (
 from handrail.model.files import (
     Change,
     MakeDirectory,
+    Node,
     Put,
     Remove,
     RemoveDirectory,
     Restore,
-    Standing,
     Version,
     mode_for,
 )
-from handrail.model.record import struct
+from handrail.model.record import record
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,7 +56,7 @@ When = Literal["never", "later", "now"]
 Then = Callable[[list[Version | None]], None]
 
 
-@struct
+@record
 class _Work:
     """One change on its way: where it goes, what was found there, and its line in the record."""
 
@@ -77,10 +77,10 @@ class _Work:
 class Writer:
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, durability: str = "full") -> None:
         self._boundary, self._state, self._journal = boundary, state, journal
-        self._ledger = Ledger(state.pending)
+        self._ledger = IntentLog(state.pending)
         self._sync_files, self._sync_directories = durability != "none", durability == "full"
         self._trouble = ""
-        self._right = PutRight(boundary, journal, sync=self._sync_directories)
+        self._right = Recovery(boundary, journal, sync=self._sync_directories)
 
     def targets(self, changes: list[Change]) -> list[str]:
         """Where the changes would land, beneath the root with links resolved; every refusal that can be known."""
@@ -100,17 +100,17 @@ class Writer:
         """
         with faults_for(changes[0].path), self._state.lock():
             self._recover()
-            record = self._ledger.begin(self._boundary.identity)
+            intent = self._ledger.begin(self._boundary.identity)
             works: list[_Work] = []
             try:
                 for change, target in zip(changes, approved, strict=True):
                     works.append(self._look(change, target))
-                self._carry_out(record, works, origin)
-                self._clear_away(record, works)
+                self._carry_out(intent, works, origin)
+                self._clear_away(intent, works)
                 if then is not None:
                     then([_version(work) for work in works])
             except BaseException:
-                self._give_up(record, works)
+                self._give_up(intent, works)
                 raise
             finally:
                 for work in works:
@@ -128,20 +128,20 @@ class Writer:
 
     def _recover(self) -> int:
         count = 0
-        for record in self._ledger.abandoned():
-            record.foreign = not self._right.claim(record)
-            if not record.foreign:
-                self._right.roll_back(record)
+        for intent in self._ledger.abandoned():
+            intent.foreign = not self._right.claim(intent)
+            if not intent.foreign:
+                self._right.roll_back(intent)
                 count += 1
         return count
 
-    def _give_up(self, record: Record, works: list[_Work]) -> None:
-        if record.pid != os.getpid():
+    def _give_up(self, intent: Intent, works: list[_Work]) -> None:
+        if intent.pid != os.getpid():
             return  # a child that was forked meanwhile: its parent goes on
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
-        record.made = [rel for rel in record.made if rel in record.created]
+        intent.made = [rel for rel in intent.made if rel in intent.created]
         try:
-            self._right.roll_back(record, held)
+            self._right.roll_back(intent, held)
         except (OSError, PathFault) as error:
             self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
             self._trouble = str(error.strerror if isinstance(error, OSError) else f"{error.path} cannot be reached")
@@ -180,39 +180,39 @@ class Writer:
 
     # ── carrying out ──
 
-    def _carry_out(self, record: Record, works: list[_Work], origin: Origin) -> None:
+    def _carry_out(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
         many = len(works) > 1
         sync = many and self._sync_files
         for number, work in enumerate(works):
-            self._note(record, work, number)
-        record.save(sync=False)
+            self._note(intent, work, number)
+        intent.save(sync=False)
         whole = sync and len(works) >= MANY and can_sync_whole()
         when: When = "never" if whole or not self._sync_files else "later" if len(works) < MANY else "now"
         for work in works:
             with _conflict_if_changed(work.change.path):
-                self._enter(record, work)
-        each(partial(self._prepare, sync=when), works)
+                self._enter(intent, work)
+        parallel_map(partial(self._prepare, sync=when), works)
         if whole:
             sync_whole(work.place.dir_fd for work in works)
-        self._compose(record, works, origin)
+        self._compose(intent, works, origin)
         for work in works:
             if work.unsynced >= 0:
                 with _conflict_if_changed(work.change.path):
                     os.fsync(work.unsynced)
                     _close(work)
-        record.save(sync=sync)
-        each(partial(_publish, alone=not many), works)
+        intent.save(sync=sync)
+        parallel_map(partial(_publish, alone=not many), works)
         if self._sync_directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
-        record.mark_done(sync=sync)
+        intent.mark_done(sync=sync)
 
-    def _compose(self, record: Record, works: list[_Work], origin: Origin) -> None:
+    def _compose(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
         """Keep the contents and finish the line for the journal, before anything can be seen."""
         if not self._journal.on:
             return
-        done = [Done(work.change, work.target, work.place, work.found, work.made) for work in works]
-        made = [rel for rel in record.made if rel in record.created]
+        done = [CommittedChange(work.change, work.target, work.place, work.found, work.made) for work in works]
+        made = [rel for rel in intent.made if rel in intent.created]
         try:
             line = self._journal.compose(origin, touched(self._journal.blobs, done, made))
         except OSError as error:
@@ -221,22 +221,22 @@ class Writer:
                 raise WriteFailed(works[0].change.path, f"the journal, which is required: {why}") from error
             self._journal.trouble = why
         else:
-            record.line = line.decode()
+            intent.line = line.decode()
 
-    def _clear_away(self, record: Record, works: list[_Work]) -> None:
+    def _clear_away(self, intent: Intent, works: list[_Work]) -> None:
         try:
-            each(_drop_spares, works)
-            for rel in record.gone:
+            parallel_map(_drop_spares, works)
+            for rel in intent.gone:
                 self._right.remove_if_empty(rel)
-            self._right.remember(record, again=False)
-            record.end()
+            self._right.remember(intent, again=False)
+            intent.end()
         except OSError:
-            self._give_up(record, works)  # no error: the change is made, and only clearing away is tried again
+            self._give_up(intent, works)  # no error: the change is made, and only clearing away is tried again
 
-    def _note(self, record: Record, work: _Work, number: int) -> None:
+    def _note(self, intent: Intent, work: _Work, number: int) -> None:
         """Put into the record what this change is about to create."""
         if isinstance(work.change, RemoveDirectory):
-            record.gone.append(work.target)
+            intent.gone.append(work.target)
             return
         if isinstance(work.change, MakeDirectory) and work.found:
             return  # it is there, and not ours to take back
@@ -246,7 +246,7 @@ class Writer:
         if work.place.rest or isinstance(work.change, MakeDirectory):
             stem = work.place.rel.rpartition("/")[0]
             rels = ["/".join([*([stem] if stem else []), *made[: n + 1]]) for n in range(len(made))]
-            record.made.extend(rel for rel in rels if rel not in record.made)
+            intent.made.extend(rel for rel in rels if rel not in intent.made)
             work.chain = tuple(made)
         if not isinstance(work.change, MakeDirectory):
             temp, old = self._ledger.spare_names(number)
@@ -254,12 +254,12 @@ class Writer:
             work.step.removes = _new(work.change) is None
             work.step.turns = isinstance(work.change, Restore) and work.change.turns
             work.step.found = mark_of(work.found) if work.found else None
-            record.steps.append(work.step)
+            intent.steps.append(work.step)
 
-    def _enter(self, record: Record, work: _Work) -> None:
+    def _enter(self, intent: Intent, work: _Work) -> None:
         """Make the directories that are missing, and go where the file is to be."""
         for part in work.chain:
-            work.place = self._descend(record, work.place, part)
+            work.place = self._descend(intent, work.place, part)
         if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.chain:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
 
@@ -268,7 +268,7 @@ class Writer:
         if work.step is None or new is None:
             return
         with _conflict_if_changed(work.change.path):
-            if isinstance(new, Standing) and new.kind != "file":
+            if isinstance(new, Node) and new.kind != "file":
                 build(work.place.dir_fd, work.step.temp, new, sync=sync != "never")
                 work.made = Place(work.place.dir_fd, work.step.temp, "").stat()
             else:
@@ -276,8 +276,8 @@ class Writer:
             if work.made is not None:
                 work.step.identity = mark_of(work.made)
 
-    def _write(self, work: _Work, step: Step, new: Put | Standing, *, sync: When) -> os.stat_result:
-        exact = isinstance(new, Standing)
+    def _write(self, work: _Work, step: Step, new: Put | Node, *, sync: When) -> os.stat_result:
+        exact = isinstance(new, Node)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
         base = work.change.base if isinstance(work.change, (Put, Restore)) and replaces else None
         mode = mode_for(new, base)
@@ -299,15 +299,15 @@ class Writer:
             else:
                 os.close(fd)
 
-    def _descend(self, record: Record, place: Place, part: str) -> Place:
+    def _descend(self, intent: Intent, place: Place, part: str) -> Place:
         try:
             os.mkdir(part, dir_fd=place.dir_fd)
-            record.created.add(place.rel)
+            intent.created.add(place.rel)
             if self._sync_directories:
                 os.fsync(place.dir_fd)
         except FileExistsError:
-            if place.rel in record.made and place.rel not in record.created:
-                record.made.remove(place.rel)  # somebody else made it meanwhile: not ours to take back
+            if place.rel in intent.made and place.rel not in intent.created:
+                intent.made.remove(place.rel)  # somebody else made it meanwhile: not ours to take back
         fd = os.open(part, _DIRECTORY, dir_fd=place.dir_fd)
         os.close(place.dir_fd)
         first, *rest = place.rest or ("",)
@@ -332,7 +332,7 @@ class _conflict_if_changed(faults_for):  # noqa: N801  like its parent
         super().__exit__(kind, error, trace)
 
 
-def _new(change: Change) -> Put | Standing | None:
+def _new(change: Change) -> Put | Node | None:
     """What a name gets, with its content and its mode; None where it goes."""
     if isinstance(change, Put):
         return change

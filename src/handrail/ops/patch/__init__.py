@@ -5,7 +5,7 @@ fault, and then nothing has happened. Both are pure: the caller reads the files 
 """
 
 from handrail.ops.patch.apply import apply
-from handrail.ops.patch.model import Action, Chunk, Content, FilePatch, Outcome
+from handrail.ops.patch.model import Action, Chunk, FilePatch, PatchedContent, PatchOutcome
 from handrail.ops.patch.parse import parse
 
-__all__ = ["Action", "Chunk", "Content", "FilePatch", "Outcome", "apply", "parse"]
+__all__ = ["Action", "Chunk", "FilePatch", "PatchOutcome", "PatchedContent", "apply", "parse"]

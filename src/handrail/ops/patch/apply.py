@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from handrail.model.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotADirectory, NotFound
 from handrail.model.limits import Limits
 from handrail.ops.patch.file_lines import Lines
-from handrail.ops.patch.model import ADDED, Action, Content, FilePatch, Outcome
+from handrail.ops.patch.model import ADDED, Action, FilePatch, PatchedContent, PatchOutcome
 from handrail.ops.patch.splice import patched
 
-Read = Callable[[str], Content | None]
+Read = Callable[[str], PatchedContent | None]
 _EXECUTABLE, _READABLE = 0o111, 0o444
 
 
@@ -19,52 +19,52 @@ def apply(
     *,
     key: Callable[[str], str] | None = None,
     limits: Limits | None = None,
-) -> list[Outcome]:
+) -> list[PatchOutcome]:
     """The outcomes, in the order in which the patch first names them.
 
     `read` gives a file's content, or None where there is none; it is asked once for each file. `key` makes
     names equal that mean the same file.
     """
-    tree = _Tree(read, key or _plain, limits or Limits())
+    tree = _PatchedTree(read, key or _plain, limits or Limits())
     for patch in patches:
         _ACTIONS[patch.action](tree, patch)
     return tree.outcomes()
 
 
 @dataclass
-class _Tree:
+class _PatchedTree:
     """The files as they are, and as the sections so far leave them."""
 
     read: Read
     key: Callable[[str], str]
     limits: Limits
     names: dict[str, str] = field(default_factory=dict)
-    before: dict[str, Content | None] = field(default_factory=dict)
-    after: dict[str, Content | None] = field(default_factory=dict)
+    before: dict[str, PatchedContent | None] = field(default_factory=dict)
+    after: dict[str, PatchedContent | None] = field(default_factory=dict)
     came_from: dict[str, str] = field(default_factory=dict)
 
-    def original(self, path: str) -> Content | None:
+    def original(self, path: str) -> PatchedContent | None:
         name = self.key(path)
         if name not in self.before:
             self.before[name] = self.after[name] = self.read(path)
         return self.before[name]
 
-    def now(self, path: str) -> Content | None:
+    def now(self, path: str) -> PatchedContent | None:
         self.original(path)
         return self.after[self.key(path)]
 
-    def put(self, path: str, content: Content | None) -> None:
+    def put(self, path: str, content: PatchedContent | None) -> None:
         self.original(path)
         self.names.setdefault(self.key(path), path)
         self.after[self.key(path)] = content
 
-    def move(self, source: str, path: str, content: Content) -> None:
+    def move(self, source: str, path: str, content: PatchedContent) -> None:
         old, new = self.key(source), self.key(path)
         self.put(source, None)
         self.put(path, content)
         self.came_from[new] = self.came_from.pop(old, old)
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[PatchOutcome]:
         moves = {
             new: old
             for new, old in self.came_from.items()
@@ -73,7 +73,7 @@ class _Tree:
         gone = {old: new for new, old in moves.items()}
         self._refuse_files_in_files()
         return [
-            Outcome(
+            PatchOutcome(
                 path,
                 self.before[name],
                 self.after[name],
@@ -100,7 +100,7 @@ def _plain(path: str) -> str:
     return root + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-def _create(tree: _Tree, patch: FilePatch) -> None:
+def _create(tree: _PatchedTree, patch: FilePatch) -> None:
     data = _new_file(patch)
     there = tree.now(patch.path)
     if there and there.data == data and data:
@@ -108,7 +108,7 @@ def _create(tree: _Tree, patch: FilePatch) -> None:
     if there:
         raise AlreadyExists(patch.path)
     mode = None if patch.executable is None else 0o755 if patch.executable else 0o644
-    tree.put(patch.path, Content(data, mode))
+    tree.put(patch.path, PatchedContent(data, mode))
 
 
 def _new_file(patch: FilePatch) -> bytes:
@@ -123,7 +123,7 @@ def _new_file(patch: FilePatch) -> bytes:
     return Lines(lines, closed).data()
 
 
-def _delete(tree: _Tree, patch: FilePatch) -> None:
+def _delete(tree: _PatchedTree, patch: FilePatch) -> None:
     there, path = _existing(tree, patch)
     if patch.chunks:
         left = patched(path, there.data, patch.chunks, tree.limits)
@@ -132,7 +132,7 @@ def _delete(tree: _Tree, patch: FilePatch) -> None:
     tree.put(path, None)
 
 
-def _update(tree: _Tree, patch: FilePatch) -> None:
+def _update(tree: _PatchedTree, patch: FilePatch) -> None:
     if _creates_after_all(tree, patch):
         _create(tree, patch)
         return
@@ -146,7 +146,7 @@ def _update(tree: _Tree, patch: FilePatch) -> None:
     tree.move(patch.source, patch.path, content)
 
 
-def _copy(tree: _Tree, patch: FilePatch) -> None:
+def _copy(tree: _PatchedTree, patch: FilePatch) -> None:
     """Git copies what the source was before the patch, whatever the patch does to it."""
     there = tree.original(patch.source)
     if there is None:
@@ -156,7 +156,7 @@ def _copy(tree: _Tree, patch: FilePatch) -> None:
     tree.put(patch.path, _changed(patch.source, there, patch, tree.limits))
 
 
-def _creates_after_all(tree: _Tree, patch: FilePatch) -> bool:
+def _creates_after_all(tree: _PatchedTree, patch: FilePatch) -> bool:
     """Some diffs of a new file name it on both sides, and only say that there were no lines before."""
     starts = [chunk.start for chunk in patch.chunks]
     if starts != [0] or patch.source or patch.chunks[0].old:
@@ -164,7 +164,7 @@ def _creates_after_all(tree: _Tree, patch: FilePatch) -> bool:
     return not any(tree.now(name) for name in (patch.path, *patch.aliases))
 
 
-def _existing(tree: _Tree, patch: FilePatch) -> tuple[Content, str]:
+def _existing(tree: _PatchedTree, patch: FilePatch) -> tuple[PatchedContent, str]:
     for name in [patch.source] if patch.source else [patch.path, *patch.aliases]:
         there = tree.now(name)
         if there:
@@ -172,12 +172,12 @@ def _existing(tree: _Tree, patch: FilePatch) -> tuple[Content, str]:
     raise NotFound(patch.source or patch.path)
 
 
-def _changed(path: str, there: Content, patch: FilePatch, limits: Limits) -> Content:
+def _changed(path: str, there: PatchedContent, patch: FilePatch, limits: Limits) -> PatchedContent:
     data = patched(path, there.data, patch.chunks, limits) if patch.chunks else there.data
     mode = there.mode
     if patch.executable is not None and mode is not None:
         mode = mode | (mode & _READABLE) >> 2 if patch.executable else mode & ~_EXECUTABLE
-    return Content(data, mode)
+    return PatchedContent(data, mode)
 
 
 _ACTIONS = {Action.CREATE: _create, Action.DELETE: _delete, Action.UPDATE: _update, Action.COPY: _copy}

@@ -32,7 +32,7 @@ def parse(lines: list[bytes]) -> list[FilePatch]:
     while at < len(lines):
         if begins(lines[at]):
             lines = _dedented(lines, at)
-            reader = _Reader(lines, at)
+            reader = _EnvelopeReader(lines, at)
             patches += reader.sections()
             at = reader.at
         at += 1
@@ -41,7 +41,7 @@ def parse(lines: list[bytes]) -> list[FilePatch]:
     return patches
 
 
-class _Reader:
+class _EnvelopeReader:
     def __init__(self, lines: list[bytes], begin: int) -> None:
         self.lines, self.at = lines, begin + 1
         self.pads = {b"", _pad(lines[begin])}

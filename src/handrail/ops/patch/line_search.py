@@ -24,7 +24,7 @@ _CHARACTERS = 0x10FFFF
 Key = Callable[[bytes], bytes]
 
 
-class Rung(IntEnum):
+class Strictness(IntEnum):
     EXACT = 0
     ENDS = 1
     TRAILING = 2
@@ -55,16 +55,16 @@ def _heading(line: bytes) -> bytes:
     return match[0].rstrip() if match else b""
 
 
-_KEYS: dict[Rung, Key] = {
-    Rung.EXACT: _same,
-    Rung.ENDS: _without_carriage,
-    Rung.TRAILING: bytes.rstrip,
-    Rung.OUTER: bytes.strip,
-    Rung.FOLDED: _folded,
+_KEYS: dict[Strictness, Key] = {
+    Strictness.EXACT: _same,
+    Strictness.ENDS: _without_carriage,
+    Strictness.TRAILING: bytes.rstrip,
+    Strictness.OUTER: bytes.strip,
+    Strictness.FOLDED: _folded,
 }
 
 
-def same(rung: Rung, one: Sequence[bytes], other: Sequence[bytes]) -> bool:
+def same(rung: Strictness, one: Sequence[bytes], other: Sequence[bytes]) -> bool:
     return list(map(_KEYS[rung], one)) == list(map(_KEYS[rung], other))
 
 
@@ -74,19 +74,19 @@ class Haystack:
         self._lines = lines
         self._wanted = list(dict.fromkeys(wanted))
         self._effort = effort
-        self._coded: dict[Rung, _Coded] = {}
-        self._reversed: dict[Rung, str] = {}
+        self._coded: dict[Strictness, _Coded] = {}
+        self._reversed: dict[Strictness, str] = {}
 
-    def find(self, block: Sequence[bytes], rung: Rung, low: int = 0) -> int:
+    def find(self, block: Sequence[bytes], rung: Strictness, low: int = 0) -> int:
         """The first place at or after `low`, else -1."""
         pattern = self._pattern(block, rung)
         return self._search(self._text(rung), pattern, low, len(self._lines)) if pattern else -1
 
-    def stands(self, block: Sequence[bytes], rung: Rung, at: int) -> bool:
+    def stands(self, block: Sequence[bytes], rung: Strictness, at: int) -> bool:
         pattern = self._pattern(block, rung)
         return bool(pattern) and at >= 0 and self._text(rung).startswith(pattern, at)
 
-    def nearest(self, block: Sequence[bytes], rung: Rung, low: int, at: int) -> list[int]:
+    def nearest(self, block: Sequence[bytes], rung: Strictness, low: int, at: int) -> list[int]:
         """The place nearest to `at` and not before `low`; two if they are equally near."""
         pattern = self._pattern(block, rung)
         radius, size = 64, len(self._lines)
@@ -102,7 +102,7 @@ class Haystack:
             radius *= 8
         return []
 
-    def _search_back(self, rung: Rung, pattern: str, first: int, last: int) -> int:
+    def _search_back(self, rung: Strictness, pattern: str, first: int, last: int) -> int:
         """The last place from `first` to `last`; in the reversed text, as `rfind` can be made quadratic."""
         size = len(self._lines)
         if last < first:
@@ -120,7 +120,7 @@ class Haystack:
             raise OutOfEffort
         return place
 
-    def _pattern(self, block: Sequence[bytes], rung: Rung) -> str:
+    def _pattern(self, block: Sequence[bytes], rung: Strictness) -> str:
         """`""` if the block can't be there."""
         if rung not in self._coded:
             if not self._possible(block):
@@ -128,7 +128,7 @@ class Haystack:
             self._coded[rung] = self._encode(rung)
         return self._coded[rung].pattern(block)
 
-    def _text(self, rung: Rung) -> str:
+    def _text(self, rung: Strictness) -> str:
         return self._coded[rung].text
 
     def _possible(self, block: Sequence[bytes]) -> bool:
@@ -138,15 +138,15 @@ class Haystack:
                 return False
         return True
 
-    def _encode(self, rung: Rung) -> "_Coded":
-        if rung is Rung.EXACT:
+    def _encode(self, rung: Strictness) -> "_Coded":
+        if rung is Strictness.EXACT:
             return self._by_key(_same, _same, self._wanted)
-        if rung is Rung.ENDS:
+        if rung is Strictness.ENDS:
             plain = b"\r" not in self._data and not any(line.endswith(b"\r") for line in self._wanted)
-            exact = self._coded.get(Rung.EXACT)
+            exact = self._coded.get(Strictness.EXACT)
             return exact if plain and exact else self._by_key(_KEYS[rung], _KEYS[rung], set(self._lines))
-        if rung is Rung.HEADING:
-            return self._by_key(_KEYS[Rung.FOLDED], _heading, set(self._lines))
+        if rung is Strictness.HEADING:
+            return self._by_key(_KEYS[Strictness.FOLDED], _heading, set(self._lines))
         key, (alike, text) = _KEYS[rung], self._likenesses
         codes: dict[bytes, str] = {}
         table = {ord(own): codes.setdefault(key(line), own) for line, own in alike.items()}

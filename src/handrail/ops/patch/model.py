@@ -64,19 +64,19 @@ class FilePatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class PatchedContent:
     data: bytes
     mode: int | None = None
     """Permission bits; None for a new file that doesn't say."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PatchOutcome:
     """What becomes of one name. A move is two: the new name, and the old one that is gone."""
 
     path: str
-    before: Content | None
-    after: Content | None
+    before: PatchedContent | None
+    after: PatchedContent | None
     moved_from: str = ""
     moved_to: str = ""
 

@@ -14,20 +14,20 @@ from itertools import islice
 from handrail.model.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
 from handrail.model.limits import Limits
 from handrail.ops.patch.file_lines import Lines
-from handrail.ops.patch.line_search import Haystack, OutOfEffort, Rung, same
+from handrail.ops.patch.line_search import Haystack, OutOfEffort, Strictness, same
 from handrail.ops.patch.model import ADDED, REMOVED, Chunk
 from handrail.ops.text.nearest import nearest
 
-_LADDER = (Rung.EXACT, Rung.ENDS, Rung.TRAILING, Rung.OUTER, Rung.FOLDED)
+_LADDER = (Strictness.EXACT, Strictness.ENDS, Strictness.TRAILING, Strictness.OUTER, Strictness.FOLDED)
 _WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HunkPlace:
     chunk: Chunk
     """Without the padding that turned out to be none of the file's."""
     start: int
-    rung: Rung
+    rung: Strictness
 
     def changed(self) -> tuple[int, int]:
         """The span of old lines from the first change to the last."""
@@ -40,7 +40,7 @@ class Place:
         return self.changed()[1] if changes else self.start
 
 
-def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits) -> list[Place]:
+def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits) -> list[HunkPlace]:
     placer = _Placer(path, file, chunks, limits)
     try:
         return placer.in_order(chunks)
@@ -61,7 +61,7 @@ class _Below:
 
     line: int
     after: int
-    rung: Rung
+    rung: Strictness
 
 
 class _Placer:
@@ -76,14 +76,14 @@ class _Placer:
         wanted = (line for chunk in self.chunks for line in (*chunk.anchors, *chunk.old, *chunk.new))
         return Haystack(self.file.given, self.file.lines, wanted, self.limits.patch_search)
 
-    def _stands(self, block: list[bytes], rung: Rung, at: int) -> bool:
-        if rung is Rung.EXACT:
+    def _stands(self, block: list[bytes], rung: Strictness, at: int) -> bool:
+        if rung is Strictness.EXACT:
             return at >= 0 and self.file.lines[at : at + len(block)] == block
         return self.hay.stands(block, rung, at)
 
-    def in_order(self, chunks: tuple[Chunk, ...], low: int | None = None) -> list[Place]:
+    def in_order(self, chunks: tuple[Chunk, ...], low: int | None = None) -> list[HunkPlace]:
         """`low` is the current position, None while there is none."""
-        places: list[Place] = []
+        places: list[HunkPlace] = []
         drift = 0
         for chunk in chunks:
             try:
@@ -102,7 +102,7 @@ class _Placer:
 
     # A chunk that ends where the file ends.
 
-    def _at_end(self, chunk: Chunk, low: int) -> Place:
+    def _at_end(self, chunk: Chunk, low: int) -> HunkPlace:
         below = self._first_below(chunk.anchors, low)
         if below is None:
             raise self._missing(chunk, low)
@@ -113,9 +113,9 @@ class _Placer:
             for rung in _rungs(variant):
                 if start >= low and (not old or self._stands(old, rung, start)):
                     self._refuse_applied_newline(variant)
-                    return Place(variant, start, rung)
+                    return HunkPlace(variant, start, rung)
         new = chunk.new
-        if _telling(chunk) and self._stands(new, Rung.ENDS, self.size - len(new)):
+        if _telling(chunk) and self._stands(new, Strictness.ENDS, self.size - len(new)):
             raise HunkApplied(self.path, chunk.number, self.size - len(new) + 1)
         raise self._not_found(chunk, low)
 
@@ -127,10 +127,10 @@ class _Placer:
 
     # A chunk with a line number.
 
-    def _numbered(self, chunk: Chunk, low: int, at: int) -> Place:
+    def _numbered(self, chunk: Chunk, low: int, at: int) -> HunkPlace:
         if not chunk.old:
             if low <= at <= self.size:
-                return Place(chunk, at, Rung.EXACT)
+                return HunkPlace(chunk, at, Strictness.EXACT)
             raise HunkNotFound(self.path, chunk.number, "line" if at > self.size else "order", "", line=self.size)
         for variant in _variants(chunk):
             for rung in self._rungs_that_match(variant):
@@ -139,10 +139,10 @@ class _Placer:
                 if len(places) > 1:
                     raise self._not_unique(variant, places)
                 if places:
-                    return Place(variant, places[0], rung)
+                    return HunkPlace(variant, places[0], rung)
         raise self._missing(chunk, low)
 
-    def _by_number(self, chunk: Chunk, rung: Rung, low: int, at: int) -> list[int]:
+    def _by_number(self, chunk: Chunk, rung: Strictness, low: int, at: int) -> list[int]:
         old = chunk.old
         end = self.size - len(old)
         if _closes(chunk) and end >= low and self._stands(old, rung, end):
@@ -151,21 +151,21 @@ class _Placer:
             return [at]
         return self.hay.nearest(old, rung, low, at)
 
-    def _refuse_applied(self, chunk: Chunk, rung: Rung, at: int) -> None:
+    def _refuse_applied(self, chunk: Chunk, rung: Strictness, at: int) -> None:
         """Its result stands where it should go: another place that looks like its old lines is not meant."""
-        if rung > Rung.ENDS or self._stands(chunk.old, rung, at) or not _telling(chunk):
+        if rung > Strictness.ENDS or self._stands(chunk.old, rung, at) or not _telling(chunk):
             return
         if self._stands(chunk.new, rung, at):
             raise HunkApplied(self.path, chunk.number, at + 1)
 
     # A chunk without one.
 
-    def _following(self, chunk: Chunk, low: int) -> Place:
+    def _following(self, chunk: Chunk, low: int) -> HunkPlace:
         for place in self._candidates(chunk, low):
             return place
         raise self._missing(chunk, low)
 
-    def _only(self, chunk: Chunk, rest: tuple[Chunk, ...]) -> Place:
+    def _only(self, chunk: Chunk, rest: tuple[Chunk, ...]) -> HunkPlace:
         candidates = self._candidates(chunk, 0)
         first, second = next(candidates, None), next(candidates, None)
         if first is None:
@@ -175,7 +175,7 @@ class _Placer:
         others = islice(candidates, self.limits.places - 2)
         raise self._not_unique(chunk, [place.start for place in (first, second, *others)])
 
-    def _rest_fits(self, place: Place, rest: tuple[Chunk, ...]) -> bool:
+    def _rest_fits(self, place: HunkPlace, rest: tuple[Chunk, ...]) -> bool:
         """Whether the chunks that follow still find their places if this one went there."""
         try:
             self.in_order(rest, place.floor())
@@ -185,9 +185,9 @@ class _Placer:
             pass
         return True
 
-    def _candidates(self, chunk: Chunk, low: int) -> Iterator[Place]:
+    def _candidates(self, chunk: Chunk, low: int) -> Iterator[HunkPlace]:
         """Places from `low` on, top down, all as good as the first."""
-        best = Rung.HEADING, Rung.HEADING
+        best = Strictness.HEADING, Strictness.HEADING
         while True:
             below = self._first_below(chunk.anchors, low)
             place = self._first(chunk, below) if below else None
@@ -200,32 +200,32 @@ class _Placer:
             low = place.start + 1 if chunk.old else below.after
 
     def _first_below(self, anchors: tuple[bytes, ...], low: int) -> "_Below | None":
-        below = _Below(low, low, Rung.EXACT)
+        below = _Below(low, low, Strictness.EXACT)
         for anchor in anchors:
-            tries = ((self.hay.find([anchor], rung, below.after), rung) for rung in (*_LADDER, Rung.HEADING))
-            line, rung = next((found for found in tries if found[0] >= 0), (-1, Rung.EXACT))
+            tries = ((self.hay.find([anchor], rung, below.after), rung) for rung in (*_LADDER, Strictness.HEADING))
+            line, rung = next((found for found in tries if found[0] >= 0), (-1, Strictness.EXACT))
             if line < 0:
                 return None
             below = _Below(line, line + 1, max(rung, below.rung))
         return below
 
-    def _first(self, chunk: Chunk, below: "_Below") -> Place | None:
+    def _first(self, chunk: Chunk, below: "_Below") -> HunkPlace | None:
         if not chunk.old:
-            return Place(chunk, below.after if chunk.anchors else self.size, Rung.EXACT)
+            return HunkPlace(chunk, below.after if chunk.anchors else self.size, Strictness.EXACT)
         for variant in _variants(chunk):
             for rung in self._rungs_that_match(variant):
                 start = self.hay.find(variant.old, rung, below.line)
                 if start >= 0:
-                    return Place(variant, start, rung)
+                    return HunkPlace(variant, start, rung)
         return None
 
     # The ladder.
 
-    def _rungs_that_match(self, chunk: Chunk) -> Iterator[Rung]:
+    def _rungs_that_match(self, chunk: Chunk) -> Iterator[Strictness]:
         old = chunk.old
         for rung in _rungs(chunk):
             # What the coarsest rung doesn't find no finer one will: most patches that fail, fail here.
-            if rung is Rung.TRAILING and self.hay.find(old, Rung.FOLDED) < 0:
+            if rung is Strictness.TRAILING and self.hay.find(old, Strictness.FOLDED) < 0:
                 return
             yield rung
 
@@ -239,7 +239,7 @@ class _Placer:
                 return self._explain(chunk, "context", chunk.anchors[index : index + 1], low)
             after = below.after
         if _telling(chunk):
-            for rung in (Rung.EXACT, Rung.ENDS):
+            for rung in (Strictness.EXACT, Strictness.ENDS):
                 start = self.hay.find(chunk.new, rung, low)
                 if start >= 0:
                     return HunkApplied(self.path, chunk.number, start + 1)
@@ -251,7 +251,7 @@ class _Placer:
     def _explain(self, chunk: Chunk, part: str, expected: tuple[bytes, ...], low: int) -> HunkNotFound:
         fault = HunkNotFound(self.path, chunk.number, part, _text(b"\n".join(expected)))
         for variant in _variants(chunk) if part != "context" else ():
-            start = self.hay.find(variant.old, Rung.ENDS)
+            start = self.hay.find(variant.old, Strictness.ENDS)
             if start >= 0:
                 fault.line, fault.difference = start + 1, "end" if part == "end" and start >= low else "order"
                 return fault
@@ -266,11 +266,11 @@ class _Placer:
         return HunkNotUnique(self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts])
 
 
-def _rungs(chunk: Chunk) -> Iterator[Rung]:
+def _rungs(chunk: Chunk) -> Iterator[Strictness]:
     """The rungs on which it still changes something: a change of spaces is not looked for without spaces."""
     old, new = chunk.old, chunk.new
     for rung in _LADDER:
-        if rung is Rung.EXACT or old == new or not same(rung, old, new):
+        if rung is Strictness.EXACT or old == new or not same(rung, old, new):
             yield rung
 
 

@@ -3,9 +3,9 @@
 from handrail.model.limits import Limits
 from handrail.ops.patch.file_lines import BOM, Lines
 from handrail.ops.patch.indent import Indentation
-from handrail.ops.patch.line_search import Rung
+from handrail.ops.patch.line_search import Strictness
 from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
-from handrail.ops.patch.placement import Place, place_all
+from handrail.ops.patch.placement import HunkPlace, place_all
 
 
 def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -> bytes:
@@ -26,12 +26,12 @@ def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -
     return Lines(out, closed, file.bom, lent).data()
 
 
-def _changed_lines(file: Lines, place: Place, *, literal: bool) -> list[bytes]:
+def _changed_lines(file: Lines, place: HunkPlace, *, literal: bool) -> list[bytes]:
     """From the first change to the last. Context keeps its own bytes; added lines take after the file."""
     chunk, index, out = place.chunk, place.start, []
     before, after = chunk.margins
     old = file.lines[index : index + len(chunk.old)]
-    indentation = Indentation(zip(chunk.old, old, strict=True)) if place.rung >= Rung.OUTER else None
+    indentation = Indentation(zip(chunk.old, old, strict=True)) if place.rung >= Strictness.OUTER else None
     for position, signed in enumerate(chunk.lines):
         sign, line = signed[0], signed[1:]
         inside = before <= position < len(chunk.lines) - after
@@ -41,7 +41,7 @@ def _changed_lines(file: Lines, place: Place, *, literal: bool) -> list[bytes]:
             if sign == CONTEXT and inside:
                 out.append(file.lines[index])
             index += 1
-        elif literal and place.rung is Rung.EXACT:
+        elif literal and place.rung is Strictness.EXACT:
             out.append(line)
         else:
             line = line.removesuffix(b"\r") + file.carriage(index)

@@ -29,7 +29,7 @@ def binary_file(line: bytes) -> str:
 
 
 def parse(lines: list[bytes]) -> list[FilePatch]:
-    return _Reader(lines).sections()
+    return _UnifiedReader(lines).sections()
 
 
 @dataclass
@@ -121,7 +121,7 @@ def _common_tail(old: str, new: str) -> str:
     return new_tail if old != new and old_tail == new_tail else ""
 
 
-class _Reader:
+class _UnifiedReader:
     def __init__(self, lines: list[bytes]) -> None:
         self.lines, self.at = lines, 0
         self.patches: list[FilePatch] = []

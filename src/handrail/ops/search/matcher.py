@@ -35,7 +35,7 @@ class Hits(NamedTuple):
     """The first of them."""
 
 
-class Matcher:
+class LineMatcher:
     def __init__(self, pattern: Pattern, *, case_sensitive: bool) -> None:
         self._pattern, self._case_sensitive = pattern, case_sensitive
         self._text = (pattern.literal or "").encode() if case_sensitive else b""

@@ -88,7 +88,7 @@ class Pattern(NamedTuple):
 def parse(given: str) -> Pattern:
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
-    tokens = tuple(_Reader(given).tokens())
+    tokens = tuple(_RegexReader(given).tokens())
     _check_structure(given, tokens)
     return Pattern(given, tokens)
 
@@ -98,7 +98,7 @@ def refuse_huge(given: str) -> None:
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
     try:
-        _check_structure(given, tuple(_Reader(given).tokens()))
+        _check_structure(given, tuple(_RegexReader(given).tokens()))
     except InvalidPattern as fault:
         counts = [max(int(each[1]), int(each[3] or each[1])) for each in _COUNT.finditer(given)]
         if fault.reason == _TOO_OFTEN or prod(counts) > _LIMITS.repetitions:
@@ -123,7 +123,7 @@ def _literal(char: str, at: int) -> Token:
     return Token("literal", re.escape(char) if char.isascii() else char, at, char)
 
 
-class _Reader:
+class _RegexReader:
     def __init__(self, given: str) -> None:
         self.given, self.at = given, 0
 

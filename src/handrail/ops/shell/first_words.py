@@ -29,14 +29,14 @@ def first_words(command: str) -> FirstWords | None:
     cut = pieces(command)
     if cut is None:
         return None
-    reader = _Reader()
+    reader = _WordReader()
     for piece in cut:
         reader.take(piece)
     reader.end_command()
     return reader.found
 
 
-class _Reader:
+class _WordReader:
     def __init__(self) -> None:
         self.found = FirstWords()
         self.word = ""

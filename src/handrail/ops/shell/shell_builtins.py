@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from handrail.ops.shell.evaluation import PLAIN_NAME, Evaluated
-from handrail.ops.shell.started import Argv, Started
+from handrail.ops.shell.started import Argv, StartedPrograms
 
 _ASSIGNED = re.compile(r'"?([A-Za-z_][A-Za-z_0-9]*)\+?=', re.ASCII)
 _READ_VALUES = "adinNptu"
@@ -15,22 +15,22 @@ _INTEGER, _REFERENCE = "i", "n"
 _ARRAYS = frozenset("aA")
 
 
-def judge_builtin(name: str, words: Argv) -> Started | None:
+def judge_builtin(name: str, words: Argv) -> StartedPrograms | None:
     """What a builtin sets and evaluates; None for a program that is none of these."""
     judge = _JUDGES.get(name)
     return judge(words) if judge else None
 
 
-def _let(words: Argv) -> Started:
+def _let(words: Argv) -> StartedPrograms:
     found = Evaluated()
     for word in words:
         if word is None:
-            return Started(unknown=True)
+            return StartedPrograms(unknown=True)
         found.arithmetic(word)
-    return Started(unknown=found.unsure, evaluated=found.names)
+    return StartedPrograms(unknown=found.unsure, evaluated=found.names)
 
 
-def _read(words: Argv) -> Started:
+def _read(words: Argv) -> StartedPrograms:
     names: list[str | None] = []
     i = 0
     while i < len(words):
@@ -47,20 +47,20 @@ def _read(words: Argv) -> Started:
     return _set(names)
 
 
-def _printf(words: Argv) -> Started:
+def _printf(words: Argv) -> StartedPrograms:
     first, second = (*words, "", "")[:2]
     if first is None:  # it may be -v
-        return Started(unknown=second is None or "[" in second)
+        return StartedPrograms(unknown=second is None or "[" in second)
     if not first.startswith("-v"):
-        return Started()
+        return StartedPrograms()
     return _set([first[2:] or second])
 
 
-def _getopts(words: Argv) -> Started:
+def _getopts(words: Argv) -> StartedPrograms:
     return _set([*words[1:2], "OPTARG"])
 
 
-def _wait(words: Argv) -> Started:
+def _wait(words: Argv) -> StartedPrograms:
     names: list[str | None] = []
     for i, word in enumerate(words):
         option, found, glued = (word or "").partition("p")
@@ -69,30 +69,30 @@ def _wait(words: Argv) -> Started:
     return _set(names)
 
 
-def _unset(words: Argv) -> Started:
+def _unset(words: Argv) -> StartedPrograms:
     found = Evaluated()
     for word in words:
         if word is None:
-            return Started(unknown=True)
+            return StartedPrograms(unknown=True)
         if not word.startswith("-"):
             found.lookup(word)
-    return Started(unknown=found.unsure, evaluated=found.names)
+    return StartedPrograms(unknown=found.unsure, evaluated=found.names)
 
 
-def _test(words: Argv) -> Started:
+def _test(words: Argv) -> StartedPrograms:
     found = Evaluated()
     for i, word in enumerate(words):
         if word in ("-v", "-R"):
             found.lookup("".join(each or "$" for each in words[i + 1 : i + 2]))
-    return Started(unknown=found.unsure, evaluated=found.names)
+    return StartedPrograms(unknown=found.unsure, evaluated=found.names)
 
 
-def _declare(words: Argv) -> Started:
+def _declare(words: Argv) -> StartedPrograms:
     """Of a word whose value is not known, or noted elsewhere, only the name is handed in."""
-    started, integer, array = Started(), False, False
+    started, integer, array = StartedPrograms(), False, False
     for word in words:
         if word is None:
-            return Started(unknown=True)
+            return StartedPrograms(unknown=True)
         if word[:1] in ("-", "+"):
             integer |= _INTEGER in word
             array |= not _ARRAYS.isdisjoint(word)
@@ -107,14 +107,14 @@ def _declare(words: Argv) -> Started:
     return started
 
 
-def _jobs(words: Argv) -> Started:
+def _jobs(words: Argv) -> StartedPrograms:
     """`jobs -x` runs what follows."""
-    return Started(unknown=any(word is None or (word.startswith("-") and "x" in word) for word in words))
+    return StartedPrograms(unknown=any(word is None or (word.startswith("-") and "x" in word) for word in words))
 
 
-def _set(names: list[str | None]) -> Started:
+def _set(names: list[str | None]) -> StartedPrograms:
     known = [name for name in names if name is not None and PLAIN_NAME.fullmatch(name)]
-    return Started(unknown=len(known) < len(names), sets=[(name, None) for name in known])
+    return StartedPrograms(unknown=len(known) < len(names), sets=[(name, None) for name in known])
 
 
 def assigned_name(text: str) -> str | None:
@@ -124,7 +124,7 @@ def assigned_name(text: str) -> str | None:
 
 
 _DECLARES = ("declare", "typeset", "local", "export", "readonly")
-_JUDGES: dict[str, Callable[[Argv], Started]] = {
+_JUDGES: dict[str, Callable[[Argv], StartedPrograms]] = {
     **dict.fromkeys(_DECLARES, _declare),
     "jobs": _jobs,
     "let": _let,

@@ -7,7 +7,7 @@ Argv = tuple[str | None, ...]
 
 
 @dataclass
-class Started:
+class StartedPrograms:
     argvs: list[Argv] = field(default_factory=list)
     scripts: list[str] = field(default_factory=list)
     """Texts that a shell would run."""

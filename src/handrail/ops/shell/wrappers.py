@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from handrail.ops.shell.shell_builtins import judge_builtin
-from handrail.ops.shell.started import Argv, Started
+from handrail.ops.shell.started import Argv, StartedPrograms
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][^= ]*)=", re.ASCII)
 
@@ -103,10 +103,10 @@ def _is_shell(name: str) -> bool:
     return name in _SHELLS or _VERSION.sub("", name) in _SHELLS
 
 
-def started_by(argv: Argv) -> Started:
+def started_by(argv: Argv) -> StartedPrograms:
     """What the program of `argv` would start, one layer deep."""
     if argv[0] is None:
-        return Started(unknown=True)
+        return StartedPrograms(unknown=True)
     name, rest = argv[0].rsplit("/", 1)[-1], argv[1:]
     if name in _WRAPPERS:
         return _unwrap(_WRAPPERS[name], _without_input(rest) if name == "xargs" else rest)
@@ -116,7 +116,9 @@ def started_by(argv: Argv) -> Started:
         return _script(rest if name == "eval" else rest[:1])
     if name in ("find", "fd", "fdfind"):
         return _find(rest, _FIND_ACTIONS if name == "find" else _FD_ACTIONS)
-    return judge_builtin(name, rest) or Started(unknown=name in _OPAQUE or (name == "git" and _options(_GIT, rest)[1]))
+    return judge_builtin(name, rest) or StartedPrograms(
+        unknown=name in _OPAQUE or (name == "git" and _options(_GIT, rest)[1])
+    )
 
 
 def _without_input(words: Argv) -> Argv:
@@ -130,9 +132,9 @@ def _without_input(words: Argv) -> Argv:
     return words
 
 
-def _unwrap(wrapper: _Wrapper, words: Argv) -> Started:
+def _unwrap(wrapper: _Wrapper, words: Argv) -> StartedPrograms:
     i, unknown = _options(wrapper, words)
-    started = Started(unknown=unknown)
+    started = StartedPrograms(unknown=unknown)
     while i < len(words) and (match := _ASSIGNMENT.match(words[i] or "")):
         started.unknown |= match[1].endswith("%%")  # a function that a shell inherits
         started.assigns.append(match[1])  # env A=1 prog, sudo A=1 prog: no program is called like that
@@ -161,12 +163,12 @@ def _options(wrapper: _Wrapper, words: Argv) -> tuple[int, bool]:
     return min(i, len(words)), unknown
 
 
-def _shell(words: Argv) -> Started:
+def _shell(words: Argv) -> StartedPrograms:
     i, script = 0, False
     while i < len(words):
         word = words[i]
         if word is None:
-            return Started(unknown=True)
+            return StartedPrograms(unknown=True)
         i += 1
         if word in ("-", "--"):
             break
@@ -178,18 +180,18 @@ def _shell(words: Argv) -> Started:
         else:
             i -= 1
             break
-    return _script(words[i : i + 1]) if script else Started(unknown=True)
+    return _script(words[i : i + 1]) if script else StartedPrograms(unknown=True)
 
 
-def _script(words: Argv) -> Started:
+def _script(words: Argv) -> StartedPrograms:
     known = [word for word in words if word is not None]
     if len(known) < len(words) or (known and known[0].startswith("-")):
-        return Started(unknown=True)
-    return Started(scripts=[" ".join(known)])
+        return StartedPrograms(unknown=True)
+    return StartedPrograms(scripts=[" ".join(known)])
 
 
-def _find(words: Argv, actions: frozenset[str]) -> Started:
-    started = Started(unknown=None in words)
+def _find(words: Argv, actions: frozenset[str]) -> StartedPrograms:
+    started = StartedPrograms(unknown=None in words)
     i = 0
     while i < len(words):
         i += 1

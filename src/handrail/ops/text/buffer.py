@@ -12,14 +12,14 @@ from functools import lru_cache
 from itertools import chain, count
 from operator import add
 
-from handrail.model.record import struct
+from handrail.model.record import record
 
 _ENDS = re.compile(r"\r\n")
 _BLOCK = 1000
 
 
-@struct
-class Text:
+@record
+class TextBuffer:
     raw: str
     lf: str = ""
     """The text with every line end as LF: what finds and line numbers refer to."""
@@ -27,7 +27,7 @@ class Text:
     """Where, in `lf`, each line end stands that lost a CR."""
 
     @classmethod
-    def of(cls, data: bytes) -> "Text":
+    def of(cls, data: bytes) -> "TextBuffer":
         raw = data.decode(errors="surrogateescape")
         if "\r" not in raw or "\r\n" not in raw:
             return cls(raw, raw)

@@ -1,6 +1,6 @@
 """A change as a diff, for a person to read before it happens."""
 
-from handrail.model.files import Change, MakeDirectory, Remove, RemoveDirectory, Restore, Standing, mode_for
+from handrail.model.files import Change, MakeDirectory, Node, Remove, RemoveDirectory, Restore, mode_for
 from handrail.model.paths import quote, unquote
 from handrail.ops.listing import looks_binary
 from handrail.ops.text.unified_diff import unified
@@ -44,7 +44,7 @@ def _shown(
     return f"Binary file {quote(path)} ({size})\n"
 
 
-def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
+def _restored(path: str, now: Node | None, then: Node | None) -> str:
     said = "".join(_plainly(path, verb, each) for verb, each in (("deleted", now), ("new", then)) if each)
     old, new = (each if each is not None and each.kind == "file" else None for each in (now, then))
     if old is None and new is None:
@@ -54,7 +54,7 @@ def _restored(path: str, now: Standing | None, then: Standing | None) -> str:
     return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
 
 
-def _plainly(path: str, verb: str, node: Standing) -> str:
+def _plainly(path: str, verb: str, node: Node) -> str:
     """What is no file."""
     if node.kind == "link":
         return f"{verb} link {quote(path)} -> {quote(_text(node.data))}\n"

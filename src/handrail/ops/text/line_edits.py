@@ -3,14 +3,14 @@
 import re
 
 from handrail.model.faults import BadLineRange
-from handrail.ops.text.buffer import Text, to_lf
+from handrail.ops.text.buffer import TextBuffer, to_lf
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 
 
 def edit_lines(path: str, data: bytes, operation: str, span: tuple[int, int], content: str) -> tuple[bytes, int]:
     """The new bytes and how many lines they have. `span` is first and last line; an insert goes behind the first."""
-    text = Text.of(data)
+    text = TextBuffer.of(data)
     lines = _LINE.findall(text.raw)
     first, last = span
     low = 0 if operation == "insert" else 1

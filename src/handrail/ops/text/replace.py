@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from handrail.model.faults import InvalidPattern, NoMatch, NotUnique, PatternTooSlow, TooLarge
 from handrail.model.limits import Limits
-from handrail.ops.text.buffer import Text, find_all, to_lf
+from handrail.ops.text.buffer import TextBuffer, find_all, to_lf
 from handrail.ops.text.display import one_line
 from handrail.ops.text.nearest import nearest
 
@@ -16,7 +16,7 @@ _GROUP = re.compile(r"\$(?:(\d{1,2})|\{(\w+)\}|\$)")
 
 def replace_once(path: str, data: bytes, find: str, new: str) -> bytes:
     """Replace the only occurrence; overlapping ones count as several."""
-    text, wanted = Text.of(data), to_lf(find)
+    text, wanted = TextBuffer.of(data), to_lf(find)
     found = find_all(text.lf, wanted, overlapping=True)
     if not found:
         raise no_match(path, data, find)
@@ -37,7 +37,7 @@ def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits
     from handrail.ops.search.regex import refuse_huge  # noqa: PLC0415  most edits are by plain text
 
     refuse_huge(pattern)
-    text, template, seconds = Text.of(data), _template(new), limits.regex_seconds
+    text, template, seconds = TextBuffer.of(data), _template(new), limits.regex_seconds
     try:
         matches = list(regex.compile(pattern, regex.MULTILINE).finditer(text.lf, timeout=seconds))
     except regex.error as error:
@@ -53,7 +53,7 @@ def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits
     return text.replace(spans), len(spans)
 
 
-def _bounded(path: str, text: Text, spans: Iterable[Span], limits: Limits) -> Iterator[Span]:
+def _bounded(path: str, text: TextBuffer, spans: Iterable[Span], limits: Limits) -> Iterator[Span]:
     """The spans, as long as the result is not larger than a file may be that is edited."""
     size = len(text.lf)
     for start, end, new in spans:
@@ -76,11 +76,11 @@ def no_match(path: str, data: bytes, find: str) -> NoMatch:
     return NoMatch(path, find, near.line, one_line(near.found.decode(errors="surrogateescape")), near.difference)
 
 
-def find_places(data: bytes, find: str) -> tuple[Text, list[tuple[int, int]]]:
+def find_places(data: bytes, find: str) -> tuple[TextBuffer, list[tuple[int, int]]]:
     """Where `find` occurs, left to right and not overlapping, in the text with LF line ends."""
-    text, wanted = Text.of(data), to_lf(find)
+    text, wanted = TextBuffer.of(data), to_lf(find)
     return text, [(at, at + len(wanted)) for at in find_all(text.lf, wanted)]
 
 
-def replace_places(path: str, text: Text, places: list[tuple[int, int]], new: str, limits: Limits) -> bytes:
+def replace_places(path: str, text: TextBuffer, places: list[tuple[int, int]], new: str, limits: Limits) -> bytes:
     return text.replace(list(_bounded(path, text, ((start, end, new) for start, end in places), limits)))

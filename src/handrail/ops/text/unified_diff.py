@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 from handrail.model.paths import quote
-from handrail.ops.patch.model import Content, Outcome
+from handrail.ops.patch.model import PatchedContent, PatchOutcome
 from handrail.ops.text.line_diff import OPEN, Span, changes, lines_of
 
 _CONTEXT = 3
 _EXECUTABLE, _PLAIN = "100755", "100644"
 
 
-def show(outcomes: Iterable[Outcome]) -> str:
+def show(outcomes: Iterable[PatchOutcome]) -> str:
     """All that a patch does, file by file. A move is shown once, at its new name."""
     outcomes = list(outcomes)
     sources = {outcome.path: outcome.before for outcome in outcomes}
@@ -22,7 +22,7 @@ def show(outcomes: Iterable[Outcome]) -> str:
     return "".join(shown)
 
 
-def _change(outcome: Outcome, before: Content | None) -> str:
+def _change(outcome: PatchOutcome, before: PatchedContent | None) -> str:
     after = outcome.after
     return unified(
         outcome.path,

@@ -10,9 +10,9 @@ from handrail.model.approval import Keep, Question, Scope, Verdict
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.policy.policy import rule_to_keep
-from handrail.policy.rule_match import Matcher, why_always_asked
+from handrail.policy.rule_match import RuleMatcher, why_always_asked
 from handrail.policy.rules import BadRule, from_text
-from handrail.surfaces.approval_text import View, display, happening, whole
+from handrail.surfaces.approval_text import QuestionView, display, happening, whole
 
 SCOPES = get_args(Scope)
 HELP = """\
@@ -42,7 +42,7 @@ class Asker:
 
     def _ask(self, question: Question) -> Verdict:
         width, height = size()
-        self._show(question, View(max(10, height * 2), width))
+        self._show(question, QuestionView(max(10, height * 2), width))
         while True:
             verdict = self._understand(question, self._answer("Approve? (y/n/always): "))
             if verdict is not None:
@@ -57,7 +57,7 @@ class Asker:
             self.writer.write("\n")
         return said
 
-    def _show(self, question: Question, view: View) -> None:
+    def _show(self, question: Question, view: QuestionView) -> None:
         lines = happening(question, view, colour=wants_colour(self.writer))
         self.writer.write("\n".join([*lines, "", display(question, view), "", ""]))
         if view.cut:
@@ -125,7 +125,7 @@ class Asker:
             rule = from_text(question.tool, text, "the pattern", self.limits)
         except BadRule as error:
             return str(error)
-        return Matcher(question, self.limits).why_not(rule)
+        return RuleMatcher(question, self.limits).why_not(rule)
 
     def _scope(self) -> Keep | None:
         while True:

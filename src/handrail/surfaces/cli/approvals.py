@@ -13,8 +13,8 @@ from handrail.kernel.host.use_counts import Count
 from handrail.model.limits import Limits
 from handrail.ops.text.display import visible
 from handrail.policy.policy import FILE
-from handrail.policy.rule_match import Decision, Standing
-from handrail.policy.rule_store import RuleBook
+from handrail.policy.rule_match import Decision, PlacedRule
+from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
 from handrail.settings import SANDBOX
 from handrail.surfaces.cli.ask_terminal import refuse_unattended
@@ -37,9 +37,9 @@ _unattended_option = click.option(
 _scope_option = click.option("--scope", type=_SCOPES, default="user", show_default=True, help="Whose rules.")
 
 
-def _book(scope: str, root: str) -> RuleBook:
+def _book(scope: str, root: str) -> RuleFile:
     with usage_errors(root):
-        return RuleBook.load(config_home() if scope == "user" else State.of(root).path, Limits())
+        return RuleFile.load(config_home() if scope == "user" else State.of(root).path, Limits())
 
 
 @click.group("approvals")
@@ -67,7 +67,7 @@ def list_rules(root: str, as_json: bool) -> None:
             click.echo(visible("\n".join([f"{scope} rules, in {home}:", *lines])))
 
 
-def _line(standing: Standing, count: Count | None) -> str:
+def _line(standing: PlacedRule, count: Count | None) -> str:
     rule = standing.rule
     state = ["expired" if rule.expired else "on" if rule.enabled else "off"]
     if rule.deny:
@@ -84,7 +84,7 @@ def _line(standing: Standing, count: Count | None) -> str:
     return f"  {standing.number}. {rule.tool}  {rule.covers}  ({', '.join(state)})"
 
 
-def _facts(standing: Standing, count: Count | None) -> dict[str, Any]:
+def _facts(standing: PlacedRule, count: Count | None) -> dict[str, Any]:
     rule = standing.rule
     return {
         "scope": standing.scope,
@@ -158,7 +158,7 @@ def add(
 def remove(number: int, scope: str, root: str, unattended: bool) -> None:
     """Remove a rule."""
 
-    def act(book: RuleBook) -> Rule:
+    def act(book: RuleFile) -> Rule:
         if book.get(number).deny:
             refuse_unattended("approvals remove of a rule that denies", unattended=unattended)
         return book.remove(number)
@@ -186,7 +186,7 @@ def disable(number: int, scope: str, root: str, unattended: bool) -> None:
     _change("Disabled", scope, number, root, lambda book: _switch(book, number, unattended, enabled=False))
 
 
-def _switch(book: RuleBook, number: int, unattended: bool, *, enabled: bool) -> Rule:
+def _switch(book: RuleFile, number: int, unattended: bool, *, enabled: bool) -> Rule:
     """Switches a rule. What allows less afterwards needs no terminal: to allow nothing, or to deny."""
     if book.get(number).deny == enabled:
         return book.enable(number, enabled=enabled)
@@ -195,14 +195,14 @@ def _switch(book: RuleBook, number: int, unattended: bool, *, enabled: bool) -> 
     return book.enable(number, enabled=enabled, unattended=marked)
 
 
-def _change(done: str, scope: str, number: int, root: str, act: Callable[[RuleBook], Rule]) -> None:
+def _change(done: str, scope: str, number: int, root: str, act: Callable[[RuleFile], Rule]) -> None:
     book = _book(scope, root)
     with usage_errors(root):
         rule = act(book)
     _say(done, scope, number, rule, book)
 
 
-def _say(done: str, scope: str, number: int, rule: Rule, book: RuleBook) -> None:
+def _say(done: str, scope: str, number: int, rule: Rule, book: RuleFile) -> None:
     click.echo(visible(f"{done} {scope} rule {number}: {rule.tool} {rule.covers}\n  in {book.path}"))
 
 

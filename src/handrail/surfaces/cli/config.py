@@ -15,7 +15,7 @@ from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
 from handrail.surfaces.client_config import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import word
+from handrail.tools.messages import render
 
 
 @click.command("config", epilog=f"CLIENT is one of {', '.join(CLIENTS)}.")
@@ -97,4 +97,4 @@ def _written(path: str, file: ProjectFile | UserFile, text: str) -> str | None:
 
 
 def _said(fault: Fault) -> str:
-    return word((COMMON,), "", fault, {}).message
+    return render((COMMON,), "", fault, {}).message

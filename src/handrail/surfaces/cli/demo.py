@@ -13,7 +13,7 @@ from handrail.kernel.host.scratch import scratch_workspace
 from handrail.kernel.host.session_log import only_log
 from handrail.kernel.host.terminal import wants_colour
 from handrail.model.approval import Question, Verdict
-from handrail.surfaces.approval_text import View, happening
+from handrail.surfaces.approval_text import QuestionView, happening
 from handrail.surfaces.cli.render import human
 from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace
@@ -72,7 +72,7 @@ class Stage:
                 self.write(click.style(part, **style) if part else "")
 
     def approve(self, question: Question) -> Verdict:
-        for line in happening(question, View(40)):
+        for line in happening(question, QuestionView(40)):
             if not line.startswith(_LEFT_OUT):
                 self.show(f"  {line}", fg=_COLOURS.get(line[:1]))
         self.show(f"  Approve? (y/n/always): {self.answer}", bold=True)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.journal import Damage, Entry, Journal, Listed, open_journal
+from handrail.kernel.journal.journal import Damage, HistoryEntry, Journal, JournalEntry, open_journal
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.ops.spark import spark
@@ -46,7 +46,7 @@ def command(
             return
         listed = list(islice(journal.listed(session), limit))
     if as_json:
-        echo_json({"entries": [facts(each) for each in listed if isinstance(each, Listed)], **_damage(listed)})
+        echo_json({"entries": [facts(each) for each in listed if isinstance(each, HistoryEntry)], **_damage(listed)})
         return
     for line in _lines(listed):
         click.echo(line)
@@ -61,22 +61,22 @@ def _prune(state: State, journal: Journal, days: float | None, megabytes: float 
     click.echo(f"Forgot {gone.entries} entries and {gone.blobs} contents ({gone.bytes / 1e6:.1f} MB)")
 
 
-def _lines(listed: list[Listed | Damage]) -> Iterator[str]:
-    entries = [each for each in listed if isinstance(each, Listed)]
+def _lines(listed: list[HistoryEntry | Damage]) -> Iterator[str]:
+    entries = [each for each in listed if isinstance(each, HistoryEntry)]
     if not listed:
         yield "Nothing was changed yet."
         return
     wide = len(str(max((entry.n for entry in entries), default=0)))
     for each in listed:
-        yield _line(each, wide) if isinstance(each, Listed) else _damaged(each)
-        if isinstance(each, Listed) and each.entry.note:
+        yield _line(each, wide) if isinstance(each, HistoryEntry) else _damaged(each)
+        if isinstance(each, HistoryEntry) and each.entry.note:
             yield f"{'':{wide}}  note: {one_line(each.entry.note)}"
     if entries:
         first, last = entries[-1].time, entries[0].time
         yield f"{'':{wide}}  {_moment(first)} {spark([entry.time for entry in entries])} {_moment(last)}"
 
 
-def _line(listed: Listed, wide: int) -> str:
+def _line(listed: HistoryEntry, wide: int) -> str:
     entry, origin = listed.entry, listed.entry.origin
     named = [quote(file.path) for file in entry.files if (file.after or file.before or file)[0] != "directory"]
     what = one_line(origin.about, 40) if origin.about else ", ".join(named[:2]) or "(no files)"
@@ -91,7 +91,7 @@ def _numbers(numbers: tuple[int, ...]) -> str:
     return ",".join(map(str, sorted(numbers)[:5])) + (",…" if len(numbers) > 5 else "")
 
 
-def counts(entry: Entry) -> str:
+def counts(entry: JournalEntry) -> str:
     lines = [file.lines for file in entry.files if file.lines is not None]
     return f"+{sum(added for added, _ in lines)} -{sum(removed for _, removed in lines)}"
 
@@ -106,12 +106,12 @@ def _damaged(damage: Damage) -> str:
     return f"!  {damage.size} bytes of the journal, from byte {damage.at} on, are damaged and cannot be read"
 
 
-def _damage(listed: list[Listed | Damage]) -> dict[str, Any]:
+def _damage(listed: list[HistoryEntry | Damage]) -> dict[str, Any]:
     found = [{"at": each.at, "size": each.size} for each in listed if isinstance(each, Damage)]
     return {"damage": found} if found else {}
 
 
-def facts(listed: Listed) -> dict[str, Any]:
+def facts(listed: HistoryEntry) -> dict[str, Any]:
     entry, origin = listed.entry, listed.entry.origin
     files = [
         {

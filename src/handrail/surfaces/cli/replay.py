@@ -11,7 +11,7 @@ from handrail.kernel.host.state_dir import read_some
 from handrail.model.approval import Verdict
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
-from handrail.replay import Outcome, read_log
+from handrail.replay import ReplayOutcome, read_log
 from handrail.replay import replay as replay_log
 from handrail.surfaces.cli.ask_terminal import terminal_asker
 from handrail.surfaces.cli.light_options import json_option, root_option
@@ -58,7 +58,7 @@ def command(log: str, root: str, approve: str, as_json: bool) -> None:
     raise SystemExit(1 if any(each.what == "differs" for each in outcomes) else 0)
 
 
-def _show(outcomes: list[Outcome], unread: int) -> None:
+def _show(outcomes: list[ReplayOutcome], unread: int) -> None:
     for each in outcomes:
         for where, told, got in each.differences:
             click.echo(f"{each.call.number}. {each.call.tool}: {where}")
@@ -72,7 +72,7 @@ def _show(outcomes: list[Outcome], unread: int) -> None:
         click.echo(f"{unread} lines of the log could not be read")
 
 
-def _facts(outcome: Outcome) -> dict[str, Any]:
+def _facts(outcome: ReplayOutcome) -> dict[str, Any]:
     found = [{"where": where, "then": told, "now": got} for where, told, got in outcome.differences]
     call = outcome.call
     known = {"call": call.number, "session": call.session, "dialect": call.dialect, "tool": call.tool}

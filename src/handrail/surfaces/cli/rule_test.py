@@ -13,7 +13,7 @@ from handrail.model.faults import Denied, Fault
 from handrail.runtime.session import Session
 from handrail.surfaces.cli.light_options import journal_errors
 from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import word
+from handrail.tools.messages import render
 from handrail.tools.router import ToolRouter
 from handrail.workspace import Workspace
 
@@ -55,7 +55,7 @@ def try_undo(workspace: Workspace, kind: str, params: dict[str, Any]) -> Tried:
     except CannotUndo as error:
         return Tried(None, str(error))
     except Fault as fault:
-        return Tried(None, word((COMMON,), kind, fault, params).message)
+        return Tried(None, render((COMMON,), kind, fault, params).message)
     return Tried(gate.question, "some files cannot be put back" if plan.clashes else "")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from handrail.kernel.journal.blobs import BlobLost
-from handrail.kernel.journal.journal import Entry, Journal, Listed, Node, Touched, open_journal
+from handrail.kernel.journal.journal import ChangedPath, HistoryEntry, Journal, JournalEntry, KeptNode, open_journal
 from handrail.model.paths import quote
 from handrail.ops.text.display import one_line, visible
 from handrail.ops.text.unified_diff import unified
@@ -28,7 +28,7 @@ def command(n: int, root: str, as_json: bool) -> None:
         raise click.UsageError(f"there is no entry {n} in the history that can be read")
     diff = "".join(file_diff(journal, file) for file in entry.files)
     if as_json:
-        (listed,) = (each for each in journal.listed() if isinstance(each, Listed) and each.n == n)
+        (listed,) = (each for each in journal.listed() if isinstance(each, HistoryEntry) and each.n == n)
         echo_json(facts(listed) | {"diff": diff}, indent=2)
         return
     for line in _head(entry):
@@ -36,7 +36,7 @@ def command(n: int, root: str, as_json: bool) -> None:
     click.echo(visible(diff), nl=False)
 
 
-def _head(entry: Entry) -> Iterator[str]:
+def _head(entry: JournalEntry) -> Iterator[str]:
     origin = entry.origin
     yield f"{entry.n}  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(entry.time))}  {counts(entry)}"
     asked = " ".join(part for part in (origin.dialect, origin.tool) if part)
@@ -51,7 +51,7 @@ def _head(entry: Entry) -> Iterator[str]:
     yield ""
 
 
-def file_diff(journal: Journal, file: Touched) -> str:
+def file_diff(journal: Journal, file: ChangedPath) -> str:
     nodes = [file.before, file.after]
     if any(node is not None and node.kind != "file" for node in nodes):
         return "".join(
@@ -69,6 +69,6 @@ def file_diff(journal: Journal, file: Touched) -> str:
     return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode, exact=True)
 
 
-def _line(path: str, verb: str, node: Node) -> str:
+def _line(path: str, verb: str, node: KeptNode) -> str:
     target = f" -> {quote(node.kept)}" if node.kind == "link" else ""
     return f"{verb} {node.kind} {quote(path)}{target}\n"

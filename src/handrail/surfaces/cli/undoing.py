@@ -18,7 +18,7 @@ from handrail.surfaces.cli.light_options import journal_errors, json_option, roo
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.render import echo_json
 from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import how_to_allow, word
+from handrail.tools.messages import how_to_allow, render
 
 _WHY = {
     "changed": "it was changed since, where the undo would change it",
@@ -53,7 +53,7 @@ def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *,
         except CannotUndo as error:
             raise click.ClickException(str(error)) from None
         except Fault as fault:
-            said = word((COMMON,), "", fault, {})
+            said = render((COMMON,), "", fault, {})
             click.echo(visible(f"✗ {said.message}\n  Suggestion: {said.suggestion}"), err=True)
             Told([visible(how_to_allow((COMMON,), "", fault, {}))]).show()
             raise SystemExit(3 if isinstance(fault, Denied) else 1) from None

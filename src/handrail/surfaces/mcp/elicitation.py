@@ -146,9 +146,9 @@ def wants_all(answer: Any) -> bool:
 
 def form(question: Question, *, everything: bool) -> dict[str, Any]:
     """The question, and the answers that it may have."""
-    from handrail.surfaces.approval_text import View, display, happening, whole  # noqa: PLC0415  only where it is asked
+    from handrail.surfaces.approval_text import QuestionView, display, happening, whole  # noqa: PLC0415  only where it is asked
 
-    view = whole() if everything else View(_ROWS)
+    view = whole() if everything else QuestionView(_ROWS)
     text = "\n".join([*happening(question, view), "", display(question, view)]).strip()
     return {"message": text, "requestedSchema": _schema(_ANSWERS | _MORE if view.cut else _ANSWERS)}
 

@@ -11,7 +11,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from handrail.kernel.host.line_channel import raise_file_limit
-from handrail.surfaces.mcp.http_access import Guard, is_loopback
+from handrail.surfaces.mcp.http_access import HttpAccess, is_loopback
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,7 +52,7 @@ def serve_http(
     raise_file_limit()
     _Server(
         uvicorn.Config(
-            Guard(app, tokens, [*hosts, host], limits),
+            HttpAccess(app, tokens, [*hosts, host], limits),
             host=host,
             port=port,
             http=_patient(limits),

@@ -26,7 +26,7 @@ _IPV6 = r"\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._~-]+)?)\]"
 _AUTHORITY = re.compile(rf"(?:{_IPV6}|([A-Za-z0-9._-]+))(?::[0-9]{{0,5}})?")
 
 
-class Guard:
+class HttpAccess:
     def __init__(self, app: "ASGIApp", tokens: Sequence[str], hosts: Sequence[str], limits: "Limits") -> None:
         self._app, self._limits, self._bodies = app, limits, Bodies(limits)
         self._tokens = [hashlib.sha256(token.encode()).digest() for token in tokens]

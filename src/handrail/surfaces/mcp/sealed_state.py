@@ -9,11 +9,11 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 
-class Refused(Exception):  # noqa: N818  the reason is part of an answer
+class StateRefused(Exception):  # noqa: N818  the reason is part of an answer
     pass
 
 
-class Forged(Refused):
+class Forged(StateRefused):
     """Not ours at all, where the others are ours and cannot be used, or not any more."""
 
 
@@ -39,11 +39,11 @@ class Sealer:
             raise Forged("the state was not sealed by this server")
         claims = json.loads(urlsafe_b64decode(body))
         if not hmac.compare_digest(claims["call"], call):
-            raise Refused("the state belongs to another call")
+            raise StateRefused("the state belongs to another call")
         if claims["until"] < time.monotonic():
-            raise Refused("the question has expired")
+            raise StateRefused("the question has expired")
         if claims["id"] in self._used:
-            raise Refused("the answer was already used")
+            raise StateRefused("the answer was already used")
         self._remember(claims["id"], claims["until"])
         facts: dict[str, Any] = claims["facts"]
         return facts

@@ -16,7 +16,7 @@ from handrail.model.faults import Denied, Fault
 from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.elicitation import Ask, Dialogue, Rounds, ask_no_stranger, ask_nobody, asking
 from handrail.surfaces.mcp.results import to_mcp
-from handrail.surfaces.mcp.sealed_state import Forged, Refused, Sealer, digest
+from handrail.surfaces.mcp.sealed_state import Forged, Sealer, StateRefused, digest
 from handrail.surfaces.mcp.sessions import CALLER, Client, Clients
 from handrail.tools.tool import ToolResult
 
@@ -86,7 +86,7 @@ class Handlers:
         call = digest(client.name, params.name, params.arguments or {})
         try:
             return Rounds(self._sealer, call, params.request_state, params.input_responses or {})
-        except Refused as reason:
+        except StateRefused as reason:
             denied = Denied(params.name, str(reason), "Call again without the state to be asked again")
             if not isinstance(reason, Forged):
                 raise denied from None

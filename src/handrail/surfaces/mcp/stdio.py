@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from mcp.types.jsonrpc import jsonrpc_message_adapter
 
-from handrail.kernel.host.line_channel import Wire
+from handrail.kernel.host.line_channel import LineChannel
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -30,7 +30,7 @@ def serve_stdio(server: "Server[Any]", limits: "Limits") -> None:
 
 
 async def _serve(server: "Server[Any]", limit: int) -> None:
-    wire = Wire(limit)
+    wire = LineChannel(limit)
     inward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     answers, outward = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
@@ -54,7 +54,7 @@ async def _stop_on_signal(scope: anyio.CancelScope) -> None:
 
 
 def _read(
-    wire: Wire,
+    wire: LineChannel,
     limit: int,
     inward: "MemoryObjectSendStream[SessionMessage | Exception]",
     loop: asyncio.AbstractEventLoop,
@@ -85,13 +85,15 @@ def _why(line: bytes) -> tuple[int, str, Any]:
     return INVALID_REQUEST, "The line is not a JSON-RPC message", known if isinstance(known, int | str) else None
 
 
-def _refuse(wire: Wire, code: int, why: str, request_id: Any) -> None:
+def _refuse(wire: LineChannel, code: int, why: str, request_id: Any) -> None:
     sys.stderr.write(f"handrail: {why}\n")
     error = {"code": code, "message": why}
     wire.write(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode())
 
 
-async def _write(wire: Wire, outward: "MemoryObjectReceiveStream[SessionMessage]", scope: anyio.CancelScope) -> None:
+async def _write(
+    wire: LineChannel, outward: "MemoryObjectReceiveStream[SessionMessage]", scope: anyio.CancelScope
+) -> None:
     loop, lines = asyncio.get_running_loop(), SimpleQueue[tuple[bytes, asyncio.Future[bool]]]()
     _beside(_drain, wire, lines, loop)
     async for answer in outward:
@@ -102,7 +104,7 @@ async def _write(wire: Wire, outward: "MemoryObjectReceiveStream[SessionMessage]
 
 
 def _drain(
-    wire: Wire, lines: "SimpleQueue[tuple[bytes, asyncio.Future[bool]]]", loop: asyncio.AbstractEventLoop
+    wire: LineChannel, lines: "SimpleQueue[tuple[bytes, asyncio.Future[bool]]]", loop: asyncio.AbstractEventLoop
 ) -> None:
     while True:
         line, written = lines.get()

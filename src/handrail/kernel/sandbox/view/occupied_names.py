@@ -22,7 +22,7 @@ _ALTERNATES = ("objects/info/alternates", "objects/info/http-alternates")
 
 
 @dataclass
-class Guard:
+class OccupiedNames:
     """Mounts beneath an open root: read-only ones, and writable ones for directories that must not be swapped."""
 
     root_fd: int

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from handrail.model.limits import Limits
 from handrail.ops.shell.evaluation import evaluated, settled, value_of
 from handrail.ops.shell.first_words import first_words
-from handrail.ops.shell.programs import takes_code
+from handrail.ops.shell.program_kinds import takes_code
 from handrail.ops.shell.shell_builtins import assigned_name
 from handrail.ops.shell.started import Argv
 from handrail.ops.shell.wrappers import is_followed, started_by
