@@ -14,6 +14,7 @@ test: lint types tests
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(VENV)/ready
 	$(BIN)/mypy

@@ -12,6 +12,7 @@ from faulty import Act, ShortThenFull, failing, faults, short
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree import Tree, snapshot
+from writing import commit
 
 from handrail import Workspace
 from handrail.model.faults import Fault
@@ -127,7 +128,7 @@ def test_any_sequence_of_failing_commits_leaves_the_old_or_the_new_tree(sequence
             with Workspace(root, approve="auto", log_level="off") as workspace:
                 real = prepare(workspace, wanted)
                 with faults(at, act(), lasting=lasting):
-                    done = commit(workspace, real)
+                    done = is_committed(workspace, real)
             possible = [after(before, real)] if done else [before, after(before, real)] if lasting else [before]
             with Workspace(root, approve="auto", log_level="off"):
                 assert snapshot(root) in possible
@@ -147,9 +148,9 @@ def make(workspace: Workspace, kind: str, path: str, data: bytes) -> Change:
     return Remove(path, base) if kind == "remove" else Put(path, data, base)
 
 
-def commit(workspace: Workspace, real: list[Change]) -> bool:
+def is_committed(workspace: Workspace, real: list[Change]) -> bool:
     try:
-        workspace.kernel.writer.commit(real, workspace.kernel.writer.targets(real))
+        commit(workspace.kernel.writer, real)
     except Fault:
         return False
     return True

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.kernel.search.engine import FindResult
 from handrail.kernel.search.searcher import EngineName, Searcher
 from handrail.model.limits import Limits
+from handrail.ops.search.results import FindResult
 from handrail.ops.search.scope import FindRequest
 
 

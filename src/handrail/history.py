@@ -119,21 +119,21 @@ class History:
         params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": sum(plan.numbers)}
         call = Call(self._session, "handrail", plan.kind, params, Effect.READ | Effect.WRITE)
         undoes = plan.numbers if plan.whole else ()
-
-        def look_again() -> None:
-            """What was approved is this plan: where it would be another one by now, that is asked about."""
-            now = make()
-            if (now.numbers, now.changes, now.clashes) != (plan.numbers, plan.changes, []):
-                raise Conflict(self._kernel.boundary.root)
-
-        if plan.changes:
-            call.files.commit(*plan.changes, kind=plan.kind, undoes=undoes, approved=look_again)
+        approved = call.files.ask(*plan.changes) if plan.changes else None
+        if approved is not None:
+            self._expect_same(plan, make())
+            call.files.carry_out(approved, plan.kind, undoes)
         elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
             verdict = call.ask(Effect.READ)
             with self._kernel.state.lock():
-                look_again()
+                self._expect_same(plan, make())
                 self._kernel.journal.append(self._kernel.journal.compose(call.origin(verdict, plan.kind, undoes), ()))
         plan.done = True
+
+    def _expect_same(self, approved: Plan, now: Plan) -> None:
+        """Raise Conflict if the plan has changed since it was approved: the new one must be asked about."""
+        if (now.numbers, now.changes, now.clashes) != (approved.numbers, approved.changes, []):
+            raise Conflict(self._kernel.boundary.root)
 
     # ── choosing ──
 

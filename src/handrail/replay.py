@@ -11,7 +11,7 @@ from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.ops.answers import comparable, differences, replaced
 from handrail.policy.policy import nobody
-from handrail.tables import levels
+from handrail.settings import levels
 from handrail.workspace import ClientSession, Workspace
 
 _ROOT = "<root>"

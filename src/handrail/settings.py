@@ -1,16 +1,24 @@
 """What a person may set: defaults < user's file < project's file (which may only tighten) < HANDRAIL_* < flags."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from handrail.kernel.host.state_dir import OWN_VARIABLES
 from handrail.model.faults import InvalidPattern
-from handrail.model.limits import MAY_BE_LOWERED, Limits
+from handrail.model.limits import LARGEST_INTEGER, MAY_BE_LOWERED, Limits
 from handrail.ops.glob.guarded_names import OWN_FILES
 from handrail.ops.glob.protected_names import SECRETS, alternatives, protection
-from handrail.runtime.session import Powers
+
+_DEEPEST = 100
+"""How deep TOML may be nested: more than any file needs, less than Python's recursion limit."""
+_PARTS = 20
+"""How many parts a dotted key may have: the parser's time grows with their square."""
+_KEY = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{_PARTS}}}")
+
+OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
 
 PROJECT_FILE, IGNORE_FILE = OWN_FILES
 
@@ -24,6 +32,22 @@ LOG_LEVELS = ("debug", "info", "off")
 
 class BadSettings(Exception):  # noqa: N818  a message for the person who wrote the file
     pass
+
+
+class Powers(NamedTuple):
+    """What the person lets commands, fetches and searches do."""
+
+    sandbox: str = "strict"
+    allow_reduced: bool = False
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    guarded: tuple[str, ...] | None = None
+    allow_hosts: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()
+    builtin_search: bool = True
+    """Whether the built-in engine may answer where there is no ripgrep."""
+    ignore_files: bool = True
 
 
 class Settings(NamedTuple):
@@ -134,7 +158,6 @@ def _unknown_variable(name: str, known: list[str]) -> str:
 def _parse(text: str, where: str) -> dict[str, Any]:
     if not text:
         return {}
-    from handrail.tables import parse_toml  # noqa: PLC0415  only where there is a file
 
     try:
         return parse_toml(text)
@@ -236,3 +259,34 @@ def _limits(given: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
             raise BadSettings(f"{where}limits.{name} must be a number from 0 on, not {value!r}")
     return {name: kinds[name](value) for name, value in given.items()}
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What it says, or a ValueError."""
+    import tomllib  # noqa: PLC0415  only where there is a file
+
+    if _LONG_KEY.search(text):
+        raise ValueError("it is nested too deeply")
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    for level in levels(found):
+        if any(isinstance(each, int) and abs(each) > LARGEST_INTEGER for each in level):
+            raise ValueError("a number in it has more than 64 bits")
+    return found
+
+
+def levels(value: Any) -> Iterator[list[Any]]:
+    """Yield what a value holds, level by level. Raises ValueError if it is nested too deeply."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _within(each)]
+        if not level:
+            return
+        yield level
+    raise ValueError("it is nested too deeply")
+
+
+def _within(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []

@@ -10,8 +10,9 @@ from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.placeholder import is_empty_directory
 from handrail.kernel.fs.protected_files import ProtectedFiles
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.fs.remembered_files import RememberedFiles
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
+from handrail.kernel.host.own_places import inside
+from handrail.kernel.host.remembered_files import RememberedFiles
 from handrail.kernel.host.session_log import SessionLog, warn
 from handrail.kernel.host.state_dir import State, config_home, directory_named, environment, read_small_text, state_home
 from handrail.kernel.host.use_counts import Tally
@@ -24,7 +25,7 @@ from handrail.policy.callback import approver_of
 from handrail.policy.policy import Policy, Rules
 from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import from_entry
-from handrail.runtime.session import Services, Session, inside
+from handrail.runtime.session import Services, Session
 from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
 from handrail.settings import load as load_settings
 from handrail.tools.router import ToolRouter

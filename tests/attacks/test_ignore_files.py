@@ -120,16 +120,16 @@ def test_ripgrep_runs_within_limits_of_its_own(root: Path, monkeypatch: pytest.M
 
 SEARCHING = """
 import os, sys
-from handrail.kernel import rgprocess
+from handrail.kernel.search import rg_process
 from handrail.ops.search.scope import SearchRequest
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.limits import Limits
 
-real = rgprocess._collected
+real = rg_process._collected
 def noted(fd, pid, *rest):
     print(pid, flush=True)
     yield from real(fd, pid, *rest)
-rgprocess._collected = noted
+rg_process._collected = noted
 fd = os.open(sys.argv[1], os.O_RDONLY)
 limits = Limits(search_silent_seconds=600, search_seconds=600)
 Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_searched=True))

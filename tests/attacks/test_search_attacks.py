@@ -15,10 +15,10 @@ import pytest
 from attacks.swapper import swapping
 
 from handrail.kernel.sandbox import landlock_exec
-from handrail.kernel.search.engine import SearchResult
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import Cancelled
 from handrail.model.limits import Limits
+from handrail.ops.search.results import SearchResult
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None

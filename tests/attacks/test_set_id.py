@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from faults.ordinary import as_ordinary_user
+from writing import commit
 
 from handrail import Workspace
 from handrail.model.files import Change, Node, Put, Restore
@@ -121,7 +122,7 @@ def test_no_undo_of_an_ordinary_user_brings_a_set_id_bit_back() -> None:
 def test_set_id_bits_stay_while_the_content_stays(workspace: Workspace, root: Path, mode: int) -> None:
     program(str(root), mode)
     base = workspace.kernel.reader.read("tool")
-    workspace.kernel.writer.commit([Put("tool", base.data, base, mode=mode & ~0o005)], ["tool"])
+    commit(workspace.kernel.writer, [Put("tool", base.data, base, mode=mode & ~0o005)], ["tool"])
     assert mode_of(str(root)) == mode & ~0o005
 
 
@@ -136,7 +137,7 @@ def test_no_change_gives_a_set_id_bit(
     change: Change = Restore("tool", reader.standing("tool"), Node("file", b"old\n", wanted))
     if kind is Put:
         change = Put("tool", b"old\n", reader.read("tool"), mode=wanted)
-    workspace.kernel.writer.commit([change], ["tool"])
+    commit(workspace.kernel.writer, [change], ["tool"])
     assert mode_of(str(root)) == 0o755
 
 
@@ -144,7 +145,7 @@ def test_a_directory_that_is_put_back_holds_no_set_id_file(workspace: Workspace,
     program(str(root), 0o755)
     tree = Node("directory", b"", 0o755, inside=(("inner", Node("file", b"x", 0o6755)),))
     restore: list[Change] = [Restore("tool", workspace.kernel.reader.standing("tool"), tree)]
-    workspace.kernel.writer.commit(restore, ["tool"])
+    commit(workspace.kernel.writer, restore, ["tool"])
     assert stat.S_IMODE((root / "tool/inner").stat().st_mode) == 0o755
 
 
@@ -170,7 +171,7 @@ def test_capabilities_are_dropped_when_content_changes(root: Path, workspace: Wo
     except OSError as error:
         pytest.skip(f"no file capabilities here: {error}")
     base = workspace.kernel.reader.read("tool")
-    workspace.kernel.writer.commit([Put("tool", base.data, base, mode=0o750)], ["tool"])
+    commit(workspace.kernel.writer, [Put("tool", base.data, base, mode=0o750)], ["tool"])
     assert os.listxattr(path) == ["security.capability"]
     by_writing(workspace)
     assert os.listxattr(path) == []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tree import Tree, snapshot
+from writing import commit
 
 from handrail import ToolResult, Workspace
 from handrail.model.faults import Fault
@@ -51,7 +52,7 @@ def _four_files(workspace: Workspace) -> bool:
             Put("sub/replace.txt", b"new too\n", reader.read("sub/replace.txt")),
             MakeDirectory("fresh/empty"),
         ]
-        writer.commit(changes, writer.targets(changes))
+        commit(writer, changes)
     except Fault:
         return False
     return True
@@ -71,7 +72,7 @@ def _turned(workspace: Workspace) -> bool:
             Restore("replace.txt", file, tree),
             Put("fresh.txt", b"fresh\n"),
         ]
-        writer.commit(changes, writer.targets(changes))
+        commit(writer, changes)
     except Fault:
         return False
     return True

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from faults.crowd import as_processes, as_threads
 from faulty import faults
+from writing import commit
 
 from handrail import Question, Workspace
 from handrail.model.faults import AlreadyExists, Conflict, PathFault
@@ -77,7 +78,7 @@ def _create(workspace: Workspace, number: int) -> str:
     changes: Any = [Put("new/file", b"%d" % number)]
     while True:
         try:
-            workspace.kernel.writer.commit(changes, workspace.kernel.writer.targets(changes))
+            commit(workspace.kernel.writer, changes)
         except Conflict:
             continue  # as a tool would be run again
         except AlreadyExists:
@@ -161,7 +162,7 @@ def test_a_file_that_appears_during_a_create_is_not_overwritten(root: Path) -> N
         targets = workspace.kernel.writer.targets([Put("file", b"ours")])
         (root / "file").write_text("theirs")
         with pytest.raises(Conflict):
-            workspace.kernel.writer.commit([Put("file", b"ours")], targets)
+            commit(workspace.kernel.writer, [Put("file", b"ours")], targets)
         with pytest.raises(AlreadyExists):
             workspace.kernel.writer.targets([Put("file", b"ours")])
     assert (root / "file").read_text() == "theirs"
@@ -220,7 +221,7 @@ def test_a_directory_renamed_during_a_write_takes_the_file_along_whole(root: Pat
 
 def _commit(workspace: Workspace, change: Put) -> bool:
     try:
-        workspace.kernel.writer.commit([change], workspace.kernel.writer.targets([change]))
+        commit(workspace.kernel.writer, [change])
     except PathFault:
         return False
     return True

@@ -16,7 +16,7 @@ from handrail.model.faults import InvalidPattern
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
-    from handrail.kernel.search.engine import FindResult, SearchResult
+    from handrail.ops.search.results import FindResult, SearchResult
 
 EXAMPLES = int(os.environ.get("HANDRAIL_EXAMPLES", "150"))
 BOTH = [Searcher(engine="ripgrep"), Searcher(engine="builtin")]

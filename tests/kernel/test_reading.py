@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from writing import commit
 
 from handrail import FsBoundary, Workspace
 from handrail.kernel.fs import line_index
@@ -94,7 +95,7 @@ def test_an_edit_of_a_file_that_was_caught_half_written_is_a_conflict(
             patch.setattr(files, "os", Interrupted("read", write_on))
             caught = workspace.kernel.reader.read("file")
         with pytest.raises(Conflict):
-            workspace.kernel.writer.commit([Put("file", caught.data.upper(), caught)], ["file"])
+            commit(workspace.kernel.writer, [Put("file", caught.data.upper(), caught)], ["file"])
     assert path.read_bytes() == b"first half, second half"
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from faults.ordinary import as_ordinary_user
 from faulty import failing, faults
+from writing import commit
 
 from handrail import FsBoundary, Workspace
 from handrail.kernel.fs import boundary as boundary_module
 from handrail.kernel.fs import resolver as resolve
-from handrail.kernel.fs.resolver import rename_to_free_name
+from handrail.kernel.fs.syscalls import rename_to_free_name
 from handrail.kernel.host.session_log import SessionLog, shorten
 from handrail.kernel.host.state_dir import config_home, locked_beside, read_text, state_home, write_text
 from handrail.model.faults import Conflict, WriteFailed
@@ -170,7 +171,7 @@ def test_a_directory_that_somebody_else_makes_meanwhile_is_left_to_them(workspac
         return real(*args, **options)
 
     with faults(1, make_first, lasting=True), pytest.raises(WriteFailed):
-        workspace.kernel.writer.commit([MakeDirectory("theirs/ours")], ["theirs/ours"])
+        commit(workspace.kernel.writer, [MakeDirectory("theirs/ours")], ["theirs/ours"])
     assert os.listdir(root) == ["theirs"]
     assert os.listdir(root / "theirs") == []
 

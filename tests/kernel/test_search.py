@@ -9,9 +9,9 @@ from faults.ordinary import bound_by_permissions
 from search_trees import Open, found
 
 from handrail.kernel.sandbox import landlock_exec
-from handrail.kernel.search.engine import Match
 from handrail.kernel.search.searcher import EngineName, Searcher
 from handrail.model.limits import Limits
+from handrail.ops.search.results import Match
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 TEXTS = {

@@ -9,7 +9,7 @@ import pytest
 from search_trees import Open, found
 
 from handrail.kernel.sandbox import landlock_exec
-from handrail.kernel.search.engine import Named, Skipped, Watch
+from handrail.kernel.search.engine import Watch
 from handrail.kernel.search.first_files import Shortlist
 from handrail.kernel.search.long_lines import Windows
 from handrail.kernel.search.rg_output import Complaint, Line, blocks, complaints
@@ -18,6 +18,7 @@ from handrail.kernel.search.searcher import Searcher, pattern_of
 from handrail.kernel.search.skipped_files import survey
 from handrail.model.faults import Cancelled, InvalidPattern
 from handrail.model.limits import Limits
+from handrail.ops.search.results import Named, Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 BAD = [

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from handrail import ToolResult, Workspace
+from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.journal import command_changes
 from handrail.kernel.journal.blobs import fingerprint
 from handrail.kernel.journal.journal import ChangedPath, JournalEntry, KeptNode
-from handrail.kernel.search import walk
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a").write_text("a")
-    real = walk.open_file
+    real = open_file
 
     def change_first(dir_fd: int, path: str, *flags: int) -> int:
         (root / path).write_text("longer than it was when it was looked at")

@@ -11,11 +11,10 @@ import pytest
 from tree import snapshot
 
 from handrail import Workspace
-from handrail.kernel.fs import syncing
+from handrail.kernel.fs import syscalls
 from handrail.kernel.fs.parallel import parallel_map
-from handrail.kernel.fs.resolver import exchange_names
+from handrail.kernel.fs.syscalls import exchange_names, write_all
 from handrail.kernel.write import publish, writer
-from handrail.kernel.write.subtree import write_all
 
 PATCH = "*** Begin Patch\n" + "".join(f"*** Add File: d{n % 3}/f{n}\n+{n}\n" for n in range(40)) + "*** End Patch\n"
 
@@ -31,7 +30,7 @@ def test_many_files_are_synced_by_one_call(root: Path, monkeypatch: pytest.Monke
 
     def whole(directories: object) -> None:
         synced.append(1)
-        syncing.sync_whole(directories)  # type: ignore[arg-type]
+        syscalls.sync_whole(directories)  # type: ignore[arg-type]
 
     monkeypatch.setattr(writer, "sync_whole", whole)
     assert patched(root) == "ok"
@@ -68,7 +67,7 @@ def test_a_handle_that_cannot_be_synced_raises() -> None:
     place = os.open("/", os.O_PATH)
     try:
         with pytest.raises(OSError, match="Bad file descriptor"):
-            syncing.sync_whole([place])
+            syscalls.sync_whole([place])
     finally:
         os.close(place)
 

@@ -11,7 +11,7 @@ from handrail import Workspace
 from handrail.kernel.fs import protection_scan
 from handrail.kernel.fs.protected_files import OWN_RULE, ProtectedFiles
 from handrail.kernel.fs.protection_scan import ProtectedNode
-from handrail.kernel.fs.remembered_files import RememberedFiles
+from handrail.kernel.host.remembered_files import RememberedFiles
 from handrail.model.faults import ProtectedPath
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import Protection, protection

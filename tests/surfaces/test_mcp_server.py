@@ -260,7 +260,7 @@ def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) ->
 
     program = (
         "import sys, handrail.dialects.file as f\n"
-        "from handrail.runtime.call import Files\n"
+        "from handrail.runtime.files import Files\n"
         "read = Files.page\n"
         "def noisy(*a, **k):\n"
         "    print('stray'); sys.stdout.flush(); import os; os.system('echo stray'); return read(*a, **k)\n"

@@ -62,7 +62,7 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
     "module left out": (
         "wheel",
         replace("pyproject.toml", 'packages = ["src/handrail"]', 'packages = ["src/handrail"]\nexclude = ["tool.py"]'),
-        "missing: handrail/tool.py",
+        "missing: handrail/tools/tool.py",
     ),
     "not typed": ("wheel", lambda tree: (tree / "src/handrail/py.typed").unlink(), "missing: handrail/py.typed"),
     "licence left out": (

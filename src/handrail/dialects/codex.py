@@ -30,7 +30,8 @@ from handrail.ops.patch import Action, FilePatch, PatchedContent, PatchOutcome, 
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.display import without_escapes
-from handrail.runtime.call import Call, Files
+from handrail.runtime.call import Call
+from handrail.runtime.files import Files
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Freeform, Tool
 

@@ -272,7 +272,7 @@ def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     """Execute a shell command"""
     if not p.command.strip():
         raise EmptyCommand
-    ran = c.commands.run(p.command, shell=c.commands.users_shell(), seconds=p.timeout_seconds)
+    ran = c.commands.run(p.command, in_users_shell=True, seconds=p.timeout_seconds)
     outcome = ran.outcome
     lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
     c.metadata.update(exit_code=ran.status, **lines)

@@ -24,7 +24,7 @@ from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Tool
 
 if TYPE_CHECKING:
-    from handrail.kernel.search.engine import Match
+    from handrail.ops.search.results import Match
 
 dialect = Dialect("file")
 

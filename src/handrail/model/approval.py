@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from handrail.model.effects import Effect, risk_level
-from handrail.model.faults import Denied
 from handrail.model.files import Change
 
 
@@ -94,10 +93,3 @@ class Verdict(NamedTuple):
 Approver = Callable[[Question], Verdict]
 ASK_THE_USER = "Ask the user: only they can allow it"
 """What a model is told to do about a refusal. No answer names a command, an option or a setting that loosens."""
-
-
-def ask(approver: Approver, question: Question) -> Verdict:
-    verdict = approver(question)
-    if not verdict.allowed:
-        raise Denied(question.tool, verdict.reason, verdict.remedy, verdict.allow)
-    return verdict

@@ -1,10 +1,12 @@
 """What the kernel hands out and takes back: plain values."""
 
-import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import os  # noqa: TID251  for a type
 
 
 class Version(NamedTuple):
@@ -17,7 +19,7 @@ class Version(NamedTuple):
     ctime_ns: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> "Version":
+    def of(cls, found: "os.stat_result") -> "Version":
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 

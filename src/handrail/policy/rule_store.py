@@ -40,7 +40,7 @@ class RuleFile:
             self.rules, self._text = self._rules_of(text), text
 
     def _rules_of(self, text: str) -> list[Rule]:
-        from handrail.tables import parse_toml  # noqa: PLC0415  only where there is a file
+        from handrail.settings import parse_toml  # noqa: PLC0415  only where there is a file
 
         try:
             found = parse_toml(text)

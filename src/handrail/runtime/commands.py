@@ -1,6 +1,5 @@
 """Commands and terminals, as one call may use them: asked for at the gate, confined, and ended in time."""
 
-import os
 import shlex
 import signal
 import time
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handrail.kernel.host.session_log import shorten
+from handrail.kernel.process.shells import BASH, users_shell
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
@@ -22,7 +22,6 @@ from handrail.model.warnings import (
     SandboxRefused,
     SandboxRestarted,
 )
-from handrail.runtime.call import Call
 from handrail.runtime.session import LastCommand
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from handrail.kernel.process.runner import CommandOutcome
     from handrail.kernel.process.terminals import Reading, Terminal
     from handrail.kernel.sandbox.sandbox import Confinement
+    from handrail.runtime.call import Call
 
 _ABOUT = 200
 
@@ -56,11 +56,8 @@ class Ran:
         return None if self.outcome.timed_out or self.outcome.cancelled else self.returncode
 
 
-BASH = "/bin/bash"
-
-
 class Commands:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: "Call") -> None:
         self._call, self._session = call, call.session
 
     def run(
@@ -68,7 +65,7 @@ class Commands:
         text: str,
         *,
         directory: str = ".",
-        shell: tuple[str, ...] = (BASH, "-c"),
+        in_users_shell: bool = False,
         seconds: float | None = None,
         keep_background: bool = False,
     ) -> Ran:
@@ -77,7 +74,7 @@ class Commands:
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         command = Command(
-            [*shell, text],
+            [users_shell() if in_users_shell else BASH, "-c", text],
             cwd,
             timeout_seconds=seconds,
             keep_background=keep_background,
@@ -120,17 +117,14 @@ class Commands:
             with kernel.shadow.around(origin, call.warnings.append, call.files_affected, git, goes_on=goes_on):
                 yield
 
-    @staticmethod
-    def users_shell() -> tuple[str, str]:
-        return os.environ.get("SHELL") or "/bin/sh", "-c"
-
     def _read(self, terminal: "Terminal") -> "Reading":
         limits = self._call.limits
         return terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
 
     def _place(self, directory: str) -> str:
         boundary = self._session.kernel.boundary
-        os.close(boundary.open_directory(directory))
+        with boundary.directory(directory):  # raises where there is none
+            pass
         return self._call.files.stem(directory).rstrip("/")
 
     def _ask(self, text: str, cwd: str, terminal: str = "") -> Verdict:

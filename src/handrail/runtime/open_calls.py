@@ -1,6 +1,6 @@
 """Who is inside a session: closing lets nobody in any more, and waits for those who still work with its handles."""
 
-import os
+import os  # noqa: TID251  for the number of this process
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

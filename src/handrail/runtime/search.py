@@ -1,14 +1,13 @@
 """Searching, as one call may use it: from a directory beneath the root, through its handle."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from handrail.kernel.search.engine import FindResult, SearchResult
 from handrail.kernel.search.ranking import RankRequest, RankResult
 from handrail.model.faults import NoEngine
-from handrail.model.files import FileEntry, kind_of
+from handrail.model.files import FileEntry
 from handrail.model.warnings import (
     AllHidden,
     DepthReached,
@@ -18,12 +17,15 @@ from handrail.model.warnings import (
     Note,
     SearchIncomplete,
 )
+from handrail.ops.search.results import FindResult, SearchResult
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
-from handrail.runtime.call import Call
+
+if TYPE_CHECKING:
+    from handrail.runtime.call import Call
 
 
 class Finder:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: "Call") -> None:
         self._call, self._kernel = call, call.session.kernel
 
     def search(self, directory: str, request: SearchRequest) -> SearchResult:
@@ -56,7 +58,7 @@ class Finder:
         with self._opened(directory) as fd:
             result = self._kernel.searcher.find(fd, request, self._call.cancel)
             self._call.warnings += _notes(result)
-            return [entry for name in result.files if (entry := _entry(fd, name))]
+            return [entry for name in result.files if (entry := self._kernel.reader.entry_at(fd, name))]
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
         """The scope without what is protected, and with what is ignored if the person wants that searched."""
@@ -70,21 +72,10 @@ class Finder:
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:
-        fd = self._kernel.boundary.open_directory(directory)
-        try:
+        with self._kernel.boundary.directory(directory) as fd:
             if self._kernel.searcher.engine.name == "builtin" and not self._kernel.powers.builtin_search:
                 raise NoEngine
             yield fd
-        finally:
-            os.close(fd)
-
-
-def _entry(fd: int, name: str) -> FileEntry | None:
-    try:
-        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return None  # it was deleted meanwhile
-    return FileEntry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
 
 
 def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:

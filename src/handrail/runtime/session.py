@@ -1,7 +1,5 @@
 """What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
 
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -10,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-import handrail
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.host.state_dir import State, config_home, state_home
+from handrail.kernel.host.own_places import make_temporary_directory, own_places, random_token, remove_directory
+from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
@@ -23,6 +21,7 @@ from handrail.model.paths import unquote
 from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 from handrail.runtime.open_calls import OpenCalls
 from handrail.runtime.stale_files import SeenFiles
+from handrail.settings import Powers
 
 if TYPE_CHECKING:
     from handrail.kernel.git.watch import GitWatch
@@ -32,22 +31,6 @@ if TYPE_CHECKING:
     from handrail.kernel.sandbox.sandbox import Sandbox
     from handrail.kernel.search.searcher import Searcher
     from handrail.kernel.web.fetcher import Fetcher
-
-
-class Powers(NamedTuple):
-    """What the person lets commands, fetches and searches do."""
-
-    sandbox: str = "strict"
-    allow_reduced: bool = False
-    readable: tuple[str, ...] = ()
-    writable: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    guarded: tuple[str, ...] | None = None
-    allow_hosts: tuple[str, ...] = ()
-    protect: tuple[str, ...] = ()
-    builtin_search: bool = True
-    """Whether the built-in engine may answer where there is no ripgrep."""
-    ignore_files: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,7 +49,7 @@ class Services:
     def guarded_names(self) -> tuple[str, ...]:
         """What commands cannot change and no rule approves: the usual names or the person's, and what is ours."""
         names = GUARDED if self.powers.guarded is None else self.powers.guarded
-        return (*names, *_own_home(self.boundary.root))
+        return (*names, *own_places(self.boundary.root))
 
     def guarded(self, paths: Iterable[str]) -> str:
         """The guarded name that one of these places beneath the root is or lies in; empty where there is none."""
@@ -124,7 +107,7 @@ class Session:
         self.kernel, self.approver, self.read_only = kernel, approver, read_only
         self.may_forbid = may_forbid
         """Whether the approver must hear of a tool's calls before they begin."""
-        self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+        self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{random_token()}"
         self.last_command: LastCommand | None = None
         self.seen = SeenFiles(kernel.limits.seen_bytes)
         self.presence = OpenCalls()
@@ -180,9 +163,7 @@ class Session:
 
         if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
             return f"{self.kernel.state.path}/output"
-        import tempfile  # noqa: PLC0415  the same
-
-        self._own_spools = tempfile.mkdtemp(prefix="handrail-")
+        self._own_spools = make_temporary_directory()
         return self._own_spools
 
     @property
@@ -216,9 +197,7 @@ class Session:
             if "git" in vars(self):
                 self._record_last_look()
             if self._own_spools:
-                import shutil  # noqa: PLC0415  the same
-
-                shutil.rmtree(self._own_spools, ignore_errors=True)
+                remove_directory(self._own_spools)
             self._ended = True
 
     def _record_last_look(self) -> None:
@@ -230,17 +209,3 @@ class Session:
             origin = Origin("command", self.id, about="(at the end of the session)")
             with suppress(OSError), self.kernel.state.lock():  # a full disk must not keep a session from ending
                 journal.append(journal.compose(origin, (), "; ".join(map(in_short, notes))))
-
-
-def _own_home(root: str) -> tuple[str, ...]:
-    """What is ours and lies in the workspace: a command that could change it would leave the sandbox."""
-    return inside(root, sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
-
-
-def inside(root: str, *places: str) -> tuple[str, ...]:
-    """Those of these places that lie beneath the root, relative to it."""
-    return tuple(
-        os.path.relpath(place, root)
-        for place in {os.path.realpath(each) for each in places}
-        if os.path.commonpath([place, root]) == root and place != root
-    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from handrail.dialects import load
 from handrail.kernel.host.client_files import application_data, home, own_command
-from handrail.tables import parse_toml
+from handrail.settings import parse_toml
 from handrail.tools.exports import api_name
 
 NAME = "handrail"

@@ -9,10 +9,10 @@ from handrail.kernel.doctor.canaries import check
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.state_dir import config_home, state_home
 from handrail.kernel.process.runner import Processes
+from handrail.kernel.process.shells import BASH, users_shell
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.kernel.sandbox.landlock_exec import abi, can_filter
 from handrail.kernel.search.rg_process import find_program, lies_in
-from handrail.runtime.commands import BASH, Commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _examine(root: str) -> Iterator[Finding]:
     yield _pages()
     yield _bubblewrap(root)
     yield _ripgrep(root)
-    yield _program("shell", Commands.users_shell()[0], "run_in_terminal")
+    yield _program("shell", users_shell(), "run_in_terminal")
     yield _program("bash", BASH, "the commands of the other dialects")
     for name, home in (("state", state_home()), ("configuration", config_home())):
         good = _can_write(home)

@@ -5,7 +5,8 @@ import os
 import posixpath
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from handrail.kernel.fs.placeholder import is_placeholder
@@ -190,6 +191,15 @@ class FsBoundary:
         if self.wards is not None:
             self._check_handle(given, fd, os.fstat(fd), None, close=True)
         return fd
+
+    @contextmanager
+    def directory(self, path: str) -> Iterator[int]:
+        """Open a directory for as long as the block lasts."""
+        fd = self.open_directory(path)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     def open_any_directory(self, path: str) -> int:
         """A directory, protected or not: for putting right what a killed process left there."""

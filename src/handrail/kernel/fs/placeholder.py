@@ -2,6 +2,9 @@
 
 import os
 
+SPARE = ".handrail-"
+"""What the names of files on their way in or out begin with."""
+
 MARK = "user.handrail.placeholder"
 
 

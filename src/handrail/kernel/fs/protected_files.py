@@ -9,13 +9,16 @@ import os
 import stat
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from handrail.kernel.fs.protection_scan import Identity, ProtectedNames, ProtectedNode, ProtectionScan, with_parents
-from handrail.kernel.fs.remembered_files import RememberedFiles
 from handrail.model.faults import ProtectedPath, SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import folded_path
 from handrail.ops.glob.protected_names import Protection
+
+if TYPE_CHECKING:
+    from handrail.kernel.host.remembered_files import RememberedFiles
 
 OWN_RULE = "Handrail's own files"
 _CALM = 20
@@ -29,7 +32,7 @@ class ProtectedFiles:
         protection: Protection,
         limits: Limits,
         own: tuple[str, ...] = (),
-        remembered: RememberedFiles | None = None,
+        remembered: "RememberedFiles | None" = None,
     ) -> None:
         """`own` are places beneath the root where our own files lie: a tool that could write there could approve."""
         self._root_fd, self._protection, self._limits = root_fd, protection, limits

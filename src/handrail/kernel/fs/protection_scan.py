@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from handrail.kernel.fs.resolver import O_PATH, libc_function, place_of
+from handrail.kernel.fs.resolver import O_PATH, place_of
+from handrail.kernel.fs.syscalls import libc_function
 from handrail.model.record import record
 from handrail.ops.glob.protected_names import Protection
 

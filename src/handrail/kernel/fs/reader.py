@@ -154,6 +154,15 @@ class Reader:
             return FileEntry(each.name, "link", found.st_size, found.st_mtime_ns, is_link=True)
         return FileEntry(each.name, kind_of(target.st_mode), target.st_size, target.st_mtime_ns, is_link=True)
 
+    @staticmethod
+    def entry_at(dir_fd: int, name: str) -> FileEntry | None:
+        """Return one entry of an open directory, a link itself; None if it was deleted."""
+        try:
+            found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+        except OSError:
+            return None
+        return FileEntry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
+
     def stat(self, path: str, *, follow: bool = True) -> FileEntry:
         found = self.boundary.stat(path, follow=follow)
         name = (self.boundary.split(path).parts or ("",))[-1]

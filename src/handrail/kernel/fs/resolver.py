@@ -11,9 +11,9 @@ import struct
 import sys
 from collections import deque
 from contextlib import suppress
-from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from handrail.kernel.fs.syscalls import os_error
 from handrail.model.limits import Limits
 
 _OPENAT2 = 437
@@ -85,7 +85,7 @@ class Openat2:
                 return fd
             code = ctypes.get_errno()
             if code == errno.EXDEV and not links:
-                raise _errno(errno.ELOOP)
+                raise os_error(errno.ELOOP)
             if code == errno.EXDEV:
                 return self._walk.open(parts, flags)  # an absolute link may still lead back inside
             if code not in (errno.EAGAIN, errno.EINTR):
@@ -130,7 +130,7 @@ class PathWalk:
         try:
             return self.locate(parts, follow=follow)
         except OSError as error:
-            raise (_errno(errno.ENOENT) if error.errno == errno.ENOLINK else error) from None
+            raise (os_error(errno.ENOENT) if error.errno == errno.ENOLINK else error) from None
 
     def locate(self, parts: tuple[str, ...], *, follow: bool = True, future: bool = False) -> Place:
         """The directory and the name that `parts` end in. The last component may be missing; in the `future`
@@ -139,7 +139,7 @@ class PathWalk:
         for _ in range(self._limits.resolve_retries):
             with suppress(BlockingIOError):  # EAGAIN: a rename raced the walk
                 return self._locate(parts, follow=follow, future=future)
-        raise _errno(errno.EAGAIN)
+        raise os_error(errno.EAGAIN)
 
     def _locate(self, parts: tuple[str, ...], *, follow: bool, future: bool) -> Place:
         held, names = [os.dup(self.root_fd)], list[str]()
@@ -149,14 +149,14 @@ class PathWalk:
                 part = todo.popleft()
                 if part == "..":
                     if not names:
-                        raise _errno(errno.EXDEV)
+                        raise os_error(errno.EXDEV)
                     os.close(held.pop())
                     names.pop()
                     continue
                 mode = self._mode(held[-1], part)
                 if mode is None and (through_link or (todo and (not future or ".." in todo))):
                     # Writing through a dangling link would create what it only promises.
-                    raise _errno(errno.ENOLINK if through_link else errno.ENOENT)
+                    raise os_error(errno.ENOLINK if through_link else errno.ENOENT)
                 if mode is not None and stat.S_ISLNK(mode) and (todo or follow):
                     links += 1
                     through_link = through_link or not todo
@@ -183,29 +183,29 @@ class PathWalk:
     @staticmethod
     def _enter(dir_fd: int, name: str, mode: int) -> int:
         if not stat.S_ISDIR(mode):
-            raise _errno(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         try:
             return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
         except OSError as error:
-            raise (_errno(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
+            raise (os_error(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
 
     @staticmethod
     def _read_link(name: str, dir_fd: int) -> str:
         try:
             return os.readlink(name, dir_fd=dir_fd)
         except OSError as error:
-            raise (_errno(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
+            raise (os_error(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
 
     def _link_parts(self, name: str, held: list[int], names: list[str], links: int) -> list[str]:
         """The components that a link stands for; an absolute one must lead back beneath the root and starts there."""
         if links > self._limits.links:
-            raise _errno(errno.ELOOP)
+            raise os_error(errno.ELOOP)
         target = self._read_link(name, held[-1])
         if target.startswith("/"):
             stems = [root.rstrip("/") for root in self._roots]
             stem = next((s for s in stems if target == s or target.startswith(s + "/")), None)
             if stem is None:
-                raise _errno(errno.EXDEV)
+                raise os_error(errno.EXDEV)
             target = target[len(stem) :]
             while len(held) > 1:
                 os.close(held.pop())
@@ -226,20 +226,6 @@ def _was_exchanged(error: OSError, place: Place) -> bool:
     return now is not None and (stat.S_ISLNK(now.st_mode) or stat.S_ISDIR(now.st_mode))
 
 
-def _errno(code: int) -> OSError:
-    return OSError(code, os.strerror(code))
-
-
-def rename_to_free_name(source: str, target: str, dir_fd: int) -> None:
-    """`renameat2(RENAME_NOREPLACE)`, for file systems without hard links."""
-    _renameat2(source, target, dir_fd, 1)
-
-
-def exchange_names(one: str, other: str, dir_fd: int) -> None:
-    """`renameat2(RENAME_EXCHANGE)`: what stood under each name stands under the other, and neither is ever free."""
-    _renameat2(one, other, dir_fd, 2)
-
-
 def place_of(fd: int, root_fd: int) -> str | None:
     """The place of an open file or directory beneath the root, links resolved; None where the system cannot say."""
     try:
@@ -250,17 +236,3 @@ def place_of(fd: int, root_fd: int) -> str | None:
         return ""
     stem = top.rstrip("/") + "/"
     return here[len(stem) :] if here.startswith(stem) else None
-
-
-@cache
-def libc_function(name: str) -> Any:
-    """One of the C library's own; None where it has none of this name."""
-    return getattr(ctypes.CDLL(None, use_errno=True), name, None)
-
-
-def _renameat2(source: str, target: str, dir_fd: int, flag: int) -> None:
-    call = libc_function("renameat2")
-    if call is None:
-        raise _errno(errno.ENOSYS)
-    if call(dir_fd, os.fsencode(source), dir_fd, os.fsencode(target), flag):
-        raise _errno(ctypes.get_errno())

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from handrail.kernel.search.walk import FILE, open_file
+from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.model.limits import Limits
 from handrail.ops.git_names import Index, pointed_to, read_index
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.git.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
-from handrail.kernel.search.walk import open_file
 from handrail.model.limits import MIB
 from handrail.ops.git_names import (
     ASIDE,

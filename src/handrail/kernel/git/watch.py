@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.git.repositories import (
     GitDirectory,
     Known,
@@ -25,7 +26,6 @@ from handrail.kernel.git.repositories import (
     read_plain,
 )
 from handrail.kernel.git.sweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
-from handrail.kernel.search.walk import open_file
 from handrail.model.faults import Fault
 from handrail.model.limits import MIB, Limits
 from handrail.model.paths import quote

@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from handrail.kernel.fs.small_files import read_small
 from handrail.model.faults import NotADirectory, NotFound
 from handrail.model.files import Version
-
-OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
+from handrail.settings import OWN_VARIABLES
 
 
 def state_home() -> str:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 
+from handrail.kernel.fs.syscalls import write_all
 from handrail.kernel.host.state_dir import make_private
-from handrail.kernel.write.subtree import write_all
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.resolver import O_PATH
+from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.git.watch import Round, in_short
 from handrail.kernel.host.state_dir import State, read_text, write_text
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
 from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin
 from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, sign_of
-from handrail.kernel.search.walk import open_file
 from handrail.model.faults import Fault, WriteFailed
 from handrail.model.limits import Limits
 from handrail.model.paths import quote

@@ -10,13 +10,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from handrail.kernel.fs.placeholder import is_placeholder
+from handrail.kernel.fs.ignore_rules import IgnoreFiles, Rules, ignored
+from handrail.kernel.fs.placeholder import SPARE, is_placeholder
 from handrail.kernel.journal.inotify import Watcher
-from handrail.kernel.search.engine import Named
-from handrail.kernel.search.walk import IgnoreFiles, Rules, ignored
-from handrail.kernel.write.intent_log import SPARE
 from handrail.model.limits import Limits
 from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
+from handrail.ops.search.results import Named
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RULES = {".gitignore", ".ignore", ".rgignore"}

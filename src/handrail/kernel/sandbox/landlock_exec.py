@@ -22,8 +22,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from handrail.kernel.search.engine import GaveUp
-
 if TYPE_CHECKING:
     from subprocess import Popen
 
@@ -36,6 +34,10 @@ _SET_FILTER, _EVERY_THREAD = 1, 1
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1, 4, 8
 # What each version of Landlock can forbid: rights to files, to TCP ports, and reach beyond the process itself.
 _FORBIDDEN = {1: (13, 0, 0), 2: (14, 0, 0), 3: (15, 0, 0), 4: (15, 2, 0), 5: (16, 2, 0), 6: (16, 2, 2)}
+
+
+class LimitsRefused(Exception):  # noqa: N818  another engine answers
+    """Says that the system does not let us bound the program, which therefore was not left running."""
 
 
 def abi() -> int:
@@ -144,7 +146,7 @@ def _bound(pid: int, limits: Mapping[int, int]) -> None:
             most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.prlimit(pid, which, (most, most))
     except PermissionError as error:
-        raise GaveUp("its limits cannot be set") from error
+        raise LimitsRefused from error
 
 
 def _signal_when_closed(reading: int, pid: int) -> None:

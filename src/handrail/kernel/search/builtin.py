@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from handrail.kernel.search.engine import Counts, FindResult, Match, SearchResult, Skipped, Watch
+from handrail.kernel.fs.small_files import FILE, open_file
+from handrail.kernel.search.engine import Watch
 from handrail.kernel.search.first_files import Shortlist
-from handrail.kernel.search.walk import FILE, Walk, open_file
+from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import excerpt
 from handrail.ops.search.matcher import Hits, LineMatcher
 from handrail.ops.search.regex import Pattern
+from handrail.ops.search.results import Counts, FindResult, Match, SearchResult, Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.text.encoding import is_utf_16, to_utf_8
 

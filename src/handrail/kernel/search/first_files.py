@@ -3,7 +3,7 @@
 import os
 from heapq import nsmallest
 
-from handrail.kernel.search.engine import FindResult, Named, Skipped
+from handrail.ops.search.results import FindResult, Named, Skipped
 from handrail.ops.search.scope import FindRequest
 
 

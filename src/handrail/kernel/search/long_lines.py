@@ -3,8 +3,8 @@
 import errno
 import os
 
+from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.search.rg_output import Line
-from handrail.kernel.search.walk import open_file
 from handrail.ops.search.excerpt import SPARE, excerpt, piece, window_start
 from handrail.ops.text.encoding import BOM_8, is_utf_16, to_utf_8
 

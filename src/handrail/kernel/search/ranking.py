@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from handrail.kernel.search.engine import Engine, Skipped, Watch
+from handrail.kernel.search.engine import Engine, Watch
 from handrail.kernel.search.skipped_files import survey
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import parse, parse_literal
+from handrail.ops.search.results import Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.search.scoring import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
 

@@ -9,18 +9,20 @@ import os
 import re
 from heapq import nsmallest
 
+from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search import rg_output
-from handrail.kernel.search.engine import Counts, FindResult, Match, SearchResult, Skipped, Watch
+from handrail.kernel.search.engine import Watch
 from handrail.kernel.search.first_files import Shortlist
 from handrail.kernel.search.long_lines import Windows
 from handrail.kernel.search.rg_process import Bounds, Run, run_ripgrep
 from handrail.kernel.search.skipped_files import survey
-from handrail.kernel.search.walk import Walk, expect_fit, open_file
+from handrail.kernel.search.walk import Walk, expect_fit
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import text_of
 from handrail.ops.search.regex import Pattern
+from handrail.ops.search.results import Counts, FindResult, Match, SearchResult, Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 _PLAIN_NAME = re.compile(r"[\w.-]+/?", re.ASCII)

@@ -4,11 +4,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from handrail.kernel.search.engine import Engine, FindResult, GaveUp, SearchResult, Watch
+from handrail.kernel.sandbox.landlock_exec import LimitsRefused
+from handrail.kernel.search.engine import Engine, GaveUp, Watch
 from handrail.kernel.search.rg_process import lies_in, program
 from handrail.model.faults import NoEngine
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import Pattern, parse, parse_literal
+from handrail.ops.search.results import FindResult, SearchResult
 from handrail.ops.search.scope import FindRequest, SearchRequest
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Searcher:
         """Ask the engine; where ripgrep gives up, the built-in one has the rest of the time."""
         try:
             return ask(self.engine)
-        except GaveUp as why:
+        except (GaveUp, LimitsRefused) as why:
             if not self._builtin:
                 raise NoEngine from why
             return ask(choose(self._limits, "builtin"))

@@ -4,9 +4,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from handrail.kernel.search.engine import Skipped, Watch
+from handrail.kernel.search.engine import Watch
 from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
+from handrail.ops.search.results import Skipped
 from handrail.ops.search.scope import Scope
 
 

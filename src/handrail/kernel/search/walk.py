@@ -5,25 +5,19 @@ What is ignored is decided as ripgrep decides it: `.rgignore` before `.ignore` b
 nested repositories too. Files above the directory that is walked, and the person's own global ones, say nothing.
 """
 
-import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from handrail.kernel.fs.small_files import read_small
-from handrail.kernel.search.engine import GaveUp, Named, Skipped, Watch
+from handrail.kernel.fs.ignore_rules import IGNORE_FILES, IgnoreFiles, Rules, ignored
+from handrail.kernel.search.engine import GaveUp, Watch
 from handrail.model.limits import Limits
-from handrail.ops.glob.ignore_files import TooManyRules, Verdict, compile_ignores
+from handrail.ops.search.results import Skipped
 from handrail.ops.search.scope import Scope
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_KINDS = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
-_UNFIT = (errno.EFBIG, errno.EINVAL)
-
-Rules = dict[str, list[tuple[int, Callable[[str, bool], Verdict]]]]
 
 
 class Found(NamedTuple):
@@ -148,76 +142,16 @@ class Walk:
         return self.scope.holds(path) and not (rules and ignored(path, rules, is_directory=False))
 
 
-def open_file(dir_fd: int, path: str, flags: int = FILE) -> int:
-    """A file beneath `dir_fd`, no link on the way."""
-    *parents, name = path.split("/")
-    at = dir_fd
-    try:
-        for parent in parents:
-            below = os.open(parent, _DIRECTORY, dir_fd=at)
-            if at != dir_fd:
-                os.close(at)
-            at = below
-        return os.open(name, flags, dir_fd=at)
-    finally:
-        if at != dir_fd:
-            os.close(at)
-
-
 def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
     return kept[0]
 
 
-class IgnoreFiles:
-    """Reads the ignore files of one walk, within its limits; names those that it cannot follow."""
-
-    def __init__(self, limits: Limits, unfit: Named) -> None:
-        self._limits, self._unfit, self._left = limits, unfit, limits.ignore_rules
-
-    def rules_of(self, fd: int, names: set[str], prefix: str, above: Rules) -> Rules:
-        """Return the rules in force in a directory: its own before those from above."""
-        rules = above
-        for kind in _KINDS:
-            if kind.partition("/")[0] in names and (text := self._text(fd, kind, prefix)):
-                try:
-                    found = compile_ignores(text, self._left)
-                except TooManyRules:
-                    self._unfit.add(prefix + kind)
-                    continue
-                self._left -= found.rules
-                rules = {**rules, kind: [(len(prefix), found.verdict), *rules.get(kind, [])]}
-        return rules
-
-    def _text(self, fd: int, kind: str, prefix: str) -> str | None:
-        try:
-            file = open_file(fd, kind)
-        except OSError:
-            return None
-        try:
-            return read_small(file, self._limits.ignore_bytes).decode(errors="surrogateescape")
-        except OSError as error:
-            if error.errno in _UNFIT:
-                self._unfit.add(prefix + kind)
-            return None
-        finally:
-            os.close(file)
-
-
 def expect_fit(dir_fd: int, limits: Limits) -> None:
     """Raise GaveUp for an ignore file of a directory that would hold ripgrep, which follows links."""
-    for kind in _KINDS:
+    for kind in IGNORE_FILES:
         try:
             found = os.stat(kind, dir_fd=dir_fd)
         except OSError:
             continue
         if not stat.S_ISDIR(found.st_mode) and (not stat.S_ISREG(found.st_mode) or found.st_size > limits.ignore_bytes):
             raise GaveUp(f"{kind} is unfit for ripgrep")
-
-
-def ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
-    for kind in _KINDS:
-        for start, verdict in rules.get(kind, ()):
-            said = verdict(path[start:], is_directory)
-            if said is not None:
-                return said
-    return False

@@ -55,7 +55,8 @@ class ProjectFile:
             if base and backup:
                 changes.append(Put(quote(backup), base.data, mode=base.mode & 0o777))
             state = State(boundary.root)
-            with closing(Writer(boundary, state, journal_of(state, "off"))) as writer:
+            made = Writer(boundary, state, journal_of(state, "off"))
+            with closing(made), made.locked(changes[0].path) as writer:
                 writer.commit([*changes], writer.targets([*changes]))
         return os.path.join(self._root, backup) if backup else None
 

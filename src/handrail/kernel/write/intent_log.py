@@ -13,12 +13,11 @@ from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
 
+from handrail.kernel.fs.placeholder import SPARE
 from handrail.model.record import record
 
 _DONE, _IDLE = b"done", b"idle"
 _ROOMY = 1 << 16
-SPARE = ".handrail-"
-"""What the names of files on their way in or out begin with."""
 
 
 @record
@@ -39,6 +38,11 @@ class Step:
 
 
 _facts_of = attrgetter(*Step.__annotations__)
+
+
+def file_mark(found: os.stat_result) -> list[int]:
+    """Return what identifies a file wherever it is mounted and whatever its name is."""
+    return [found.st_ino, found.st_size, found.st_mtime_ns]
 
 
 @record

@@ -5,7 +5,8 @@ import os
 from contextlib import suppress
 
 from handrail.kernel.fs.placeholder import is_placeholder
-from handrail.kernel.fs.resolver import Place, exchange_names, rename_to_free_name
+from handrail.kernel.fs.resolver import Place
+from handrail.kernel.fs.syscalls import exchange_names, rename_to_free_name
 from handrail.kernel.write.intent_log import Step
 from handrail.kernel.write.subtree import is_still
 from handrail.model.faults import Conflict

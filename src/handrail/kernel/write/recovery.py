@@ -1,6 +1,5 @@
 """Putting right what a commit left: roll back one that is not done, finish one that is. Every step can be repeated."""
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -9,21 +8,20 @@ from types import MappingProxyType
 from typing import Literal
 
 from handrail.kernel.fs.boundary import FsBoundary
-from handrail.kernel.fs.resolver import Place, exchange_names
-from handrail.kernel.journal.journal import Journal
-from handrail.kernel.write.intent_log import Intent, Step
-from handrail.kernel.write.subtree import remove
-from handrail.model.faults import AccessDenied, LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
+from handrail.kernel.fs.resolver import Place
+from handrail.kernel.fs.syscalls import exchange_names
+from handrail.kernel.write.finish import GONE, Finish
+from handrail.kernel.write.intent_log import Intent, Step, file_mark
+from handrail.kernel.write.subtree import drop_names
+from handrail.model.faults import AccessDenied
 from handrail.model.paths import quote
 
-_DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
-_GONE = (NotFound, NotADirectory, OutsideRoot, LinkLoop)
 _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 
 
 class Recovery:
-    def __init__(self, boundary: FsBoundary, journal: Journal, *, sync: bool) -> None:
-        self._boundary, self._journal, self._sync = boundary, journal, sync
+    def __init__(self, boundary: FsBoundary, finish: Finish, *, sync: bool) -> None:
+        self._boundary, self._finish, self._sync = boundary, finish, sync
 
     def claim(self, intent: Intent) -> bool:
         """Whether a killed commit was made in the directory that is open here.
@@ -44,7 +42,7 @@ class Recovery:
     def _trace(self, step: Step) -> Literal["known", "strange", "none"]:
         try:
             fd = self._boundary.open_any_directory(quote(step.directory) or ".")
-        except (*_GONE, AccessDenied):
+        except (*GONE, AccessDenied):
             return "none"
         try:
             now, temp, old = _standing(step, fd)
@@ -66,30 +64,18 @@ class Recovery:
             for step in reversed(intent.steps):
                 stands |= self._in_directory(step, self._restore, held)
         for step in intent.steps:
-            self._in_directory(step, self.drop_spares, held)
+            self._in_directory(step, self._drop_spares, held)
         for rel in intent.gone if stands else reversed(intent.made):
-            self.remove_if_empty(rel)
+            self._finish.remove_if_empty(rel)
         if stands:
-            self.remember(intent)
+            self._finish.enter(intent)
         intent.end()
-
-    def remember(self, intent: Intent, *, again: bool = True) -> None:
-        """Enter in the journal what was done, once. Only a configuration that demands it lets this fail."""
-        if not intent.line:
-            return
-        enter = self._journal.ensure if again else self._journal.append
-        try:
-            enter(intent.line.encode())
-        except OSError as error:
-            if self._journal.mode == "required":
-                raise
-            self._journal.trouble = error.strerror or str(error)
 
     def _in_directory(self, step: Step, act: Callable[[Step, int], bool], held: Mapping[str, int]) -> bool:
         try:
             kept = held.get(step.directory)
             fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
-        except _GONE:
+        except GONE:
             return False  # the directory was taken away, and all that was in it
         try:
             stands = act(step, fd)
@@ -118,47 +104,16 @@ class Recovery:
         return ours
 
     @staticmethod
-    def drop_spares(step: Step, fd: int) -> bool:
-        drop((step.temp, step.old), fd, whole=step.turns)
+    def _drop_spares(step: Step, fd: int) -> bool:
+        drop_names((step.temp, step.old), fd, whole=step.turns)
         return False
-
-    def remove_if_empty(self, rel: str) -> None:
-        with suppress(*_GONE, ProtectedPath):
-            place = self._boundary.locate(quote(rel), follow=False)
-            try:
-                os.rmdir(place.name, dir_fd=place.dir_fd)
-            except OSError as error:
-                if error.errno in _DISK_FAILS:
-                    raise  # to be tried again; if it is not empty, or gone, it is somebody else's matter
-            finally:
-                place.close()
-
-
-def drop(spares: tuple[str, ...], fd: int, *, whole: bool) -> None:
-    """Take second names away, those of `whole` directories too."""
-    for name in spares:
-        try:
-            if whole:
-                remove(fd, name)
-            else:
-                os.unlink(name, dir_fd=fd)
-        except (FileNotFoundError, IsADirectoryError):
-            pass  # a directory of this name is else none of ours
-        except OSError as error:  # a disk that is read-only says so of names that are not there, too
-            if error.errno != errno.EROFS or Place(fd, name, "").stat() is not None:
-                raise
-
-
-def mark_of(found: os.stat_result) -> list[int]:
-    """What a file is known by wherever it is mounted and whatever it is called."""
-    return [found.st_ino, found.st_size, found.st_mtime_ns]
 
 
 def _is(mark: list[int] | None, found: os.stat_result | None) -> bool:
     """Whether this is the file of that mark. A directory stays the same whatever is put into it."""
     if found is None or mark is None:
         return False
-    return found.st_ino == mark[0] if stat.S_ISDIR(found.st_mode) else mark_of(found) == mark
+    return found.st_ino == mark[0] if stat.S_ISDIR(found.st_mode) else file_mark(found) == mark
 
 
 def _standing(step: Step, fd: int) -> tuple[os.stat_result | None, ...]:

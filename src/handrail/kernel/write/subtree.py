@@ -1,8 +1,11 @@
 """Whole directories, where a name becomes one or ceases to be one: built aside, compared, taken away."""
 
+import errno
 import os
 import stat
 
+from handrail.kernel.fs.resolver import Place
+from handrail.kernel.fs.syscalls import write_all
 from handrail.model.files import Node, Version, kind_of, mode_for
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,7 +64,16 @@ def remove(dir_fd: int, name: str) -> None:
     os.rmdir(name, dir_fd=dir_fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+def drop_names(names: tuple[str, ...], fd: int, *, whole: bool) -> None:
+    """Remove second names; with `whole`, those of whole directories too."""
+    for name in names:
+        try:
+            if whole:
+                remove(fd, name)
+            else:
+                os.unlink(name, dir_fd=fd)
+        except (FileNotFoundError, IsADirectoryError):
+            pass  # a directory of this name is else none of ours
+        except OSError as error:  # a disk that is read-only says so of names that are not there, too
+            if error.errno != errno.EROFS or Place(fd, name, "").stat() is not None:
+                raise

@@ -9,30 +9,29 @@ journal and clearing away are left.
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
 from handrail.kernel.fs.boundary import FsBoundary, faults_for
 from handrail.kernel.fs.metadata import copy_metadata
 from handrail.kernel.fs.parallel import MANY, parallel_map
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place
-from handrail.kernel.fs.syncing import begin_sync, can_sync_whole, sync_whole
+from handrail.kernel.fs.syscalls import begin_sync, can_sync_whole, sync_whole, write_all
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.commit_entry import CommittedChange, touched
 from handrail.kernel.journal.journal import Journal, Origin
-from handrail.kernel.write.intent_log import Intent, IntentLog, Step
+from handrail.kernel.write.finish import Finish
+from handrail.kernel.write.intent_log import Intent, IntentLog, Step, file_mark
+from handrail.kernel.write.preconditions import expect
 from handrail.kernel.write.publish import publish, turn
-from handrail.kernel.write.recovery import Recovery, drop, mark_of
-from handrail.kernel.write.subtree import build, write_all
+from handrail.kernel.write.recovery import Recovery
+from handrail.kernel.write.subtree import build, drop_names
 from handrail.model.faults import (
-    AccessDenied,
-    AlreadyExists,
     Conflict,
     IsDirectory,
-    NotADirectory,
-    NotFound,
     PathFault,
     WriteFailed,
 )
@@ -53,7 +52,6 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOBODY = Origin()
 When = Literal["never", "later", "now"]
-Then = Callable[[list[Version | None]], None]
 
 
 @record
@@ -77,10 +75,11 @@ class _Work:
 class Writer:
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, durability: str = "full") -> None:
         self._boundary, self._state, self._journal = boundary, state, journal
-        self._ledger = IntentLog(state.pending)
+        self._intents = IntentLog(state.pending)
         self._sync_files, self._sync_directories = durability != "none", durability == "full"
         self._trouble = ""
-        self._right = Recovery(boundary, journal, sync=self._sync_directories)
+        self._finish = Finish(boundary, journal)
+        self._recovery = Recovery(boundary, self._finish, sync=self._sync_directories)
 
     def targets(self, changes: list[Change]) -> list[str]:
         """Where the changes would land, beneath the root with links resolved; every refusal that can be known."""
@@ -91,34 +90,36 @@ class Writer:
         work.place.close()
         return work.place.target
 
-    def commit(
-        self, changes: list[Change], approved: list[str], origin: Origin = _NOBODY, then: Then | None = None
-    ) -> None:
-        """Make all the changes or none. `approved` are the targets that were shown: others are a conflict.
+    @contextmanager
+    def locked(self, path: str) -> Iterator[Self]:
+        """Hold the workspace's lock, so that no other process writes meanwhile; `path` is named if that fails."""
+        with faults_for(path), self._state.lock():
+            yield self
 
-        `then` is told what the new files are known by, before anybody else can write.
+    def commit(self, changes: list[Change], approved: list[str], origin: Origin = _NOBODY) -> list[Version | None]:
+        """Make all the changes or none, under the lock. `approved` are the targets that were shown: others conflict.
+
+        Returns the version of each new file; None where there is no file now.
         """
-        with faults_for(changes[0].path), self._state.lock():
-            self._recover()
-            intent = self._ledger.begin(self._boundary.identity)
-            works: list[_Work] = []
-            try:
-                for change, target in zip(changes, approved, strict=True):
-                    works.append(self._look(change, target))
-                self._carry_out(intent, works, origin)
-                self._clear_away(intent, works)
-                if then is not None:
-                    then([_version(work) for work in works])
-            except BaseException:
-                self._give_up(intent, works)
-                raise
-            finally:
-                for work in works:
-                    work.place.close()
-                    _close(work)
+        self._recover()
+        intent = self._intents.begin(self._boundary.identity)
+        works: list[_Work] = []
+        try:
+            for change, target in zip(changes, approved, strict=True):
+                works.append(self._look(change, target))
+            self._carry_out(intent, works, origin)
+            self._clear_away(intent, works)
+            return [_version(work) for work in works]
+        except BaseException:
+            self._give_up(intent, works)
+            raise
+        finally:
+            for work in works:
+                work.place.close()
+                _close(work)
 
     def close(self) -> None:
-        self._ledger.close()
+        self._intents.close()
 
     def recover(self) -> int:
         """Finish or roll back what killed processes left. Returns how many commits were put right."""
@@ -128,10 +129,10 @@ class Writer:
 
     def _recover(self) -> int:
         count = 0
-        for intent in self._ledger.abandoned():
-            intent.foreign = not self._right.claim(intent)
+        for intent in self._intents.abandoned():
+            intent.foreign = not self._recovery.claim(intent)
             if not intent.foreign:
-                self._right.roll_back(intent)
+                self._recovery.roll_back(intent)
                 count += 1
         return count
 
@@ -141,9 +142,9 @@ class Writer:
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
         intent.made = [rel for rel in intent.made if rel in intent.created]
         try:
-            self._right.roll_back(intent, held)
+            self._recovery.roll_back(intent, held)
         except (OSError, PathFault) as error:
-            self._ledger.leave()  # the disk refuses even this; the next commit or open tries again
+            self._intents.leave()  # the disk refuses even this; the next commit or open tries again
             self._trouble = str(error.strerror if isinstance(error, OSError) else f"{error.path} cannot be reached")
 
     def take_trouble(self) -> str:
@@ -163,7 +164,7 @@ class Writer:
             if is_file and self._boundary.split(change.path).wants_directory:
                 raise IsDirectory(change.path)
             try:
-                _expect(change, place, found)
+                expect(change, place, found)
             except PathFault:
                 if approved is None:
                     raise
@@ -181,11 +182,23 @@ class Writer:
     # ── carrying out ──
 
     def _carry_out(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
-        many = len(works) > 1
-        sync = many and self._sync_files
+        sync = len(works) > 1 and self._sync_files
         for number, work in enumerate(works):
             self._note(intent, work, number)
         intent.save(sync=False)
+        self._prepare_all(intent, works, sync=sync)
+        self._compose(intent, works, origin)
+        for work in works:
+            _sync_rest(work)
+        intent.save(sync=sync)
+        parallel_map(partial(_publish, alone=len(works) == 1), works)
+        if self._sync_directories:
+            for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
+                os.fsync(fd)
+        intent.mark_done(sync=sync)
+
+    def _prepare_all(self, intent: Intent, works: list[_Work], *, sync: bool) -> None:
+        """Write the new files beside the old ones; one file, or few, are synced later, when the journal is ready."""
         whole = sync and len(works) >= MANY and can_sync_whole()
         when: When = "never" if whole or not self._sync_files else "later" if len(works) < MANY else "now"
         for work in works:
@@ -194,18 +207,6 @@ class Writer:
         parallel_map(partial(self._prepare, sync=when), works)
         if whole:
             sync_whole(work.place.dir_fd for work in works)
-        self._compose(intent, works, origin)
-        for work in works:
-            if work.unsynced >= 0:
-                with _conflict_if_changed(work.change.path):
-                    os.fsync(work.unsynced)
-                    _close(work)
-        intent.save(sync=sync)
-        parallel_map(partial(_publish, alone=not many), works)
-        if self._sync_directories:
-            for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
-                os.fsync(fd)
-        intent.mark_done(sync=sync)
 
     def _compose(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
         """Keep the contents and finish the line for the journal, before anything can be seen."""
@@ -227,8 +228,8 @@ class Writer:
         try:
             parallel_map(_drop_spares, works)
             for rel in intent.gone:
-                self._right.remove_if_empty(rel)
-            self._right.remember(intent, again=False)
+                self._finish.remove_if_empty(rel)
+            self._finish.enter(intent, again=False)
             intent.end()
         except OSError:
             self._give_up(intent, works)  # no error: the change is made, and only clearing away is tried again
@@ -249,11 +250,11 @@ class Writer:
             intent.made.extend(rel for rel in rels if rel not in intent.made)
             work.chain = tuple(made)
         if not isinstance(work.change, MakeDirectory):
-            temp, old = self._ledger.spare_names(number)
+            temp, old = self._intents.spare_names(number)
             work.step = Step(directory, name, temp, old, creates=work.found is None)
             work.step.removes = _new(work.change) is None
             work.step.turns = isinstance(work.change, Restore) and work.change.turns
-            work.step.found = mark_of(work.found) if work.found else None
+            work.step.found = file_mark(work.found) if work.found else None
             intent.steps.append(work.step)
 
     def _enter(self, intent: Intent, work: _Work) -> None:
@@ -274,7 +275,7 @@ class Writer:
             else:
                 work.made = self._write(work, work.step, new, sync=sync)
             if work.made is not None:
-                work.step.identity = mark_of(work.made)
+                work.step.identity = file_mark(work.made)
 
     def _write(self, work: _Work, step: Step, new: Put | Node, *, sync: When) -> os.stat_result:
         exact = isinstance(new, Node)
@@ -312,6 +313,14 @@ class Writer:
         os.close(place.dir_fd)
         first, *rest = place.rest or ("",)
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
+
+
+def _sync_rest(work: _Work) -> None:
+    """Sync a new file that was written without waiting for the disk."""
+    if work.unsynced >= 0:
+        with _conflict_if_changed(work.change.path):
+            os.fsync(work.unsynced)
+            _close(work)
 
 
 def _close(work: _Work) -> None:
@@ -353,7 +362,7 @@ def _publish(work: _Work, *, alone: bool) -> None:
 
 def _drop_spares(work: _Work) -> None:
     if work.step is not None:
-        drop(work.spares, work.place.dir_fd, whole=work.step.turns)
+        drop_names(work.spares, work.place.dir_fd, whole=work.step.turns)
 
 
 def _version(work: _Work) -> Version | None:
@@ -361,34 +370,4 @@ def _version(work: _Work) -> Version | None:
     if work.step is None or work.step.removes:
         return None
     now = Place(work.place.dir_fd, work.step.name, "").stat()
-    return Version.of(now) if now is not None and mark_of(now) == work.step.identity else None
-
-
-def _expect(change: Change, place: Place, found: os.stat_result | None) -> None:
-    """What is there must be what the change was worked out from."""
-    path = change.path
-    if isinstance(change, MakeDirectory):
-        if found is not None and not stat.S_ISDIR(found.st_mode):
-            raise AlreadyExists(path)
-        return
-    if isinstance(change, RemoveDirectory):
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            raise NotFound(path) if found is None else NotADirectory(path)
-        return
-    if found is not None and stat.S_ISDIR(found.st_mode) and not (isinstance(change, Restore) and change.turns):
-        raise IsDirectory(path)
-    if isinstance(change, Remove) and found is None:
-        raise NotFound(path)
-    if isinstance(change, (Put, Restore)) and change.base is None and found is not None:
-        raise AlreadyExists(path)
-    if change.base is not None and (found is None or Version.of(found) != change.base.version):
-        raise Conflict(path)
-    if isinstance(change, Put) and found:
-        _expect_writable(place, path)
-
-
-def _expect_writable(place: Place, path: str) -> None:
-    if not os.access(place.name, os.W_OK, dir_fd=place.dir_fd, effective_ids=True):
-        if os.fstatvfs(place.dir_fd).f_flag & os.ST_RDONLY:
-            raise WriteFailed(path, os.strerror(errno.EROFS))
-        raise AccessDenied(path)
+    return Version.of(now) if now is not None and file_mark(now) == work.step.identity else None

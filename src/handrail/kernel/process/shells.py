@@ -1,0 +1,10 @@
+"""Names the shells that run commands."""
+
+import os
+
+BASH = "/bin/bash"
+
+
+def users_shell() -> str:
+    """Return the shell that the user's environment names, or /bin/sh."""
+    return os.environ.get("SHELL") or "/bin/sh"

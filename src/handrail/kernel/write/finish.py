@@ -1,0 +1,45 @@
+"""Finishes a commit whose files are published: enters it in the journal and removes directories that it emptied."""
+
+import errno
+import os
+from contextlib import suppress
+
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.journal.journal import Journal
+from handrail.kernel.write.intent_log import Intent
+from handrail.model.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
+from handrail.model.paths import quote
+
+GONE = (NotFound, NotADirectory, OutsideRoot, LinkLoop)
+_DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
+
+
+class Finish:
+    """Does the last steps of a commit, for the writer and for recovery. Every step can be repeated."""
+
+    def __init__(self, boundary: FsBoundary, journal: Journal) -> None:
+        self._boundary, self._journal = boundary, journal
+
+    def enter(self, intent: Intent, *, again: bool = True) -> None:
+        """Enter in the journal what was done, once. Only a configuration that demands it lets this fail."""
+        if not intent.line:
+            return
+        store = self._journal.ensure if again else self._journal.append
+        try:
+            store(intent.line.encode())
+        except OSError as error:
+            if self._journal.mode == "required":
+                raise
+            self._journal.trouble = error.strerror or str(error)
+
+    def remove_if_empty(self, rel: str) -> None:
+        """Remove a directory unless it holds something; another process may have filled or removed it."""
+        with suppress(*GONE, ProtectedPath):
+            place = self._boundary.locate(quote(rel), follow=False)
+            try:
+                os.rmdir(place.name, dir_fd=place.dir_fd)
+            except OSError as error:
+                if error.errno in _DISK_FAILS:
+                    raise  # to be tried again; where it is not empty, or gone, nothing is left to do
+            finally:
+                place.close()

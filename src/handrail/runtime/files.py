@@ -1,0 +1,225 @@
+"""Files of the workspace, as one call may use them: read, listed, and changed after the gate was asked."""
+
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from handrail.model.approval import Verdict
+from handrail.model.effects import Effect, needs_approval
+from handrail.model.faults import AccessDenied, AlreadyExists, Conflict, NotFound, PathFault, TooLarge
+from handrail.model.files import (
+    Change,
+    File,
+    FileEntry,
+    Listing,
+    MakeDirectory,
+    Page,
+    Put,
+    Remove,
+    RemoveDirectory,
+    Restore,
+    Version,
+)
+from handrail.model.paths import quote
+from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight
+
+if TYPE_CHECKING:
+    from handrail.runtime.call import Call
+
+
+class Approved(NamedTuple):
+    """Changes that the gate has let through, and where each of them goes."""
+
+    changes: list[Change]
+    places: list[str]
+    shown: tuple[str, ...]
+    """Every path that changes, quoted."""
+    verdict: Verdict
+
+
+class Files:
+    """The files of the workspace, as one call may use them."""
+
+    def __init__(self, call: "Call") -> None:
+        self._call, self._kernel = call, call.session.kernel
+
+    def read(self, path: str) -> File:
+        try:
+            file = self._kernel.reader.read(path)
+        except NotFound:
+            self._missed(path)
+            raise
+        self._saw(file.place, file.version, file.data)
+        return file
+
+    def read_if_there(self, path: str) -> File | None:
+        try:
+            return self.read(path)
+        except NotFound:
+            return None
+
+    def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
+        try:
+            page = self._kernel.reader.page(path, first, count, room)
+        except NotFound:
+            self._missed(path)
+            raise
+        if page.version is not None:
+            self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
+        if not page.complete:
+            self._call.warnings.append(LinesUncounted(self._kernel.limits.page_seconds))
+        return page
+
+    def _saw(self, place: str, version: Version, data: bytes | None) -> None:
+        """A tool that only reads shows the file; one that edits looks at it by itself, which counts for nothing."""
+        if place and not needs_approval(self._call.effects):
+            self._call.session.seen.note(place, version, data)
+
+    def _missed(self, path: str) -> None:
+        if not needs_approval(self._call.effects):
+            with suppress(PathFault):  # a dangling link has no place
+                self._call.session.seen.forget(self.target(path))
+
+    def head(self, path: str, count: int) -> tuple[bytes, int]:
+        """The first bytes of a file, and its size."""
+        return self._kernel.reader.head(path, count)
+
+    def entries(self, path: str) -> list[FileEntry]:
+        return self._kernel.reader.entries(path)
+
+    def listing(self, path: str) -> Listing:
+        return self._kernel.reader.listing(path)
+
+    def kind(self, path: str) -> str | None:
+        return self._kernel.reader.kind(path)
+
+    def stem(self, directory: str) -> str:
+        """What stands before the names in a directory: its place beneath the root, and a slash."""
+        place = self._kernel.boundary.locate(directory)
+        place.close()
+        return f"{place.rel}/" if place.rel else ""
+
+    def missing_parents(self, path: str) -> list[str] | None:
+        """The directories that would have to be made before this one; None where it is there already."""
+        place, found = self._kernel.boundary.look(path, future=True)
+        place.close()
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            return None
+        parts = place.target.split("/")
+        return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
+
+    def target(self, path: str, *, follow: bool = True) -> str:
+        """The place that a path means, there or not, with links resolved; where not `follow`, the last one is meant."""
+        place = self._kernel.boundary.locate(path, follow=follow, future=True)
+        place.close()
+        return place.target
+
+    def is_link(self, path: str) -> bool:
+        """Whether the name itself is a symbolic link."""
+        try:
+            return stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+        except NotFound:
+            return False
+
+    def removal(self, path: str) -> Remove:
+        """To delete a file as it is now; of a link, only the link."""
+        try:
+            linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+            return Remove(path, None if linked else self.read(path))
+        except (TooLarge, AccessDenied):
+            return Remove(path)
+
+    def overwrite(self, path: str, data: bytes) -> bool:
+        """Write a file whole, whether it is there or not. Returns whether it was."""
+        old = self.read_if_there(path)
+        try:
+            self.commit(Put(path, data, old))
+        except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
+            raise Conflict(path) from None
+        return old is not None
+
+    def commit(self, *changes: Change) -> None:
+        """Ask for the changes, then make all of them or none. Drops changes that change nothing, without asking."""
+        approved = self.ask(*changes)
+        if approved is not None:
+            self.carry_out(approved)
+
+    def ask(self, *changes: Change) -> Approved | None:
+        """Ask whether the changes may be made; None if they would change nothing."""
+        targets = self._kernel.writer.targets([*changes])
+        real = [(change, to) for change, to in zip(changes, targets, strict=True) if not _changes_nothing(change)]
+        if not real:
+            return None
+        self._refuse_stale(real)
+        made, places = [change for change, _ in real], [to for _, to in real]
+        shown = tuple(quote(place) for change, to in real for place in _all_places(change, to))
+        known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else None
+        verdict = self._call.ask(_effects(made), known=known, targets=shown, changes=tuple(made))
+        return Approved(made, places, shown, verdict)
+
+    def carry_out(self, approved: Approved, kind: str = "commit", undoes: tuple[int, ...] = ()) -> None:
+        """Make all of the approved changes or none, and record them. Raises Conflict if a file has changed since."""
+        origin = self._call.origin(approved.verdict, kind, undoes)
+        try:
+            with self._kernel.writer.locked(approved.changes[0].path) as writer:
+                versions = writer.commit(approved.changes, approved.places, origin)
+                self._wrote(approved, versions)
+        finally:
+            if why := self._kernel.writer.take_trouble():
+                self._call.warnings.append(NotPutRight(why))
+        self._call.files_affected.extend(approved.shown)
+        if trouble := self._kernel.journal.take_trouble():
+            self._call.warnings.append(NotJournaled(trouble))
+        elif self._kernel.journal.on and self._kernel.journal.elsewhere:
+            self._call.warnings.append(JournaledElsewhere(self._kernel.state.path, self._kernel.journal.elsewhere))
+
+    def _refuse_stale(self, real: list[tuple[Change, str]]) -> None:
+        seen = self._call.session.seen
+        for change, place in real:
+            if not isinstance(change, Put) and not (isinstance(change, Remove) and change.base is not None):
+                continue
+            if seen.changed(place, change.base):
+                with self._kernel.state.lock():  # a parallel call of ours may just have written it: let it say so
+                    self._kernel.writer.targets([change])  # a conflict where it is not even what was read just now
+                    if seen.changed(place, change.base):
+                        raise seen.fault(change.path, place, change.base)
+
+    def _wrote(self, approved: Approved, versions: list[Version | None]) -> None:
+        """Note what this session has written, so that it does not count as changed by another process."""
+        for change, place, version in zip(approved.changes, approved.places, versions, strict=True):
+            if isinstance(change, Put):
+                self._call.session.seen.wrote(place, version, change.data)
+            elif isinstance(change, Remove):
+                self._call.session.seen.wrote(place, None, None)
+            elif isinstance(change, Restore):
+                self._call.session.seen.wrote(place, version, change.to.data if change.to else None)
+                for rel, _, _ in change.beneath():
+                    self._call.session.seen.forget(f"{place}/{rel}")
+
+
+def _changes_nothing(change: Change) -> bool:
+    return (
+        isinstance(change, Put)
+        and change.base is not None
+        and change.data == change.base.data
+        and change.mode in (None, change.base.mode)
+    )
+
+
+def _all_places(change: Change, place: str) -> list[str]:
+    within = [f"{place}/{rel}" for rel, _, _ in change.beneath()] if isinstance(change, Restore) else []
+    return [place, *within]
+
+
+def _effects(changes: list[Change]) -> Effect:
+    found = Effect.READ
+    for change in changes:
+        if isinstance(change, (Remove, RemoveDirectory)) or (isinstance(change, Restore) and change.to is None):
+            found |= Effect.DELETE
+        elif isinstance(change, Restore) and change.turns:
+            found |= Effect.WRITE | Effect.DELETE
+        elif isinstance(change, MakeDirectory) or change.base is None:
+            found |= Effect.CREATE
+        else:
+            found |= Effect.WRITE
+    return found
