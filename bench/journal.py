@@ -105,7 +105,7 @@ def _command(home: Path) -> Row:
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run([*git, *command], check=True)
     with Workspace(str(root), approve="auto") as workspace:
-        shadow, told = workspace.kernel.shadow, list[object]()
+        shadow, told = workspace.services.command_changes, list[object]()
 
         def around() -> None:
             with shadow.around(Origin("command"), told.append, [], Round(None)):

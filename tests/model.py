@@ -206,7 +206,7 @@ class Machine(RuleBasedStateMachine):
     # ── the model ──
 
     def numbers(self) -> list[int]:
-        entries = list(self.workspace.kernel.journal.backwards())
+        entries = list(self.workspace.services.journal.backwards())
         assert not [each for each in entries if isinstance(each, Damage)]
         return [each.n for each in entries if isinstance(each, JournalEntry)][::-1]
 
@@ -270,7 +270,7 @@ class Machine(RuleBasedStateMachine):
         if plan is None:
             assert step is None
         elif expected is None:
-            assert plan.clashes
+            assert plan.conflicts
         else:
             assert plan.done, plan
             change = {path: file for path, file in expected.items() if self.files[path] != file}

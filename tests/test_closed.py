@@ -93,7 +93,7 @@ def test_calls_after_closing_are_refused_and_touch_nothing(root: Path, tmp_path:
 def test_the_boundary_forgets_the_number_of_its_handle(root: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("theirs\n")
     workspace = Workspace(str(root))
-    reader = workspace.kernel.reader
+    reader = workspace.services.reader
     workspace.close()
     with every_free_number_taken_by(tmp_path), pytest.raises(Exception, match="Bad file descriptor"):
         reader.read("a.txt")
@@ -159,7 +159,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_calls(root: Path) -> None:
         Gate.reached.wait()
         child = os.fork()
         if child == 0:
-            client.session.presence.wait_until_empty()
+            client.session.open_calls.wait_until_empty()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         Gate.opened.set()

@@ -37,7 +37,7 @@ def test_the_tools_are_registered_under_the_names_of_the_reference(workspace: Wo
     router = workspace.tools("codex")
     assert isinstance(router, ToolRouter)
     assert list(router.tools) == list(SCHEMAS)
-    assert handrail.FsBoundary is type(workspace.kernel.boundary)
+    assert handrail.FsBoundary is type(workspace.services.boundary)
 
 
 def test_only_what_changes_or_runs_asks() -> None:

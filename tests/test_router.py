@@ -201,7 +201,7 @@ def test_the_log_has_requests_at_info_and_responses_at_debug(router: ToolRouter,
     assert request.pop("time") <= response.pop("time")
     assert request.pop("session") == response.pop("session") == router.session.id
     assert request == {
-        "root": router.session.kernel.boundary.root,
+        "root": router.session.services.boundary.root,
         "version": __version__,
         "level": "INFO",
         "event": "request",

@@ -32,13 +32,13 @@ def shell(workspace: Workspace, command: str) -> None:
     assert not result.warnings, result
 
 
-def clashes(plan: Plan) -> dict[str, str]:
+def conflicts(plan: Plan) -> dict[str, str]:
     assert not plan.done
-    return {clash.path: clash.why for clash in plan.clashes}
+    return {clash.path: clash.why for clash in plan.conflicts}
 
 
 def kinds(workspace: Workspace) -> list[tuple[str, tuple[int, ...]]]:
-    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry)]
+    entries = [each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry)]
     return [(each.origin.kind, each.origin.undoes) for each in reversed(entries)]
 
 
@@ -148,8 +148,8 @@ def test_a_file_that_somebody_changed_since_is_a_conflict_and_nothing_is_done(wo
     (root / "file").write_text("c\n")
     before = snapshot(root)
     plan = workspace.history().undo()
-    assert clashes(plan) == {"file": "changed"}
-    assert "-b\n+c\n" in plan.clashes[0].diff
+    assert conflicts(plan) == {"file": "changed"}
+    assert "-b\n+c\n" in plan.conflicts[0].diff
     assert snapshot(root) == before
     assert kinds(workspace) == [("commit", ()), ("command", ())]
 
@@ -163,7 +163,7 @@ def test_what_stands_in_the_way_is_never_overwritten(workspace: Workspace, root:
     (root / "b").symlink_to("a")
     (root / "d").write_text("mine")
     (root / "made" / "mine").write_text("mine")
-    assert clashes(workspace.history().undo()) == {"a": "in_the_way", "b": "changed", "d": "in_the_way"}
+    assert conflicts(workspace.history().undo()) == {"a": "in_the_way", "b": "changed", "d": "in_the_way"}
     os.rmdir(root / "a")
     os.unlink(root / "b")
     os.unlink(root / "d")
@@ -192,11 +192,13 @@ def test_a_mode_that_somebody_set_since_stays(workspace: Workspace, root: Path) 
 def test_contents_that_are_damaged_or_gone_are_a_conflict(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     write(workspace, "file", "b")
-    (kept,) = [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry) and each.n == 1]
+    (kept,) = [
+        each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry) and each.n == 1
+    ]
     node = kept.files[0].after
     assert node is not None
-    workspace.kernel.journal.blobs.drop(node.kept)
-    assert clashes(workspace.history().undo()) == {"file": "damaged"}
+    workspace.services.journal.blobs.drop(node.kept)
+    assert conflicts(workspace.history().undo()) == {"file": "damaged"}
     assert (root / "file").read_text() == "b"
 
 
@@ -293,7 +295,7 @@ def test_restore_of_a_directory_brings_back_all_that_is_known_of_it(workspace: W
     assert snapshot(root) == before
     shell(workspace, "rm -r d")
     (root / "d").write_text("in the way")
-    assert clashes(workspace.history().restore("d", 2))["d"] == "in_the_way"
+    assert conflicts(workspace.history().restore("d", 2))["d"] == "in_the_way"
 
 
 def test_an_undo_is_the_sessions_own_doing(workspace: Workspace, root: Path) -> None:
@@ -309,11 +311,11 @@ def test_a_directory_that_somebody_put_something_into_is_never_taken_away(worksp
     shell(workspace, "rm file; mkdir -p file/x; touch file/x/y")
     (root / "file" / "x" / "mine").write_text("mine")
     before = snapshot(root)
-    assert clashes(workspace.history().undo()) == {"file": "in_the_way"}
+    assert conflicts(workspace.history().undo()) == {"file": "in_the_way"}
     assert snapshot(root) == before
     (root / "file" / "x" / "mine").unlink()
     (root / "file" / "x" / "y").write_text("mine")
-    assert clashes(workspace.history().undo()) == {"file": "in_the_way", "file/x/y": "changed"}
+    assert conflicts(workspace.history().undo()) == {"file": "in_the_way", "file/x/y": "changed"}
 
 
 @pytest.mark.parametrize("meanwhile", ["top", "x/deep", "x/y"])
@@ -338,7 +340,7 @@ def test_a_name_behind_a_link_is_not_the_one_that_was_changed(workspace: Workspa
     write(workspace, "d/file", "new")
     os.rename(root / "d", root / "e")
     (root / "d").symlink_to("e")
-    assert clashes(workspace.history().undo()) == {"d/file": "changed"}
+    assert conflicts(workspace.history().undo()) == {"d/file": "changed"}
     assert (root / "e" / "file").read_text() == "new"
 
 
@@ -349,7 +351,7 @@ def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) ->
         assert workspace.call("codex", "shell", {"command": "echo new > a; echo >> big; mkdir d; touch d/e"}).success
         history = workspace.history()
         plan = history.undo()
-        assert clashes(plan) == {"big": "not_kept"}
+        assert conflicts(plan) == {"big": "not_kept"}
         assert history.undo(1, ["a", "d"]).done
         assert (root / "a").read_text() == "old"
         assert not (root / "d").exists()
@@ -359,7 +361,7 @@ def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) ->
         with pytest.raises(CannotUndo, match="entry 1 did nothing to b, a/x"):
             history.undo(1, ["a", "b", "a/x"])
         assert history.undo(1, ["a"]).done
-        assert clashes(history.undo(1, ["."])) == {"big": "not_kept"}
+        assert conflicts(history.undo(1, ["."])) == {"big": "not_kept"}
 
 
 def test_restore_at_0_is_before_all_that_was_recorded(workspace: Workspace, root: Path) -> None:

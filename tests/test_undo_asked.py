@@ -43,7 +43,7 @@ def workspace(root: Path, person: Person) -> Iterator[Workspace]:
 
 
 def undone(workspace: Workspace) -> list[tuple[int, ...]]:
-    entries = [each for each in workspace.kernel.journal.backwards() if isinstance(each, JournalEntry)]
+    entries = [each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry)]
     return [each.origin.undoes for each in entries if each.origin.kind == "undo"]
 
 

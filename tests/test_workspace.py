@@ -43,7 +43,7 @@ def test_a_workspace_is_a_context_and_can_be_closed(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         assert workspace.root == str(root)
         assert workspace.call("file", "file.list").success
-        fd = workspace.kernel.boundary.fd
+        fd = workspace.services.boundary.fd
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
 

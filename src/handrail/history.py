@@ -43,7 +43,7 @@ class Plan:
     entries: list[JournalEntry]
     changes: list[Change] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
-    clashes: list[UndoConflict] = field(default_factory=list)
+    conflicts: list[UndoConflict] = field(default_factory=list)
     done: bool = False
     whole: bool = True
     """Nothing of the entries is left out."""
@@ -57,11 +57,11 @@ class History:
     """The changes of a workspace, as one session may take them back."""
 
     def __init__(self, session: Session) -> None:
-        self._session, self._kernel = session, session.kernel
+        self._session, self._services = session, session.services
 
     def entries(self, limit: int | None = 50, *, session: str | None = None) -> list[HistoryEntry]:
         """What was changed, the newest first: at most `limit` entries, of one session or of all."""
-        return list(islice(_standing(self._kernel.journal, session), limit))
+        return list(islice(_standing(self._services.journal, session), limit))
 
     def undo(
         self,
@@ -93,20 +93,20 @@ class History:
     def _place(self, path: str) -> str:
         """A name as the journal has it. What it leads through may be gone, or be no directory any more."""
         try:
-            place = self._kernel.boundary.locate(path, follow=False, future=True)
+            place = self._services.boundary.locate(path, follow=False, future=True)
         except NotADirectory:
-            return "/".join(self._kernel.boundary.split(path).parts)
+            return "/".join(self._services.boundary.split(path).parts)
         place.close()
         return place.target
 
     def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
-        with self._session.presence:
+        with self._session.open_calls:
             return self._try_again(make, dry_run=dry_run)
 
     def _try_again(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
-        for _ in range(self._kernel.limits.conflict_retries):
+        for _ in range(self._services.limits.conflict_retries):
             plan = make()
-            if plan.clashes or dry_run:
+            if plan.conflicts or dry_run:
                 return plan
             try:
                 self._commit(plan, make)
@@ -125,21 +125,23 @@ class History:
             call.files.carry_out(approved, plan.kind, undoes)
         elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
             verdict = call.ask(Effect.READ)
-            with self._kernel.state.lock():
+            with self._services.state.lock():
                 self._expect_same(plan, make())
-                self._kernel.journal.append(self._kernel.journal.compose(call.origin(verdict, plan.kind, undoes), ()))
+                self._services.journal.append(
+                    self._services.journal.compose(call.origin(verdict, plan.kind, undoes), ())
+                )
         plan.done = True
 
     def _expect_same(self, approved: Plan, now: Plan) -> None:
         """Raise Conflict if the plan has changed since it was approved: the new one must be asked about."""
-        if (now.numbers, now.changes, now.clashes) != (approved.numbers, approved.changes, []):
-            raise Conflict(self._kernel.boundary.root)
+        if (now.numbers, now.changes, now.conflicts) != (approved.numbers, approved.changes, []):
+            raise Conflict(self._services.boundary.root)
 
     # ── choosing ──
 
     def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[JournalEntry]:
         found: list[JournalEntry] = []
-        for entry, undone in _standing(self._kernel.journal):
+        for entry, undone in _standing(self._services.journal):
             if n is not None and entry.n <= n:
                 if entry.n < n:
                     break
@@ -160,7 +162,7 @@ class History:
         return found
 
     def _last_undo(self) -> list[JournalEntry]:
-        for entry, undone in _standing(self._kernel.journal):
+        for entry, undone in _standing(self._services.journal):
             if entry.origin.kind == "undo" and not undone:
                 return [entry]
         raise CannotUndo("there is nothing to redo")
@@ -169,7 +171,7 @@ class History:
 
     def _plan(self, kind: str, entries: list[JournalEntry], places: list[str]) -> Plan:
         plan = Plan(kind, entries)
-        tree = _PlannedTree(self._kernel, plan)
+        tree = _PlannedTree(self._services, plan)
         meant = set[str]()
         for entry in entries:
             for file in reversed(entry.files):
@@ -188,10 +190,10 @@ class History:
         wanted: dict[str, KeptNode | None] = {}
         latest: dict[str, KeptNode | None] = {}
         settled: set[str] = set()
-        found = self._kernel.journal.entry(at)
+        found = self._services.journal.entry(at)
         if found is None and at != 0:
             raise CannotUndo(f"there is no entry {at}")
-        for entry, _ in _standing(self._kernel.journal):
+        for entry, _ in _standing(self._services.journal):
             for file in entry.files:
                 if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
                     continue
@@ -204,7 +206,7 @@ class History:
         if not wanted:
             raise CannotUndo(f"the journal knows nothing of {quote(path)}")
         plan = Plan("restore", [found] if found else [], whole=False)
-        tree = _PlannedTree(self._kernel, plan)
+        tree = _PlannedTree(self._services, plan)
         for each, node in sorted(wanted.items()):
             tree.make(each, node, latest[each])
         plan.changes = tree.changes()
@@ -218,8 +220,8 @@ def _standing(journal: Journal, session: str | None = None) -> Iterator[HistoryE
 class _PlannedTree:
     """The workspace as it would be: what is on the disk, and over it what was worked out so far."""
 
-    def __init__(self, kernel: Services, plan: Plan) -> None:
-        self._kernel, self._plan = kernel, plan
+    def __init__(self, services: Services, plan: Plan) -> None:
+        self._services, self._plan = services, plan
         self._found: dict[str, Node | None] = {}
         self._wanted: dict[str, Node | None] = {}
         self._directories: dict[str, bool] = {}
@@ -236,7 +238,7 @@ class _PlannedTree:
             elif not _same(now, then):
                 self._merge(file, now, was, then)
         except _Clashes as clash:
-            self._plan.clashes.append(UndoConflict(file.path, clash.why, clash.diff))
+            self._plan.conflicts.append(UndoConflict(file.path, clash.why, clash.diff))
 
     def make(self, path: str, node: KeptNode | None, latest: KeptNode | None) -> None:
         """`latest` is what the journal knows it as: a directory only takes the place of that, or that of it."""
@@ -248,7 +250,7 @@ class _PlannedTree:
             if not (now and node and now.kind == node.kind == "directory"):
                 self._wanted[path] = self._load(node)
         except _Clashes as clash:
-            self._plan.clashes.append(UndoConflict(path, clash.why, clash.diff))
+            self._plan.conflicts.append(UndoConflict(path, clash.why, clash.diff))
 
     def changes(self) -> list[Change]:
         """What leads from the disk to what is wanted: directories first, and away last, the innermost before others."""
@@ -276,7 +278,7 @@ class _PlannedTree:
         try:
             return [Restore(quote(path), self._with_found(path, found), self._with_wanted(path, wanted))]
         except _Clashes as clash:
-            self._plan.clashes.append(UndoConflict(path, clash.why))
+            self._plan.conflicts.append(UndoConflict(path, clash.why))
             return []
 
     def _with_found(self, path: str, node: Node) -> Node:
@@ -284,7 +286,7 @@ class _PlannedTree:
         if node.kind != "directory":
             return node
         inside = []
-        for name in self._kernel.reader.names(quote(path)):
+        for name in self._services.reader.names(quote(path)):
             each = self._found.get(f"{path}/{name}")
             if each is None or self._wanted.get(f"{path}/{name}", each) is not None:
                 raise _Clashes("in_the_way")
@@ -305,7 +307,7 @@ class _PlannedTree:
         if path not in self._found:
             try:
                 there = self._is_directory(path.rpartition("/")[0])
-                self._found[path] = self._kernel.reader.standing(quote(path)) if there else None
+                self._found[path] = self._services.reader.standing(quote(path)) if there else None
             except PathFault:
                 raise _Clashes("unreadable") from None
         return self._wanted.get(path, self._found[path])
@@ -315,7 +317,7 @@ class _PlannedTree:
         if path and path not in self._directories:
             above = self._is_directory(path.rpartition("/")[0])
             try:
-                found = above and self._kernel.reader.stat(quote(path), follow=False).is_directory
+                found = above and self._services.reader.stat(quote(path), follow=False).is_directory
             except NotFound:
                 found = False
             self._directories[path] = found
@@ -328,7 +330,7 @@ class _PlannedTree:
             if not node.kept:
                 raise _Clashes("not_kept")
             try:
-                return Node("file", self._kernel.journal.blobs.get(node.kept), node.mode)
+                return Node("file", self._services.journal.blobs.get(node.kept), node.mode)
             except BlobLost:
                 raise _Clashes("damaged") from None
         return Node(node.kind, node.kept.encode(errors="surrogateescape"), node.mode)
@@ -355,7 +357,7 @@ class _PlannedTree:
             self._plan.merged.append(file.path)
 
     def _would_be_empty(self, path: str) -> bool:
-        inside = [f"{path}/{entry.name}" for entry in self._kernel.reader.entries(quote(path))]
+        inside = [f"{path}/{entry.name}" for entry in self._services.reader.entries(quote(path))]
         return all(each in self._wanted and self._wanted[each] is None for each in inside)
 
 

@@ -1,7 +1,8 @@
 """Replaying a session log on a copy of the tree it began with: the same calls, and where the answers differ."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,17 @@ from handrail.dialects import NAMES
 from handrail.kernel.host.session_log import only_log
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
-from handrail.ops.answers import comparable, differences, replaced
 from handrail.policy.policy import nobody
 from handrail.settings import levels
 from handrail.workspace import ClientSession, Workspace
+
+_VARYING = re.compile(r"(^|_)(ms|time|at|seconds|duration|mtime|modified|pid|pgid)$")
+
+_SESSION = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b")
+
+_PROCESS = re.compile(r"\b(PIDs?|PGID|pid):? \(?[\d, ]*\d\)?")
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?")
 
 _ROOT = "<root>"
 _ROOTS = 100
@@ -112,7 +120,7 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
     answering = _Answering(approver)
     with Workspace(root, approve="ask", asker=answering, tell=only_log, **flags) as workspace:
         sessions: dict[str, ClientSession] = {}
-        places = {workspace.root: _ROOT, workspace.kernel.state.path: "<state>"}
+        places = {workspace.root: _ROOT, workspace.services.state.path: "<state>"}
         told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
         moves = dict.fromkeys(told_places, workspace.root)
         last = {call.session: index for index, call in enumerate(log.calls)}
@@ -168,3 +176,34 @@ class _Answering:
         if self._approver is None:
             return nobody(question)
         return self._approver(question)
+
+
+def comparable(value: Any, places: Mapping[str, str], key: str = "") -> Any:
+    """`places` maps names of directories to what stands for them in both answers."""
+    if isinstance(value, dict):
+        return {name: comparable(each, places, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [comparable(each, places) for each in value]
+    if isinstance(value, int | float) and not isinstance(value, bool) and _VARYING.search(key):
+        return 0
+    if not isinstance(value, str):
+        return value
+    value = _SESSION.sub("<session>", _MOMENT.sub("<time>", replaced(value, places)))
+    return _PROCESS.sub(lambda match: f"{match[1]}: <process>", value)
+
+
+def replaced(text: str, names: Mapping[str, str]) -> str:
+    """Replace names by others in one go, so that what was put in is left alone. The first name that fits wins."""
+    return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text) if names else text
+
+
+def differences(told: Any, got: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two answers differ, each as (place, as it was, as it is)."""
+    if isinstance(told, dict) and isinstance(got, dict):
+        for key in [*told, *(key for key in got if key not in told)]:
+            yield from differences(told.get(key), got.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(told, list) and isinstance(got, list) and len(told) == len(got):
+        for number, (one, two) in enumerate(zip(told, got, strict=True)):
+            yield from differences(one, two, f"{where}[{number}]")
+    elif told != got:
+        yield where, told, got

@@ -64,13 +64,15 @@ class Workspace:
         state = State(boundary.root)
         if self.settings.protect or own:
             remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
-            boundary.wards = ProtectedFiles(boundary.fd, protection(self.settings.protect), limits, own, remembered)
+            boundary.protected = ProtectedFiles(boundary.fd, protection(self.settings.protect), limits, own, remembered)
         if state.warning:
             self.notes.append(state.warning)
         durability = self.settings.durability
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
         writer = Writer(boundary, state, journal, durability)
-        self.kernel = Services(boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal)
+        self.services = Services(
+            boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal
+        )
         self.rules = self._load_rules(state)
         self.recovered = self._recover(writer)
 
@@ -94,7 +96,7 @@ class Workspace:
 
     @property
     def root(self) -> str:
-        return self.kernel.boundary.root
+        return self.services.boundary.root
 
     def agent_reads(self, path: str) -> bool:
         """Says whether tools or commands reach a file, so that it cannot keep a secret from the agent."""
@@ -136,7 +138,7 @@ class Workspace:
                 return
             for session in [*self._sessions]:
                 session.close()
-            self.kernel.close()
+            self.services.close()
             self._closed = True
 
     def forget(self, session: "ClientSession") -> None:
@@ -154,13 +156,13 @@ class ClientSession:
         settings, self._workspace = workspace.settings, workspace
         self.rules = workspace.rules.for_session()
         approver = Policy(settings.approve, self.rules, approver_of(asker))
-        self.session = Session(workspace.kernel, approver, self.rules.may_forbid, read_only=settings.read_only)
+        self.session = Session(workspace.services, approver, self.rules.may_forbid, read_only=settings.read_only)
         self.log = self._open_log(workspace)
         self._routers: dict[str, ToolRouter] = {}
 
     def _open_log(self, workspace: Workspace) -> SessionLog:
         settings, session = workspace.settings, self.session.id
-        path = settings.log or workspace.kernel.state.session_log(session)
+        path = settings.log or workspace.services.state.session_log(session)
         limits = settings.limits
         chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
         about = {"root": workspace.root, "version": __version__}

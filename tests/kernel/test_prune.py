@@ -24,7 +24,7 @@ def test_old_session_logs_are_forgotten_once_a_day(root: Path, journal: str) -> 
     old = file_of_age(Path(state.session_log("old")), kept_for + 1)
     young = file_of_age(Path(state.session_log("young")), kept_for - 1)
     with Workspace(str(root), journal=journal) as workspace:
-        pruned = workspace.kernel.journal.pruned
+        pruned = workspace.services.journal.pruned
     assert (old.exists(), young.exists()) == (False, True)
     assert len(os.listdir(state.sessions)) == 2
     file_of_age(old, kept_for + 1)

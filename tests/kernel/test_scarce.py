@@ -171,7 +171,7 @@ def test_a_directory_that_somebody_else_makes_meanwhile_is_left_to_them(workspac
         return real(*args, **options)
 
     with faults(1, make_first, lasting=True), pytest.raises(WriteFailed):
-        commit(workspace.kernel.writer, [MakeDirectory("theirs/ours")], ["theirs/ours"])
+        commit(workspace.services.writer, [MakeDirectory("theirs/ours")], ["theirs/ours"])
     assert os.listdir(root) == ["theirs"]
     assert os.listdir(root / "theirs") == []
 
@@ -224,7 +224,7 @@ def test_a_state_directory_of_somebody_else_is_not_used(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Workspace(str(root)) as workspace:
-        os.chown(workspace.kernel.state.path, 1234, 1234)
+        os.chown(workspace.services.state.path, 1234, 1234)
     with Workspace(str(root)) as workspace:
         assert [note.rpartition(": ")[2] for note in workspace.notes] == ["it belongs to somebody else"]
 

@@ -40,11 +40,11 @@ def guard(root: Path) -> Iterator[Guard]:
 
 
 def test_the_outermost_names_are_to_be_covered_and_every_other_name_of_their_files(guard: Guard, root: Path) -> None:
-    wards = guard()
-    assert wards.masks().keys() == {".env", "vault"}
+    protected = guard()
+    assert protected.masks().keys() == {".env", "vault"}
     os.link(root / "vault/x", root / "twin")
     (root / "sub").mkdir()
-    assert wards.masks().keys() == {".env", "vault", "twin"}
+    assert protected.masks().keys() == {".env", "vault", "twin"}
 
 
 def test_a_protected_link_protects_what_it_leads_to_and_not_what_is_missing(guard: Guard, root: Path) -> None:
@@ -54,10 +54,10 @@ def test_a_protected_link_protects_what_it_leads_to_and_not_what_is_missing(guar
     for number, target in enumerate(("../real.txt", "../open", "../missing")):
         (root / f"sub{number}").mkdir()
         (root / f"sub{number}/.env").symlink_to(target)
-    wards = guard()
-    assert wards.hides("real.txt")
-    assert wards.hides("open/file.txt")
-    assert wards.masks().keys() == {".env", "vault", "real.txt", "open"}
+    protected = guard()
+    assert protected.hides("real.txt")
+    assert protected.hides("open/file.txt")
+    assert protected.masks().keys() == {".env", "vault", "real.txt", "open"}
 
 
 def test_a_protected_link_that_leads_outside_is_covered_itself(guard: Guard, root: Path, tmp_path: Path) -> None:
@@ -68,42 +68,42 @@ def test_a_protected_link_that_leads_outside_is_covered_itself(guard: Guard, roo
 
 def test_a_twin_that_is_edited_is_still_the_same_file(guard: Guard, root: Path) -> None:
     os.link(root / ".env", root / "twin")
-    wards = guard()
-    assert wards.hides("twin")
+    protected = guard()
+    assert protected.hides("twin")
     (root / "twin").write_text("edited in place, by its other name\n")
     with pytest.raises(ProtectedPath) as raised:
-        wards.check_file("twin", (root / "twin").stat())
+        protected.check_file("twin", (root / "twin").stat())
     assert raised.value.rule == ".env"
-    assert wards.hides("twin")
+    assert protected.hides("twin")
 
 
 def test_a_secret_that_is_moved_away_and_edited_there_is_known_by_its_birth(guard: Guard, root: Path) -> None:
-    wards = guard()
-    assert not wards.hides("moved")
+    protected = guard()
+    assert not protected.hides("moved")
     (root / ".env").rename(root / "moved")
     (root / "moved").write_text("something else, of another length\n")
     known = statx_tells_birth(root / "moved")
-    assert wards.hides("moved") is known
-    assert wards.masks().keys() == {"vault", *(["moved"] if known else [])}
+    assert protected.hides("moved") is known
+    assert protected.masks().keys() == {"vault", *(["moved"] if known else [])}
 
 
 def test_where_no_birth_is_told_a_file_that_is_moved_and_edited_cannot_be_known(
     guard: Guard, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protection_scan, "libc_function", lambda _name: None)
-    wards = guard()
-    assert not wards.hides("moved")
+    protected = guard()
+    assert not protected.hides("moved")
     (root / ".env").rename(root / "moved")
-    assert wards.hides("moved")
+    assert protected.hides("moved")
     (root / "moved").write_text("something else, of another length\n")
-    assert not wards.hides("moved")
+    assert not protected.hides("moved")
 
 
 def test_what_is_not_there_is_hidden_only_by_its_name(guard: Guard) -> None:
-    wards = guard()
-    assert wards.hides("missing/.env")
-    assert not wards.hides("missing")
-    assert not wards.hides("vaults/x")
+    protected = guard()
+    assert protected.hides("missing/.env")
+    assert not protected.hides("missing")
+    assert not protected.hides("vaults/x")
 
 
 def test_a_tree_too_deep_to_name_is_hidden_and_does_not_stop_a_look(guard: Guard, root: Path) -> None:
@@ -114,9 +114,9 @@ def test_a_tree_too_deep_to_name_is_hidden_and_does_not_stop_a_look(guard: Guard
         os.close(fd)
         fd = below
     os.close(fd)
-    wards = guard()
-    assert wards.masks().keys() == {".env", "vault"}
-    assert wards.hides("/".join(["d" * 200] * 25))  # nobody can tell what it is
+    protected = guard()
+    assert protected.masks().keys() == {".env", "vault"}
+    assert protected.hides("/".join(["d" * 200] * 25))  # nobody can tell what it is
 
 
 class Vanishing(Protection):
@@ -138,11 +138,11 @@ def test_a_file_that_goes_while_it_is_looked_at_is_passed_over(guard: Guard, roo
 
 
 def test_our_own_places_are_kept_without_any_rule(guard: Guard) -> None:
-    wards = guard(Protection([]), "conf/ours")
-    assert wards.hides("conf/OURS/approvals.toml")
-    assert not wards.hides("conf/others")
+    protected = guard(Protection([]), "conf/ours")
+    assert protected.hides("conf/OURS/approvals.toml")
+    assert not protected.hides("conf/others")
     with pytest.raises(ProtectedPath) as raised:
-        wards.check_name("conf/ours", "conf/ours")
+        protected.check_name("conf/ours", "conf/ours")
     assert raised.value.rule == OWN_RULE
 
 
@@ -161,7 +161,7 @@ def test_remembered_keeps_what_was_found_last_and_drops_what_is_gone(tmp_path: P
 def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> None:
     (root / "a.key").touch()
     with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
-        path = Path(workspace.kernel.state.path) / "protected.json"
+        path = Path(workspace.services.state.path) / "protected.json"
         path.write_text(text)
         warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
     assert any("what earlier ones knew is lost" in each for each in warnings), warnings
@@ -173,7 +173,7 @@ def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> Non
 def test_a_memory_that_cannot_be_written_is_said_with_every_command(root: Path) -> None:
     (root / "a.key").touch()
     with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
-        (Path(workspace.kernel.state.path) / "protected.json").mkdir()
+        (Path(workspace.services.state.path) / "protected.json").mkdir()
         assert not workspace.call("copilot", "read_file", {"path": "a.txt"}).success
         warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
     assert any("is moved may be readable in later sessions" in each for each in warnings), warnings

@@ -11,7 +11,7 @@ import pytest
 from command import ARGV, envelope, handrail
 from terminal import Terminal
 
-from handrail.surfaces.cli.answers import HELP
+from handrail.surfaces.cli.terminal_question import HELP
 
 PROMPT = "Approve? (y/n/always): "
 SCOPE = "For (session/project/user): "

@@ -8,7 +8,7 @@ from command import ARGV, usage_error
 from command import in_process as handrail
 from terminal import Terminal
 
-from handrail.surfaces.cli.answers import HELP
+from handrail.surfaces.cli.terminal_question import HELP
 from handrail.surfaces.client_config import CLIENTS
 
 PROMPT = "Approve? (y/n/always): "

@@ -7,7 +7,7 @@ import pytest
 from command import ARGV, envelope, handrail
 from terminal import Terminal
 
-from handrail.surfaces.cli.answers import HELP
+from handrail.surfaces.cli.terminal_question import HELP
 
 HELLO = 'print("hello world")'
 SHOWN = """\

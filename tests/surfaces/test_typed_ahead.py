@@ -10,7 +10,7 @@ from terminal import Terminal
 
 from handrail import Workspace
 from handrail.model.limits import Limits
-from handrail.surfaces.cli.answers import Asker
+from handrail.surfaces.cli.terminal_question import TerminalApprover
 
 PROMPT = "Approve? (y/n/always): "
 WRITES = [{"tool": "file.write", "params": {"path": name, "content": "x"}} for name in ("a", "b")]
@@ -58,6 +58,6 @@ def test_what_was_typed_before_a_pattern_is_shown_is_not_part_of_it(root: Path) 
 
 def test_answers_that_are_piped_in_are_taken_one_after_another(root: Path) -> None:
     shown = io.StringIO()
-    with Workspace(str(root), asker=Asker(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
+    with Workspace(str(root), asker=TerminalApprover(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
         done = [workspace.call("file", each["tool"], each["params"]).success for each in WRITES]  # type: ignore[arg-type]
     assert (done, shown.getvalue().count(PROMPT)) == ([True, False], 2)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from handrail.dialects.answers import (
+from handrail.dialects.output_types import (
     Entries,
     MatchGroups,
     PatchedFile,

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from handrail.dialects.answers import (
+from handrail.dialects.output_types import (
     FileDeleted,
     FileListing,
     FileMatch,

@@ -60,11 +60,11 @@ class Call:
 
     @property
     def limits(self) -> Limits:
-        return self.session.kernel.limits
+        return self.session.services.limits
 
     @property
     def root(self) -> str:
-        return self.session.kernel.boundary.root
+        return self.session.services.boundary.root
 
     @property
     def files(self) -> Files:
@@ -83,7 +83,7 @@ class Call:
         return Commands(self)
 
     def fetch(self, url: str, seconds: float) -> "Fetched":
-        fetcher = self.session.kernel.fetcher
+        fetcher = self.session.services.fetcher
         given = [name for name, value in self.params.items() if value == url]
 
         def ask(target: "Target", unasked: str = "redirect") -> None:
@@ -129,13 +129,13 @@ class Call:
         self.check_cancelled()
         resolved, targets = self._resolved(known, follow=Effect.DELETE not in effects), shown.get("targets", ())
         named = [place for name in self.paths if isinstance(place := resolved.get(name), str)]
-        guarded = self.session.kernel.guarded(dict.fromkeys([*targets, *named]))
+        guarded = self.session.services.guarded(dict.fromkeys([*targets, *named]))
         unnamed = [place for place in targets if place not in named]
         resolved |= (meant or {}) | ({"targets": unnamed} if unnamed else {})
         question = self._question(effects, resolved=resolved, guarded=guarded, **shown)
         began = time.perf_counter()
         try:
-            with self.session.presence.away():
+            with self.session.open_calls.away():
                 verdict = self._decide(question)
         finally:
             self.waited += time.perf_counter() - began

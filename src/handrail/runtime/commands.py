@@ -108,13 +108,15 @@ class Commands:
     @contextmanager
     def _recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
         """What the command does to files goes into the journal, and counts as this session's own doing."""
-        call, kernel = self._call, self._session.kernel
-        with self._session.seen.own_command(kernel.reader), self._session.git.around(call.warnings.append) as git:
-            if not kernel.journal.on:
+        call, services = self._call, self._session.services
+        with self._session.seen.own_command(services.reader), self._session.git.around(call.warnings.append) as git:
+            if not services.journal.on:
                 yield
                 return
             origin = call.origin(verdict, "command", about=shorten(text, _ABOUT))
-            with kernel.shadow.around(origin, call.warnings.append, call.files_affected, git, goes_on=goes_on):
+            with services.command_changes.around(
+                origin, call.warnings.append, call.files_affected, git, goes_on=goes_on
+            ):
                 yield
 
     def _read(self, terminal: "Terminal") -> "Reading":
@@ -122,13 +124,13 @@ class Commands:
         return terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
 
     def _place(self, directory: str) -> str:
-        boundary = self._session.kernel.boundary
+        boundary = self._session.services.boundary
         with boundary.directory(directory):  # raises where there is none
             pass
         return self._call.files.stem(directory).rstrip("/")
 
     def _ask(self, text: str, cwd: str, terminal: str = "") -> Verdict:
-        level = self._session.kernel.powers.sandbox
+        level = self._session.services.powers.sandbox
         return self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
 
     def _told(self, outcome: "CommandOutcome") -> Ran:
@@ -137,7 +139,7 @@ class Commands:
         texts = [output.joined(_cut_line(name, output)).decode(errors="replace") for name, output in streams]
         failed = outcome.exit_code != 0
         stderr = outcome.stderr.head + outcome.stderr.tail
-        root = self._session.kernel.boundary.root
+        root = self._session.services.boundary.root
         denials = explain(stderr, failed=failed, limit=outcome.limit, root=root, confinement=outcome.confinement)
         self._call.warnings += [SandboxRefused(denial.kind, denial.path) for denial in denials]
         if outcome.sandbox_died:
@@ -147,11 +149,13 @@ class Commands:
     def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
         self._call.metadata["sandbox"] = confinement.level
         if confinement.level == "reduced":
-            wanted = self._session.kernel.powers.sandbox
+            wanted = self._session.services.powers.sandbox
             self._call.warnings.append(SandboxReduced(wanted, "; ".join(confinement.why)))
-        if self._session.kernel.boundary.wards is not None and not confinement.by_bubblewrap:
+        if self._session.services.boundary.protected is not None and not confinement.by_bubblewrap:
             self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
-        if self._session.kernel.boundary.wards is not None and (trouble := self._session.kernel.boundary.wards.trouble):
+        if self._session.services.boundary.protected is not None and (
+            trouble := self._session.services.boundary.protected.trouble
+        ):
             self._call.warnings.append(NotRemembered(trouble))
         for name in ("cannot_stop", "why", "unguarded"):
             if facts := getattr(confinement, name):

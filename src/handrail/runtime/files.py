@@ -41,11 +41,11 @@ class Files:
     """The files of the workspace, as one call may use them."""
 
     def __init__(self, call: "Call") -> None:
-        self._call, self._kernel = call, call.session.kernel
+        self._call, self._services = call, call.session.services
 
     def read(self, path: str) -> File:
         try:
-            file = self._kernel.reader.read(path)
+            file = self._services.reader.read(path)
         except NotFound:
             self._missed(path)
             raise
@@ -60,14 +60,14 @@ class Files:
 
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
         try:
-            page = self._kernel.reader.page(path, first, count, room)
+            page = self._services.reader.page(path, first, count, room)
         except NotFound:
             self._missed(path)
             raise
         if page.version is not None:
             self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
         if not page.complete:
-            self._call.warnings.append(LinesUncounted(self._kernel.limits.page_seconds))
+            self._call.warnings.append(LinesUncounted(self._services.limits.page_seconds))
         return page
 
     def _saw(self, place: str, version: Version, data: bytes | None) -> None:
@@ -82,26 +82,26 @@ class Files:
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """The first bytes of a file, and its size."""
-        return self._kernel.reader.head(path, count)
+        return self._services.reader.head(path, count)
 
     def entries(self, path: str) -> list[FileEntry]:
-        return self._kernel.reader.entries(path)
+        return self._services.reader.entries(path)
 
     def listing(self, path: str) -> Listing:
-        return self._kernel.reader.listing(path)
+        return self._services.reader.listing(path)
 
     def kind(self, path: str) -> str | None:
-        return self._kernel.reader.kind(path)
+        return self._services.reader.kind(path)
 
     def stem(self, directory: str) -> str:
         """What stands before the names in a directory: its place beneath the root, and a slash."""
-        place = self._kernel.boundary.locate(directory)
+        place = self._services.boundary.locate(directory)
         place.close()
         return f"{place.rel}/" if place.rel else ""
 
     def missing_parents(self, path: str) -> list[str] | None:
         """The directories that would have to be made before this one; None where it is there already."""
-        place, found = self._kernel.boundary.look(path, future=True)
+        place, found = self._services.boundary.look(path, future=True)
         place.close()
         if found is not None and stat.S_ISDIR(found.st_mode):
             return None
@@ -110,21 +110,21 @@ class Files:
 
     def target(self, path: str, *, follow: bool = True) -> str:
         """The place that a path means, there or not, with links resolved; where not `follow`, the last one is meant."""
-        place = self._kernel.boundary.locate(path, follow=follow, future=True)
+        place = self._services.boundary.locate(path, follow=follow, future=True)
         place.close()
         return place.target
 
     def is_link(self, path: str) -> bool:
         """Whether the name itself is a symbolic link."""
         try:
-            return stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+            return stat.S_ISLNK(self._services.boundary.stat(path, follow=False).st_mode)
         except NotFound:
             return False
 
     def removal(self, path: str) -> Remove:
         """To delete a file as it is now; of a link, only the link."""
         try:
-            linked = stat.S_ISLNK(self._kernel.boundary.stat(path, follow=False).st_mode)
+            linked = stat.S_ISLNK(self._services.boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
         except (TooLarge, AccessDenied):
             return Remove(path)
@@ -146,7 +146,7 @@ class Files:
 
     def ask(self, *changes: Change) -> Approved | None:
         """Ask whether the changes may be made; None if they would change nothing."""
-        targets = self._kernel.writer.targets([*changes])
+        targets = self._services.writer.targets([*changes])
         real = [(change, to) for change, to in zip(changes, targets, strict=True) if not _changes_nothing(change)]
         if not real:
             return None
@@ -161,17 +161,17 @@ class Files:
         """Make all of the approved changes or none, and record them. Raises Conflict if a file has changed since."""
         origin = self._call.origin(approved.verdict, kind, undoes)
         try:
-            with self._kernel.writer.locked(approved.changes[0].path) as writer:
+            with self._services.writer.locked(approved.changes[0].path) as writer:
                 versions = writer.commit(approved.changes, approved.places, origin)
                 self._wrote(approved, versions)
         finally:
-            if why := self._kernel.writer.take_trouble():
+            if why := self._services.writer.take_trouble():
                 self._call.warnings.append(NotPutRight(why))
         self._call.files_affected.extend(approved.shown)
-        if trouble := self._kernel.journal.take_trouble():
+        if trouble := self._services.journal.take_trouble():
             self._call.warnings.append(NotJournaled(trouble))
-        elif self._kernel.journal.on and self._kernel.journal.elsewhere:
-            self._call.warnings.append(JournaledElsewhere(self._kernel.state.path, self._kernel.journal.elsewhere))
+        elif self._services.journal.on and self._services.journal.elsewhere:
+            self._call.warnings.append(JournaledElsewhere(self._services.state.path, self._services.journal.elsewhere))
 
     def _refuse_stale(self, real: list[tuple[Change, str]]) -> None:
         seen = self._call.session.seen
@@ -179,8 +179,8 @@ class Files:
             if not isinstance(change, Put) and not (isinstance(change, Remove) and change.base is not None):
                 continue
             if seen.changed(place, change.base):
-                with self._kernel.state.lock():  # a parallel call of ours may just have written it: let it say so
-                    self._kernel.writer.targets([change])  # a conflict where it is not even what was read just now
+                with self._services.state.lock():  # a parallel call of ours may just have written it: let it say so
+                    self._services.writer.targets([change])  # a conflict where it is not even what was read just now
                     if seen.changed(place, change.base):
                         raise seen.fault(change.path, place, change.base)
 

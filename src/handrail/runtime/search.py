@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 class Finder:
     def __init__(self, call: "Call") -> None:
-        self._call, self._kernel = call, call.session.kernel
+        self._call, self._services = call, call.session.services
 
     def search(self, directory: str, request: SearchRequest) -> SearchResult:
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
-            result = self._kernel.searcher.search(fd, within, self._call.cancel)
+            result = self._services.searcher.search(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
         return result
@@ -39,14 +39,14 @@ class Finder:
     def find(self, directory: str, request: FindRequest) -> FindResult:
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
-            result = self._kernel.searcher.find(fd, within, self._call.cancel)
+            result = self._services.searcher.find(fd, within, self._call.cancel)
         self._call.warnings += _notes(result)
         return result
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
-            result = self._kernel.searcher.rank(fd, within, self._call.cancel)
+            result = self._services.searcher.rank(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._call.warnings += _notes(result)
         return result
@@ -56,24 +56,24 @@ class Finder:
         scope = self._permitted(Scope((pattern,), anywhere=False), directory)
         request = FindRequest(scope, limit=self._call.limits.listed_files)
         with self._opened(directory) as fd:
-            result = self._kernel.searcher.find(fd, request, self._call.cancel)
+            result = self._services.searcher.find(fd, request, self._call.cancel)
             self._call.warnings += _notes(result)
-            return [entry for name in result.files if (entry := self._kernel.reader.entry_at(fd, name))]
+            return [entry for name in result.files if (entry := self._services.reader.entry_at(fd, name))]
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
         """The scope without what is protected, and with what is ignored if the person wants that searched."""
-        if not self._kernel.powers.ignore_files:
+        if not self._services.powers.ignore_files:
             scope = scope.unhidden()
-        wards = self._kernel.boundary.wards
-        if wards is None:
+        protected = self._services.boundary.protected
+        if protected is None:
             return scope
         stem = self._call.files.stem(directory)
-        return replace(scope, protected=lambda path: wards.hides(stem + path))
+        return replace(scope, protected=lambda path: protected.hides(stem + path))
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:
-        with self._kernel.boundary.directory(directory) as fd:
-            if self._kernel.searcher.engine.name == "builtin" and not self._kernel.powers.builtin_search:
+        with self._services.boundary.directory(directory) as fd:
+            if self._services.searcher.engine.name == "builtin" and not self._services.powers.builtin_search:
                 raise NoEngine
             yield fd
 

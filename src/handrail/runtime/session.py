@@ -58,8 +58,8 @@ class Services:
 
     def masks(self) -> dict[str, tuple[int, int]]:
         """The protected files that are there now, and what stands there: for a sandbox to cover."""
-        wards, root = self.boundary.wards, self.boundary.root
-        return {} if wards is None else {f"{root}/{name}": found for name, found in wards.masks().items()}
+        protected, root = self.boundary.protected, self.boundary.root
+        return {} if protected is None else {f"{root}/{name}": found for name, found in protected.masks().items()}
 
     @cached_property
     def searcher(self) -> "Searcher":
@@ -74,14 +74,14 @@ class Services:
         return Fetcher(self.limits, self.powers.allow_hosts)
 
     @cached_property
-    def shadow(self) -> "CommandChanges":
+    def command_changes(self) -> "CommandChanges":
         from handrail.kernel.journal.command_changes import CommandChanges  # noqa: PLC0415  the same
 
         return CommandChanges(self.boundary, self.state, self.journal, self.limits)
 
     def close(self) -> None:
-        if "shadow" in vars(self):
-            self.shadow.close()
+        if "command_changes" in vars(self):
+            self.command_changes.close()
         self.writer.close()
         if self.journal.wants_pruning():
             from handrail.kernel.journal.prune import prune_daily  # noqa: PLC0415  once a day
@@ -102,15 +102,15 @@ class Session:
     """One client: its approver, its sandbox with all that runs in it, its last command."""
 
     def __init__(
-        self, kernel: Services, approver: Approver, may_forbid: Callable[[str], bool], *, read_only: bool = False
+        self, services: Services, approver: Approver, may_forbid: Callable[[str], bool], *, read_only: bool = False
     ) -> None:
-        self.kernel, self.approver, self.read_only = kernel, approver, read_only
+        self.services, self.approver, self.read_only = services, approver, read_only
         self.may_forbid = may_forbid
         """Whether the approver must hear of a tool's calls before they begin."""
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{random_token()}"
         self.last_command: LastCommand | None = None
-        self.seen = SeenFiles(kernel.limits.seen_bytes)
-        self.presence = OpenCalls()
+        self.seen = SeenFiles(services.limits.seen_bytes)
+        self.open_calls = OpenCalls()
         self._lock, self._closing, self._ended = threading.Lock(), threading.RLock(), False
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
@@ -123,10 +123,10 @@ class Session:
         from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
 
         with self._lock:
-            if self.presence.closed:
+            if self.open_calls.closed:
                 raise Closed
             if self._sandbox is None:
-                kernel, powers = self.kernel, self.kernel.powers
+                services, powers = self.services, self.services.powers
                 spools = self._spool_directory()
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
@@ -134,10 +134,10 @@ class Session:
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
-                    guarded=(*kernel.guarded_names, *OWN_FILES),
-                    limits=kernel.limits,
+                    guarded=(*services.guarded_names, *OWN_FILES),
+                    limits=services.limits,
                 )
-                self._sandbox = Sandbox(kernel.boundary.fd, kernel.boundary.root, settings, masks=kernel.masks)
+                self._sandbox = Sandbox(services.boundary.fd, services.boundary.root, settings, masks=services.masks)
                 self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
             return self._sandbox
 
@@ -146,10 +146,10 @@ class Session:
         """What looks at git directories around this session's commands."""
         from handrail.kernel.git.watch import GitWatch  # noqa: PLC0415  most sessions run nothing
 
-        kernel, level = self.kernel, self.kernel.powers.sandbox
-        record = f"{kernel.state.path}/git.json"
+        services, level = self.services, self.services.powers.sandbox
+        record = f"{services.state.path}/git.json"
         return GitWatch(
-            kernel.boundary.fd, kernel.boundary.root, record, kernel.limits, self._is_busy, on=level != "off"
+            services.boundary.fd, services.boundary.root, record, services.limits, self._is_busy, on=level != "off"
         )
 
     def _is_busy(self) -> bool:
@@ -161,8 +161,8 @@ class Session:
         """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
         from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run nothing
 
-        if self.kernel.powers.sandbox == "off" or identity(self.kernel.boundary.fd).drop_to is None:
-            return f"{self.kernel.state.path}/output"
+        if self.services.powers.sandbox == "off" or identity(self.services.boundary.fd).drop_to is None:
+            return f"{self.services.state.path}/output"
         self._own_spools = make_temporary_directory()
         return self._own_spools
 
@@ -184,7 +184,7 @@ class Session:
 
     def close(self) -> None:
         """End everything that runs for this client, and wait for the calls that are still inside."""
-        self.presence.close()
+        self.open_calls.close()
         with self._closing:
             if self._ended:
                 return
@@ -193,7 +193,7 @@ class Session:
             for part in parts:
                 if part is not None:
                     part.close()
-            self.presence.wait_until_empty()
+            self.open_calls.wait_until_empty()
             if "git" in vars(self):
                 self._record_last_look()
             if self._own_spools:
@@ -204,8 +204,8 @@ class Session:
         """What background processes left in git directories: nobody waits for an answer, but the history has it."""
         from handrail.kernel.git.watch import in_short  # noqa: PLC0415  the same
 
-        notes, journal = self.git.close(), self.kernel.journal
+        notes, journal = self.git.close(), self.services.journal
         if notes and journal.on:
             origin = Origin("command", self.id, about="(at the end of the session)")
-            with suppress(OSError), self.kernel.state.lock():  # a full disk must not keep a session from ending
+            with suppress(OSError), self.services.state.lock():  # a full disk must not keep a session from ending
                 journal.append(journal.compose(origin, (), "; ".join(map(in_short, notes))))

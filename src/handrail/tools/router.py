@@ -47,7 +47,7 @@ class ToolRouter(Exports):
         tool = name_of(tool)  # a caller may hand on what a model made up
         given = {} if params is None else params
         try:
-            with self.session.presence:
+            with self.session.open_calls:
                 return self._logged(tool, given, started, call_id, cancel)
         except Closed as fault:
             return self.refuse(tool, fault, given)
@@ -80,7 +80,7 @@ class ToolRouter(Exports):
                 found.params.paths,
                 asked,
             )
-            if self.session.kernel.boundary.was_replaced():
+            if self.session.services.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
             call.begin()
             output = self._run(found, parsed, call)
@@ -105,7 +105,7 @@ class ToolRouter(Exports):
         return found
 
     def _run(self, tool: Tool, params: Params, call: Call) -> Output:
-        for _ in range(self.session.kernel.limits.conflict_retries):
+        for _ in range(self.session.services.limits.conflict_retries):
             try:
                 return tool.run(params, call)
             except Conflict:
@@ -121,7 +121,7 @@ class ToolRouter(Exports):
                 self._log.refusal(number, tool, allow)
 
     def _context(self, given: Any) -> Facts:
-        return {"root": self.session.kernel.boundary.root, "params": given if isinstance(given, dict) else {}}
+        return {"root": self.session.services.boundary.root, "params": given if isinstance(given, dict) else {}}
 
     def _answer(
         self, tool: str, call: Call | None, started: float, output: Output, error: ToolError | None = None

@@ -2,8 +2,8 @@
 
 from typing import Any, Literal
 
-from handrail.dialects.answers import Content, Done, Edited, Replaced, Written
 from handrail.dialects.context.dialect import MANAGEMENT, READING, WRITING, ContextParams, tool
+from handrail.dialects.output_types import Content, Done, Edited, Replaced, Written
 from handrail.model.effects import Effect
 from handrail.model.faults import BadLineRange, BadParameters, Problem
 from handrail.model.files import File, Put

@@ -1,6 +1,7 @@
 """Search & Discovery."""
 
-from handrail.dialects.answers import (
+from handrail.dialects.context.dialect import SEARCH, ContextParams, tool
+from handrail.dialects.output_types import (
     Directory,
     DirectoryEntry,
     GlobFiles,
@@ -9,7 +10,6 @@ from handrail.dialects.answers import (
     Ranked,
     Ranking,
 )
-from handrail.dialects.context.dialect import SEARCH, ContextParams, tool
 from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote

@@ -98,7 +98,7 @@ class FsBoundary:
         self._fast = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else None
         self._resolver: Resolver = self._fast or self._walk
         self.resolver = "openat2" if fast else "walk"
-        self.wards: ProtectedFiles | None = None
+        self.protected: ProtectedFiles | None = None
         """What no tool may reach; set when the settings are known."""
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class FsBoundary:
         given = self._permitted(path)
         with faults_for(path):
             fd = self._resolver.open(given.parts, _DIRECTORY)
-        if self.wards is not None:
+        if self.protected is not None:
             self._check_handle(given, fd, os.fstat(fd), None, close=True)
         return fd
 
@@ -224,14 +224,14 @@ class FsBoundary:
 
     def _permitted(self, path: str) -> GivenPath:
         given = self.split(path)
-        if self.wards is not None:
-            self.wards.check_name(path, posixpath.normpath("/".join(given.parts)))
+        if self.protected is not None:
+            self.protected.check_name(path, posixpath.normpath("/".join(given.parts)))
         return given
 
     def _check_handle(
         self, given: GivenPath, fd: int, found: os.stat_result, place: str | None, *, close: bool = False
     ) -> None:
-        if self.wards is None:
+        if self.protected is None:
             return
         try:
             place = self._canonical(fd) if place is None else place
@@ -246,10 +246,10 @@ class FsBoundary:
             raise
 
     def _check_place(self, given: GivenPath, place: str, found: os.stat_result | None) -> None:
-        if self.wards is not None:
-            self.wards.check_name(given.given, place)
+        if self.protected is not None:
+            self.protected.check_name(given.given, place)
             if found is not None:
-                self.wards.check_file(given.given, found)
+                self.protected.check_file(given.given, found)
 
     def locate(self, path: str, *, follow: bool = True, future: bool = False) -> Place:
         """The directory and name to change. A link is followed inside, or, where not `follow`, is what is meant."""

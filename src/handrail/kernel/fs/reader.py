@@ -133,13 +133,13 @@ class Reader:
 
     def _shown(self, path: str, listed: "Iterable[os.DirEntry[str]]") -> "Iterable[os.DirEntry[str]]":
         """What is protected is in no list."""
-        wards = self.boundary.wards
-        if wards is None:
+        protected = self.boundary.protected
+        if protected is None:
             return listed
         place = self.boundary.locate(path)
         place.close()
         stem = f"{place.rel}/" if place.rel else ""
-        return (each for each in listed if not wards.hides(stem + each.name))
+        return (each for each in listed if not protected.hides(stem + each.name))
 
     def _entry(self, directory: str, each: "os.DirEntry[str]") -> FileEntry | None:
         try:

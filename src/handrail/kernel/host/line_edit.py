@@ -21,7 +21,7 @@ def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | N
 
     A terminal that goes away is either: the end of input, or OSError.
     """
-    line = _Line(text)
+    line = _EditedLine(text)
     with _by_the_key(reader):
         line.draw(writer, prompt)
         for key in _keys(reader):
@@ -34,7 +34,7 @@ def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | N
     return None
 
 
-class _Line:
+class _EditedLine:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, len(text)
 

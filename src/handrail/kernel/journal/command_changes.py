@@ -39,7 +39,7 @@ class CommandChanges:
 
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, limits: Limits) -> None:
         self._fd, self._state, self._journal, self._limits = boundary.fd, state, journal, limits
-        self._wards = boundary.wards
+        self._protected = boundary.protected
         self._lock = threading.Lock()
         self._scan = Scan(boundary.fd, limits, frozenset([os.path.relpath(state.path, boundary.root)]))
         self._index = index_path(state)
@@ -127,8 +127,12 @@ class CommandChanges:
 
     def _changed(self) -> Changed:
         """What is protected is neither named nor kept: commands do not reach it, so that somebody else changed it."""
-        changed, wards = self._scan.changed(), self._wards
-        return changed if wards is None else {path: signs for path, signs in changed.items() if not wards.hides(path)}
+        changed, protected = self._scan.changed(), self._protected
+        return (
+            changed
+            if protected is None
+            else {path: signs for path, signs in changed.items() if not protected.hides(path)}
+        )
 
     def _recorded_since(self) -> dict[str, KeptNode | None]:
         """What commits, which have entries of their own, made of files since the last look."""

@@ -169,9 +169,9 @@ class Writer:
                 if approved is None:
                     raise
                 raise Conflict(change.path) from None  # it was not so when it was shown: to be worked out anew
-            if isinstance(change, Restore) and self._boundary.wards is not None:
+            if isinstance(change, Restore) and self._boundary.protected is not None:
                 for rel, _, _ in change.beneath():
-                    self._boundary.wards.check_name(change.path, f"{place.target}/{rel}")
+                    self._boundary.protected.check_name(change.path, f"{place.target}/{rel}")
             if approved not in (None, place.target):
                 raise Conflict(change.path)
         except BaseException:

@@ -15,9 +15,9 @@ def terminal_asker() -> Approver:
     terminal = open_terminal()
     if terminal is None:
         return _no_terminal
-    from handrail.surfaces.cli.answers import Asker  # noqa: PLC0415  only where somebody is there
+    from handrail.surfaces.cli.terminal_question import TerminalApprover  # noqa: PLC0415  only where somebody is there
 
-    return Asker(*terminal, Limits())
+    return TerminalApprover(*terminal, Limits())
 
 
 def _no_terminal(question: Question) -> Verdict:

@@ -9,7 +9,7 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.kernel.host.terminal import wants_colour
-from handrail.surfaces.cli import complete
+from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.ask_terminal import Told, terminal_asker
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
@@ -26,7 +26,7 @@ def _complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 @click.command("call")
 @click.argument("tool", shell_complete=_complete_tool)
-@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]", shell_complete=complete.arguments)
+@click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]", shell_complete=complete_paths.arguments)
 @workspace_options
 @json_option
 def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json: bool, **options: Any) -> None:

@@ -10,7 +10,7 @@ from handrail.model.faults import Fault
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.settings import APPROVE
-from handrail.surfaces.cli import complete
+from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
 from handrail.surfaces.client_config import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
@@ -28,7 +28,7 @@ from handrail.tools.messages import render
     "--file",
     "path",
     metavar="FILE",
-    shell_complete=complete.files,
+    shell_complete=complete_paths.files,
     help="The configuration, if not where the client looks by itself.",
 )
 @click.option("--write", is_flag=True, help="Add it to the client's configuration, after a backup.")

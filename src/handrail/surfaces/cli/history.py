@@ -11,9 +11,10 @@ from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Damage, HistoryEntry, Journal, JournalEntry, open_journal
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
-from handrail.ops.spark import spark
 from handrail.ops.text.display import one_line
 from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_errors, root_option
+
+_BARS = "▁▂▃▄▅▆▇█"
 
 _SHOWN = 50
 
@@ -134,3 +135,15 @@ def facts(listed: HistoryEntry) -> dict[str, Any]:
         "files": files,
         **({"note": entry.note} if entry.note else {}),
     }
+
+
+def spark(moments: list[float], width: int = 24) -> str:
+    """The moments spread over `width` equal spans of time; a blank is a span without any."""
+    if not moments:
+        return ""
+    first, last = min(moments), max(moments)
+    counts = [0] * width
+    for moment in moments:
+        counts[min(width - 1, int((moment - first) / ((last - first) or 1) * width))] += 1
+    most = max(counts)
+    return "".join(_BARS[(count * len(_BARS) - 1) // most] if count else " " for count in counts)

@@ -10,7 +10,7 @@ from handrail.kernel.host.project_root import RootRefused, find_root
 from handrail.kernel.journal.journal import JournalUnreadable
 from handrail.model.faults import AccessDenied, NotADirectory, NotFound, PathFault
 from handrail.ops.text.display import visible
-from handrail.surfaces.cli import complete
+from handrail.surfaces.cli import complete_paths
 
 _WHY = {
     NotFound: "there is no such directory",
@@ -43,7 +43,7 @@ root_option = click.option(
     "--root",
     metavar="DIR",
     callback=_root,
-    shell_complete=complete.directories,
+    shell_complete=complete_paths.directories,
     help="The workspace; looked for from the current directory upwards if not given.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")

@@ -11,7 +11,7 @@ from handrail.kernel.host.state_dir import read_text
 from handrail.kernel.host.std_streams import file_behind_stderr, say
 from handrail.model.limits import Limits
 from handrail.settings import APPROVE
-from handrail.surfaces.cli import complete
+from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.options import dialect_option, log_option, open_workspace, read_only_option, sandbox_option
 from handrail.tools.exports import api_name
 from handrail.workspace import Workspace
@@ -28,7 +28,7 @@ ALONE = "handrail: waiting for an MCP client, which should start this by itself:
     "roots",
     multiple=True,
     metavar="DIR",
-    shell_complete=complete.directories,
+    shell_complete=complete_paths.directories,
     help="A workspace; several are told apart by name.",
 )
 @dialect_option
@@ -42,7 +42,7 @@ ALONE = "handrail: waiting for an MCP client, which should start this by itself:
 @click.option(
     "--token-file",
     metavar="FILE",
-    shell_complete=complete.files,
+    shell_complete=complete_paths.files,
     help="Bearer tokens for HTTP, one a line; if not given, one is made up and shown.",
 )
 @click.option(

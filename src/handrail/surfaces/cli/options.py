@@ -9,7 +9,7 @@ import click
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
 from handrail.policy.rules import BadRule
 from handrail.settings import APPROVE, SANDBOX, BadSettings
-from handrail.surfaces.cli import complete, light_options
+from handrail.surfaces.cli import complete_paths, light_options
 from handrail.workspace import Workspace
 
 _Function = Callable[..., Any]
@@ -17,7 +17,9 @@ _Function = Callable[..., Any]
 dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect to speak.")
 root_option, json_option = light_options.root_option, light_options.json_option
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
-log_option = click.option("--log", metavar="FILE", shell_complete=complete.files, help="Where the session log goes.")
+log_option = click.option(
+    "--log", metavar="FILE", shell_complete=complete_paths.files, help="Where the session log goes."
+)
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
 
 

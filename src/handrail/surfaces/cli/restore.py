@@ -2,12 +2,12 @@
 
 import click
 
-from handrail.surfaces.cli import complete
-from handrail.surfaces.cli.undoing import carry_out, undo_options
+from handrail.surfaces.cli import complete_paths
+from handrail.surfaces.cli.undo_flow import carry_out, undo_options
 
 
 @click.command("restore")
-@click.argument("path", shell_complete=complete.workspace_paths)
+@click.argument("path", shell_complete=complete_paths.workspace_paths)
 @click.option(
     "--at", type=int, required=True, metavar="N", help="As it was after entry N of the history; 0: before all of them."
 )

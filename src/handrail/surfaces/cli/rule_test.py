@@ -29,7 +29,7 @@ class _Gate:
 
     def __init__(self, workspace: Workspace) -> None:
         self._rules = workspace.rules
-        self.session = Session(workspace.kernel, self._stop, workspace.rules.may_forbid)
+        self.session = Session(workspace.services, self._stop, workspace.rules.may_forbid)
         self.question: Question | None = None
 
     def _stop(self, question: Question) -> Verdict:
@@ -56,7 +56,7 @@ def try_undo(workspace: Workspace, kind: str, params: dict[str, Any]) -> Tried:
         return Tried(None, str(error))
     except Fault as fault:
         return Tried(None, render((COMMON,), kind, fault, params).message)
-    return Tried(gate.question, "some files cannot be put back" if plan.clashes else "")
+    return Tried(gate.question, "some files cannot be put back" if plan.conflicts else "")
 
 
 def _undo(kind: str, params: dict[str, Any]) -> Callable[[History], Plan]:

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli import complete
-from handrail.surfaces.cli.undoing import carry_out, undo_options
+from handrail.surfaces.cli import complete_paths
+from handrail.surfaces.cli.undo_flow import carry_out, undo_options
 
 
 @click.command("undo")
 @click.argument("n", type=int, required=False)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete.workspace_paths)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete_paths.workspace_paths)
 @click.option("--since", type=int, metavar="N", help="Undo entry N and all after it.")
 @click.option("--session", metavar="S", help="Undo all that a session did.")
 @undo_options

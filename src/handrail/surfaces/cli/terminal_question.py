@@ -29,7 +29,7 @@ _NO = re.compile(r"(?:n|no)(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class TerminalApprover:
     reader: TextIO
     writer: TextIO
     limits: Limits

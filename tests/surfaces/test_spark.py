@@ -1,4 +1,4 @@
-from handrail.ops.spark import spark
+from handrail.surfaces.cli.history import spark
 
 
 def test_a_spark_shows_how_much_happened_when() -> None:

@@ -61,13 +61,13 @@ def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *,
         echo_json(_facts(plan), indent=2)
     else:
         _show(plan, dry_run=dry_run)
-    raise SystemExit(1 if plan.clashes else 0)
+    raise SystemExit(1 if plan.conflicts else 0)
 
 
 def _show(plan: Plan, *, dry_run: bool) -> None:
-    if plan.clashes:
+    if plan.conflicts:
         click.echo("Nothing was done, because these files cannot be put back:", err=True)
-        for clash in plan.clashes:
+        for clash in plan.conflicts:
             click.echo(visible(f"  {quote(clash.path)}: {_WHY[clash.why]}\n{clash.diff}".rstrip()), err=True)
         if others := _other_paths(plan):
             click.echo(f"The rest can be taken back by itself: handrail undo {plan.numbers[0]} {others}", err=True)
@@ -92,7 +92,7 @@ def _other_paths(plan: Plan) -> str:
     """What of an entry could be taken back without the names that cannot, as a shell reads it; empty: nothing."""
     if plan.kind != "undo" or len(plan.entries) != 1 or not plan.whole:
         return ""
-    stuck = {clash.path for clash in plan.clashes}
+    stuck = {clash.path for clash in plan.conflicts}
     names = [name for change in plan.changes for name in _names(change)]
     free = [name for name in names if not any(f"{each}/".startswith(f"{unquote(name)}/") for each in stuck)]
     return " ".join(map(shlex.quote, free)) if len(free) <= _NAMED else "PATH…"
@@ -105,5 +105,5 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "done": plan.done,
         "changes": [{"path": change.path, "diff": change_diff(change)} for change in plan.changes],
         "merged": [quote(path) for path in plan.merged],
-        "conflicts": [{"path": quote(each.path), "why": each.why, "diff": each.diff} for each in plan.clashes],
+        "conflicts": [{"path": quote(each.path), "why": each.why, "diff": each.diff} for each in plan.conflicts],
     }

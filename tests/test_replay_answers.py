@@ -1,6 +1,6 @@
 """Two answers differ only in what a replay could have repeated."""
 
-from handrail.ops.answers import comparable, differences
+from handrail.replay import comparable, differences
 
 
 def test_times_processes_and_places_do_not_count() -> None:
