@@ -36,7 +36,7 @@ def _reads(workspace: Workspace, root: Path) -> list[Row]:
         with open(name, "rb") as file:
             file.read()
 
-    read = workspace.services.reader.read
+    read = workspace._services.reader.read
     return [
         compare("kernel read of 4 KB / open+read+close", lambda: read("small.txt"), plain, 3, number=500),
         compare(
@@ -96,7 +96,7 @@ def _listing(workspace: Workspace, root: Path) -> Row:
         for entry in os.scandir(name):
             entry.stat(follow_symlinks=False)
 
-    return compare("list 10 000 entries / scandir+stat", lambda: workspace.services.reader.entries("many"), scan, 2)
+    return compare("list 10 000 entries / scandir+stat", lambda: workspace._services.reader.entries("many"), scan, 2)
 
 
 def _start(root: Path) -> list[Row]:

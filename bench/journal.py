@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from bench.measure import Row, compare, show
 from handrail import Workspace
@@ -35,7 +36,7 @@ def _edits(home: Path) -> list[Row]:
     return rows
 
 
-def _editing(root: Path, size: int, journal: str) -> Workspace:
+def _editing(root: Path, size: int, journal: Any) -> Workspace:
     root.mkdir()
     (root / "file").write_text("".join(f"line {n:05} {'x' * 87}\n" for n in range(size // 99)))
     return Workspace(str(root), approve="auto", journal=journal)
@@ -105,7 +106,7 @@ def _command(home: Path) -> Row:
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run([*git, *command], check=True)
     with Workspace(str(root), approve="auto") as workspace:
-        shadow, told = workspace.services.command_changes, list[object]()
+        shadow, told = workspace._services.command_changes, list[object]()
 
         def around() -> None:
             with shadow.around(Origin("command"), told.append, [], Round(None)):

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from handrail import ToolResult, Workspace
-from handrail.history import CannotUndo, Plan
+from handrail.errors import UndoError
+from handrail.history import Plan
 from handrail.kernel.journal.journal import Damage, JournalEntry
 
 PATHS = ("a", "b", "d/a", "d/e/b")
@@ -183,7 +184,7 @@ class Machine(RuleBasedStateMachine):
         step = next(step for step in reversed(self.steps) if step.kind == "undo" and not step.undone)
         try:
             plan = self.workspace.history().redo()
-        except CannotUndo:
+        except UndoError:
             plan = None
         self.taken_back(plan, self.turned_back(step), step, "redo")
 
@@ -206,7 +207,7 @@ class Machine(RuleBasedStateMachine):
     # ── the model ──
 
     def numbers(self) -> list[int]:
-        entries = list(self.workspace.services.journal.backwards())
+        entries = list(self.workspace._services.journal.backwards())
         assert not [each for each in entries if isinstance(each, Damage)]
         return [each.n for each in entries if isinstance(each, JournalEntry)][::-1]
 
@@ -289,7 +290,7 @@ class Machine(RuleBasedStateMachine):
 def try_undo(workspace: Workspace) -> Plan | None:
     try:
         return workspace.history().undo()
-    except CannotUndo:
+    except UndoError:
         return None
 
 

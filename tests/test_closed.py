@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, ToolResult, ToolRouter, Workspace
+from handrail.errors import ClosedError
 from handrail.model.effects import Effect
-from handrail.model.faults import Closed
 from handrail.runtime.call import Call
 from handrail.tools.schema import Params
 from handrail.tools.tool import Dialect
@@ -83,8 +83,8 @@ def test_calls_after_closing_are_refused_and_touch_nothing(root: Path, tmp_path:
             second.tools("file").call("file.write", WRITE),
         ]
         assert [code(answer) for answer in answers] == ["session_closed"] * 4
-        for use in (workspace.session, history.undo, lambda: workspace.processes):
-            with pytest.raises(Closed):
+        for use in (workspace.session, history.undo):
+            with pytest.raises(ClosedError):
                 use()
     assert (root / "a.txt").read_text() == "written\n"
     assert (other / "a.txt").read_text() == "theirs\n"
@@ -93,7 +93,7 @@ def test_calls_after_closing_are_refused_and_touch_nothing(root: Path, tmp_path:
 def test_the_boundary_forgets_the_number_of_its_handle(root: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("theirs\n")
     workspace = Workspace(str(root))
-    reader = workspace.services.reader
+    reader = workspace._services.reader
     workspace.close()
     with every_free_number_taken_by(tmp_path), pytest.raises(Exception, match="Bad file descriptor"):
         reader.read("a.txt")
@@ -104,7 +104,7 @@ def test_closing_ends_commands_and_waits_for_the_calls_that_are_inside(root: Pat
     os.mkfifo(root / "held")
     workspace = Workspace(str(root), approve="auto", sandbox="off")
     client = workspace.session()
-    router = ToolRouter(slow, client.session, client.log)
+    router = ToolRouter(slow, client._session, client.log)
     holding = ("run_shell_command", {"command": "exec 3> held; echo >&3; exec sleep 1000"})
     with ThreadPoolExecutor() as pool, closed_gate():
         command = pool.submit(client.tools("gemini").call, *holding)
@@ -129,7 +129,7 @@ def test_a_yes_that_comes_after_closing_writes_nothing(root: Path) -> None:
         answered.wait()
         return True
 
-    workspace = Workspace(str(root), asker=ask)
+    workspace = Workspace(str(root), approver=ask)
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(workspace.call, "file", "file.write", WRITE)
         shown.wait()
@@ -144,7 +144,7 @@ def test_whoever_is_asked_may_close(root: Path) -> None:
         workspace.close()
         return True
 
-    workspace = Workspace(str(root), asker=ask)
+    workspace = Workspace(str(root), approver=ask)
     assert code(workspace.call("file", "file.write", WRITE)) == "session_closed"
     assert not list(root.iterdir())
 
@@ -155,11 +155,11 @@ def test_a_forked_child_does_not_wait_for_its_parents_calls(root: Path) -> None:
     workspace = Workspace(str(root))
     client = workspace.session()
     with ThreadPoolExecutor() as pool, closed_gate():
-        answer = pool.submit(ToolRouter(slow, client.session, client.log).call, "dawdle")
+        answer = pool.submit(ToolRouter(slow, client._session, client.log).call, "dawdle")
         Gate.reached.wait()
         child = os.fork()
         if child == 0:
-            client.session.open_calls.wait_until_empty()
+            client._session.open_calls.wait_until_empty()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         Gate.opened.set()

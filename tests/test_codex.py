@@ -14,7 +14,7 @@ import handrail
 from handrail import ToolRouter, Workspace
 from handrail.dialects import codex
 from handrail.ops.patch.grammar import GRAMMAR
-from handrail.tools import exports
+from handrail.tools.exports.openai import openai_responses
 from handrail.tools.tool import ToolResult
 
 SCHEMAS = json.loads((Path(__file__).parent / "codex_schemas.json").read_bytes())
@@ -37,7 +37,7 @@ def test_the_tools_are_registered_under_the_names_of_the_reference(workspace: Wo
     router = workspace.tools("codex")
     assert isinstance(router, ToolRouter)
     assert list(router.tools) == list(SCHEMAS)
-    assert handrail.FsBoundary is type(workspace.services.boundary)
+    assert handrail.FsBoundary is type(workspace._services.boundary)
 
 
 def test_only_what_changes_or_runs_asks() -> None:
@@ -46,7 +46,7 @@ def test_only_what_changes_or_runs_asks() -> None:
 
 
 def test_the_freeform_tool_is_also_a_custom_tool_with_its_grammar() -> None:
-    custom, plain = exports.openai_responses([codex.apply_patch_freeform, codex.apply_patch_json])
+    custom, plain = openai_responses([codex.apply_patch_freeform, codex.apply_patch_json])
     assert custom == {
         "type": "custom",
         "name": "apply_patch_freeform",

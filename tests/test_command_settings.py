@@ -59,7 +59,7 @@ def test_a_directory_that_is_not_there_is_said_and_left_out(root: Path, elsewher
     with Workspace(
         str(root), approve="auto", readable=[f"{elsewhere}/no", "relative"], writable=["/no/such"]
     ) as workspace:
-        assert workspace.notes == [
+        assert workspace.warnings == [
             f"readable: {elsewhere}/no is no absolute path of a directory",
             "readable: relative is no absolute path of a directory",
             "writable: /no/such is no absolute path of a directory",
@@ -122,7 +122,7 @@ def test_a_project_cannot_switch_the_sandbox_off(root: Path) -> None:
     (root / ".handrail.toml").write_text('sandbox = "off"\nwritable = ["/"]\n')
     with Workspace(str(root), approve="auto") as workspace:
         assert (workspace.settings.sandbox, workspace.settings.writable) == ("strict", ())
-        assert len(workspace.notes) == 2
+        assert len(workspace.warnings) == 2
 
 
 @pytest.mark.root
@@ -156,7 +156,7 @@ def test_a_sandbox_that_dies_under_a_command_is_told(root: Path, dialect: str, t
     os.mkfifo(root / "runs")
     with Workspace(str(root), approve="auto", journal="off") as workspace:
         workspace.call(dialect, tool, {name: "true"})
-        link = workspace.processes.sandbox._link
+        link = workspace._default._session.processes.sandbox._link
         assert link is not None
 
         def when_it_runs() -> None:

@@ -88,7 +88,7 @@ def test_a_redirect_leads_to_nothing_that_a_rule_forbids(root: Path) -> None:
     with Site(answer(b"secret", "text/plain")) as other:
         moved = answer(b"", "text/plain", f"Location: HTTP://127.0.0.1:{other.port}/no", status="302 Found")
         with Site(moved) as site, Workspace(str(root), approve="auto", allow_hosts=["127.0.0.1"]) as workspace:
-            workspace.rules.add(Rule("fetch_webpage", rf'.*"http://127\.0\.0\.1:{other.port}/no".*', deny=True))
+            workspace._rules.add(Rule("fetch_webpage", rf'.*"http://127\.0\.0\.1:{other.port}/no".*', deny=True))
             result = workspace.call("copilot", "fetch_webpage", {"url": site.url()})
         assert result.error is not None
         assert result.error.code == "approval_denied"
@@ -158,7 +158,7 @@ def test_the_question_names_the_host_and_no_means_no_connection(root: Path) -> N
         return False
 
     with Site(answer(b"secret", "text/plain")) as site:
-        with Workspace(str(root), asker=no, allow_hosts=["127.0.0.1"]) as workspace:
+        with Workspace(str(root), approver=no, allow_hosts=["127.0.0.1"]) as workspace:
             result = workspace.call("copilot", "fetch_webpage", {"url": site.url()})
         assert site.requests == []
     assert result.error is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.settings import BadSettings
+from handrail.errors import SettingsError
 
 
 class Unspeakable:
@@ -110,7 +110,7 @@ def test_a_parameter_with_a_secret_name_is_hidden(root: Path) -> None:
 
 def test_a_pipe_without_a_reader_is_no_log_and_keeps_nobody_waiting(root: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(BadSettings, match="pipe cannot be written: No such device or address"):
+    with pytest.raises(SettingsError, match="pipe cannot be written: No such device or address"):
         Workspace(str(root), log=str(tmp_path / "pipe"))
 
 

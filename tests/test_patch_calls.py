@@ -114,7 +114,7 @@ class Asked:
 
 def test_there_is_one_question_with_the_whole_diff(two_files: Path) -> None:
     asked = Asked()
-    with Workspace(str(two_files), asker=asked) as workspace:
+    with Workspace(str(two_files), approver=asked) as workspace:
         result = patch(workspace, TWO_FILES)
     assert result.success
     (question,) = asked.questions
@@ -128,7 +128,7 @@ def test_there_is_one_question_with_the_whole_diff(two_files: Path) -> None:
 
 def test_a_refused_patch_leaves_nothing_behind(two_files: Path) -> None:
     before = snapshot(two_files, precise=True)
-    with Workspace(str(two_files), asker=Asked(answer=False)) as workspace:
+    with Workspace(str(two_files), approver=Asked(answer=False)) as workspace:
         result = patch(workspace, TWO_FILES)
     assert result.error is not None
     assert (result.error.code, result.files_affected) == ("approval_denied", [])
@@ -137,7 +137,7 @@ def test_a_refused_patch_leaves_nothing_behind(two_files: Path) -> None:
 
 def test_a_patch_that_does_not_fit_is_never_asked_about(two_files: Path) -> None:
     asked = Asked()
-    with Workspace(str(two_files), asker=asked) as workspace:
+    with Workspace(str(two_files), approver=asked) as workspace:
         assert not patch(workspace, TWO_FILES + "--- a/no\n+++ b/no\n@@ -1 +1 @@\n-x\n+y\n").success
     assert asked.questions == []
 
@@ -149,7 +149,7 @@ def test_a_second_file_that_cannot_be_written_keeps_the_first_as_it_was(two_file
         shutil.rmtree(two_files / "d", ignore_errors=True)
         (two_files / "d").write_text("a file now")
 
-    with Workspace(str(two_files), asker=Asked(meanwhile=meanwhile)) as workspace:
+    with Workspace(str(two_files), approver=Asked(meanwhile=meanwhile)) as workspace:
         result = patch(workspace, TWO_FILES)
     assert result.error is not None
     assert result.error.code == "not_a_directory"
@@ -163,7 +163,7 @@ def test_an_edit_from_outside_is_kept_and_asked_about_anew(two_files: Path) -> N
             (two_files / "d" / "b.txt").write_text("one\ntwo\nthree\n")
 
     asked = Asked(meanwhile=meanwhile)
-    with Workspace(str(two_files), asker=asked) as workspace:
+    with Workspace(str(two_files), approver=asked) as workspace:
         assert patch(workspace, TWO_FILES).success
     assert len(asked.questions) == 2
     assert (two_files / "d" / "b.txt").read_text() == "1\ntwo\nthree\n"
@@ -175,7 +175,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(two_files: Path) -> No
         (two_files / "new").mkdir(exist_ok=True)
         (two_files / "new" / "c.txt").write_text("somebody else's")
 
-    with Workspace(str(two_files), asker=Asked(meanwhile=meanwhile)) as workspace:
+    with Workspace(str(two_files), approver=Asked(meanwhile=meanwhile)) as workspace:
         result = patch(workspace, TWO_FILES)
     assert result.error is not None
     assert result.error.code == "file_exists"
@@ -197,7 +197,7 @@ def test_a_directory_that_becomes_a_link_out_meanwhile_is_not_followed(
             (two_files / name).symlink_to(outside)
 
     before = snapshot(outside, precise=True)
-    with Workspace(str(two_files), asker=Asked(meanwhile=meanwhile)) as workspace:
+    with Workspace(str(two_files), approver=Asked(meanwhile=meanwhile)) as workspace:
         result = patch(workspace, TWO_FILES)
     assert result.error is not None
     assert result.error.code == "path_outside_workspace"
@@ -208,7 +208,7 @@ def test_a_directory_that_becomes_a_link_out_meanwhile_is_not_followed(
 def test_what_changes_nothing_is_not_asked_about(two_files: Path) -> None:
     text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: a.txt", "@@", "-1", "+one")
     asked = Asked()
-    with Workspace(str(two_files), asker=asked) as workspace:
+    with Workspace(str(two_files), approver=asked) as workspace:
         result = patch(workspace, text)
     assert (result.success, result.files_affected, asked.questions) == (True, [], [])
 

@@ -142,7 +142,7 @@ def make(workspace: Workspace, kind: str, path: str, data: bytes) -> Change:
     if kind == "directory":
         return MakeDirectory(path)
     try:
-        base = workspace.services.reader.read_if_there(path)
+        base = workspace._services.reader.read_if_there(path)
     except Fault:
         base = None
     return Remove(path, base) if kind == "remove" else Put(path, data, base)
@@ -150,7 +150,7 @@ def make(workspace: Workspace, kind: str, path: str, data: bytes) -> Change:
 
 def is_committed(workspace: Workspace, real: list[Change]) -> bool:
     try:
-        commit(workspace.services.writer, real)
+        commit(workspace._services.writer, real)
     except Fault:
         return False
     return True

@@ -65,7 +65,7 @@ def note(p: Note, c: Call) -> str:
 
 def router_of(workspace: Workspace) -> ToolRouter:
     client = workspace.session()
-    return ToolRouter(throwaway, client.session, client.log)
+    return ToolRouter(throwaway, client._session, client.log)
 
 
 def lines(workspace: Workspace) -> list[dict[str, Any]]:
@@ -199,9 +199,9 @@ def test_the_log_has_requests_at_info_and_responses_at_debug(router: ToolRouter,
     result = router.call("fine", {"b": 1, "a": 2}, call_id="seven")
     request, response = read_log(log)
     assert request.pop("time") <= response.pop("time")
-    assert request.pop("session") == response.pop("session") == router.session.id
+    assert request.pop("session") == response.pop("session") == router._session.id
     assert request == {
-        "root": router.session.services.boundary.root,
+        "root": router._session.services.boundary.root,
         "version": __version__,
         "level": "INFO",
         "event": "request",
@@ -282,7 +282,7 @@ def test_a_state_directory_without_room_for_a_log_is_noted(root: Path, monkeypat
 
     monkeypatch.setattr(State, "session_log", lambda self, session: "/proc/no/log")
     with Workspace(str(root)) as workspace:
-        (noted,) = workspace.notes
+        (noted,) = workspace.warnings
         assert noted.startswith("there is no session log: /proc/no/log cannot be written: ")
         assert workspace.call("file", "file.list").success
 

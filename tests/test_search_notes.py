@@ -22,7 +22,7 @@ def engine(request: pytest.FixtureRequest) -> EngineName:
 
 def opened(root: Path, engine: EngineName, **limits: Any) -> Workspace:
     workspace = Workspace(str(root), limits=limits)
-    workspace.services.__dict__["searcher"] = Searcher(workspace.settings.limits, engine)
+    workspace._services.__dict__["searcher"] = Searcher(workspace.settings.limits, engine)
     return workspace
 
 
@@ -76,6 +76,6 @@ def test_a_file_that_is_deleted_before_it_is_listed_is_left_out(root: Path) -> N
     for name in "ab":
         (root / name).write_text("x")
     with Workspace(str(root)) as workspace:
-        workspace.services.__dict__["searcher"] = Overtaken(Limits())
+        workspace._services.__dict__["searcher"] = Overtaken(Limits())
         listed: Any = workspace.call("file", "file.list", {"pattern": "**/*"}).output
     assert [each["path"] for each in listed["files"]] == ["b"]

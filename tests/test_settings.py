@@ -9,8 +9,9 @@ import pytest
 from command import handrail, usage_error
 
 from handrail import Workspace
+from handrail.errors import SettingsError
 from handrail.model.limits import MAY_BE_LOWERED, Limits
-from handrail.settings import APPROVE, DURABILITY, SANDBOX, BadSettings, Settings, load
+from handrail.settings import APPROVE, DURABILITY, SANDBOX, Settings, load
 
 LOOSEST_FIRST = {"approve": APPROVE, "sandbox": SANDBOX, "durability": DURABILITY, "read_only": (False, True)}
 
@@ -245,20 +246,20 @@ def test_a_project_lowers_what_the_person_set_and_raises_nothing() -> None:
     ],
 )
 def test_a_mistake_names_the_file_and_the_key(text: str, complaint: str) -> None:
-    with pytest.raises(BadSettings) as user:
+    with pytest.raises(SettingsError) as user:
         load(user=text, user_file="/home/me/config.toml")
     assert str(user.value) == f"/home/me/config.toml: {complaint}"
-    with pytest.raises(BadSettings) as project:
+    with pytest.raises(SettingsError) as project:
         load(project=text)
     assert str(project.value) == f".handrail.toml: {complaint}"
 
 
 def test_a_mistake_names_the_variable_or_the_option() -> None:
-    with pytest.raises(BadSettings, match=r"^HANDRAIL_APPROVE: approve must be one of .*, not 'yes'$"):
+    with pytest.raises(SettingsError, match=r"^HANDRAIL_APPROVE: approve must be one of .*, not 'yes'$"):
         load(env={"HANDRAIL_APPROVE": "yes"})
-    with pytest.raises(BadSettings, match=r"^HANDRAIL_READ_ONLY: read_only must be true or false, not 'maybe'$"):
+    with pytest.raises(SettingsError, match=r"^HANDRAIL_READ_ONLY: read_only must be true or false, not 'maybe'$"):
         load(env={"HANDRAIL_READ_ONLY": "maybe"})
-    with pytest.raises(BadSettings, match=r"^there is no setting 'colour'$"):
+    with pytest.raises(SettingsError, match=r"^there is no setting 'colour'$"):
         load(flags={"colour": True})
 
 
@@ -272,7 +273,7 @@ def test_the_workspace_reads_both_files_and_the_command_line_complains_by_name(
     (root / ".handrail.toml").write_text('approve = "never"\nsandbox = "off"\n')
     with Workspace(str(root)) as workspace:
         assert (workspace.settings.approve, workspace.settings.limits.page_bytes) == ("never", 9)
-        assert workspace.notes == [".handrail.toml cannot set sandbox = 'off': a project may only tighten"]
+        assert workspace.warnings == [".handrail.toml cannot set sandbox = 'off': a project may only tighten"]
     (home / "config.toml").write_text("aprove = 1\n")
     assert usage_error(handrail("call", "file.list", "--root", str(root))) == (
         f"{home}/config.toml: there is no setting 'aprove'"
@@ -285,12 +286,12 @@ def test_a_file_that_cannot_be_read_is_not_passed_over(
     """What it tightens must not be lost."""
     project = root / ".handrail.toml"
     project.write_bytes(b"approve = '\xff'")
-    with pytest.raises(BadSettings, match=r"^\.handrail\.toml cannot be read: 'utf-8' codec can't decode byte 0xff"):
+    with pytest.raises(SettingsError, match=r"^\.handrail\.toml cannot be read: 'utf-8' codec can't decode byte 0xff"):
         Workspace(str(root))
     project.unlink()
     project.symlink_to("/etc/hostname")
     with pytest.raises(
-        BadSettings, match=r"^\.handrail\.toml cannot be read: Path '.handrail.toml' is outside the workspace$"
+        SettingsError, match=r"^\.handrail\.toml cannot be read: Path '.handrail.toml' is outside the workspace$"
     ):
         Workspace(str(root))
     project.unlink()
@@ -302,7 +303,7 @@ def test_a_file_that_cannot_be_read_is_not_passed_over(
     project.unlink()
     (tmp_path / "home" / "config.toml").mkdir(parents=True)
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "home"))
-    with pytest.raises(BadSettings, match=r"config\.toml cannot be read: \[Errno 21\] Is a directory"):
+    with pytest.raises(SettingsError, match=r"config\.toml cannot be read: \[Errno 21\] Is a directory"):
         Workspace(str(root))
 
 

@@ -35,10 +35,10 @@ def test_where_the_state_cannot_be_kept_another_place_is_used_and_said(
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
     monkeypatch.setenv("HANDRAIL_STATE_DIR", "/proc/no/state")
     with Workspace(str(root), approve="auto") as workspace:
-        (note,) = workspace.notes
+        (note,) = workspace.warnings
         assert note.startswith("the state directory /proc/no/state/workspaces/workspace-")
         assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
-        assert workspace.services.state.path.startswith(str(elsewhere))
+        assert workspace._services.state.path.startswith(str(elsewhere))
 
 
 def test_a_file_where_the_state_should_be_is_said_and_left(
@@ -48,7 +48,7 @@ def test_a_file_where_the_state_should_be_is_said_and_left(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(tmp_path / "state"))
     with Workspace(str(root), approve="auto") as workspace:
-        (note,) = workspace.notes
+        (note,) = workspace.warnings
         assert note.startswith(f"the state directory {tmp_path}/state/workspaces/workspace-")
         assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
     assert (tmp_path / "state").read_text() == "somebody's"
@@ -123,7 +123,7 @@ def test_a_state_inside_the_workspace_is_out_of_the_reach_of_tools(root: Path, m
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(root / "state"))
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
         assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
-        journal = os.path.relpath(workspace.services.journal.path, root)
+        journal = os.path.relpath(workspace._services.journal.path, root)
         for tool, params in (
             ("file.read", {"path": journal}),
             ("file.write", {"path": journal, "content": ""}),

@@ -9,9 +9,9 @@ import pytest
 from tree import snapshot
 
 from handrail import Question, Workspace
-from handrail.history import CannotUndo, Plan
+from handrail.errors import DeniedError, UndoError
+from handrail.history import Plan
 from handrail.kernel.journal.journal import JournalEntry
-from handrail.model.faults import Denied
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def conflicts(plan: Plan) -> dict[str, str]:
 
 
 def kinds(workspace: Workspace) -> list[tuple[str, tuple[int, ...]]]:
-    entries = [each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry)]
+    entries = [each for each in workspace._services.journal.backwards() if isinstance(each, JournalEntry)]
     return [(each.origin.kind, each.origin.undoes) for each in reversed(entries)]
 
 
@@ -114,12 +114,12 @@ def test_undo_goes_back_step_by_step_and_redo_forward(workspace: Workspace, root
         assert history.undo().done
         seen.append((root / "file").read_text() if (root / "file").exists() else "")
     assert seen == ["b", "a", ""]
-    with pytest.raises(CannotUndo, match="there is nothing to undo"):
+    with pytest.raises(UndoError, match="there is nothing to undo"):
         history.undo()
     for _ in range(3):
         assert history.redo().done
     assert (root / "file").read_text() == "c"
-    with pytest.raises(CannotUndo, match="there is nothing to redo"):
+    with pytest.raises(UndoError, match="there is nothing to redo"):
         history.redo()
     assert history.undo().numbers == (3,)
 
@@ -193,11 +193,11 @@ def test_contents_that_are_damaged_or_gone_are_a_conflict(workspace: Workspace, 
     write(workspace, "file", "a")
     write(workspace, "file", "b")
     (kept,) = [
-        each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry) and each.n == 1
+        each for each in workspace._services.journal.backwards() if isinstance(each, JournalEntry) and each.n == 1
     ]
     node = kept.files[0].after
     assert node is not None
-    workspace.services.journal.blobs.drop(node.kept)
+    workspace._services.journal.blobs.drop(node.kept)
     assert conflicts(workspace.history().undo()) == {"file": "damaged"}
     assert (root / "file").read_text() == "b"
 
@@ -208,7 +208,7 @@ def test_a_session_is_undone_whole_and_others_stay(workspace: Workspace, root: P
     for path in ("theirs", "also/theirs"):
         assert other.tools("file").call("file.write", {"path": path, "content": "x"}).success
     write(workspace, "mine", "2")
-    plan = workspace.history().undo(of=other.session.id)
+    plan = workspace.history().undo(of=other.id)
     other.close()
     assert plan.numbers == (3, 2)
     assert sorted(os.listdir(root)) == ["mine"]
@@ -225,18 +225,18 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(workspace: Workspace
 def test_what_cannot_be_chosen_is_said(workspace: Workspace) -> None:
     write(workspace, "file", "a")
     history = workspace.history()
-    with pytest.raises(CannotUndo, match="there is no entry 7"):
+    with pytest.raises(UndoError, match="there is no entry 7"):
         history.undo(7)
-    with pytest.raises(CannotUndo, match="there is no entry 0"):
+    with pytest.raises(UndoError, match="there is no entry 0"):
         history.undo(0)
-    with pytest.raises(CannotUndo, match="there is nothing to undo"):
+    with pytest.raises(UndoError, match="there is nothing to undo"):
         history.undo(of="nobody")
     history.undo()
-    with pytest.raises(CannotUndo, match="entry 1 is undone already"):
+    with pytest.raises(UndoError, match="entry 1 is undone already"):
         history.undo(1)
-    with pytest.raises(CannotUndo, match="there is no entry 9"):
+    with pytest.raises(UndoError, match="there is no entry 9"):
         history.restore("file", 9)
-    with pytest.raises(CannotUndo, match="the journal knows nothing of unknown"):
+    with pytest.raises(UndoError, match="the journal knows nothing of unknown"):
         history.restore("unknown", 1)
 
 
@@ -247,9 +247,9 @@ def test_undo_asks_with_the_diff_in_hand(root: Path) -> None:
         asked.append(question)
         return len(asked) < 2
 
-    with Workspace(str(root), asker=answer) as workspace:
+    with Workspace(str(root), approver=answer) as workspace:
         write(workspace, "file", "a")
-        with pytest.raises(Denied):
+        with pytest.raises(DeniedError):
             workspace.history().undo()
     assert (asked[1].tool, asked[1].targets) == ("undo", ("file",))
     assert (root / "file").read_text() == "a"
@@ -261,7 +261,7 @@ def test_a_file_that_changes_between_plan_and_commit_is_planned_anew(root: Path)
             (root / "file").write_text("a\nB\nc\nd\ne\n")
         return True
 
-    with Workspace(str(root), asker=answer) as workspace:
+    with Workspace(str(root), approver=answer) as workspace:
         write(workspace, "file", "a\nb\nc\n")
         write(workspace, "file", "a\nB\nc\n")
         assert workspace.history().undo().done
@@ -328,7 +328,7 @@ def test_what_comes_into_a_directory_while_its_end_is_asked_about_is_kept(root: 
             (root / "file" / meanwhile).write_text("mine")
         return True
 
-    with Workspace(str(root), asker=answer, sandbox="off") as workspace:
+    with Workspace(str(root), approver=answer, sandbox="off") as workspace:
         shell(workspace, "mv file f; mkdir -p file/x; touch file/x/y")
         assert not workspace.history().undo().done
         assert (root / "file" / meanwhile).read_text() == "mine"
@@ -358,7 +358,7 @@ def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) ->
         assert kinds(workspace) == [("command", ()), ("undo", ())]
         assert history.redo().done
         assert (root / "a").read_text() == "new\n"
-        with pytest.raises(CannotUndo, match="entry 1 did nothing to b, a/x"):
+        with pytest.raises(UndoError, match="entry 1 did nothing to b, a/x"):
             history.undo(1, ["a", "b", "a/x"])
         assert history.undo(1, ["a"]).done
         assert conflicts(history.undo(1, ["."])) == {"big": "not_kept"}

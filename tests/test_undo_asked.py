@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, Workspace
-from handrail.history import CannotUndo
+from handrail.errors import DeniedError, UndoError
 from handrail.kernel.journal.journal import JournalEntry
-from handrail.model.faults import Denied
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"
 
@@ -37,13 +36,13 @@ def person() -> Person:
 @pytest.fixture
 def workspace(root: Path, person: Person) -> Iterator[Workspace]:
     """With one entry that made the files a and b."""
-    with Workspace(str(root), asker=person) as opened:
+    with Workspace(str(root), approver=person) as opened:
         assert opened.call("codex", "apply_patch_freeform", {"patch": PATCH}).success
         yield opened
 
 
 def undone(workspace: Workspace) -> list[tuple[int, ...]]:
-    entries = [each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry)]
+    entries = [each for each in workspace._services.journal.backwards() if isinstance(each, JournalEntry)]
     return [each.origin.undoes for each in entries if each.origin.kind == "undo"]
 
 
@@ -52,7 +51,7 @@ def test_what_it_would_have_left_alone_and_changed_meanwhile_is_asked_about(
 ) -> None:
     (root / "b").unlink()
     person.meanwhile = lambda: (root / "b").write_text("b\n")
-    with pytest.raises(Denied):
+    with pytest.raises(DeniedError):
         workspace.history().undo()
     assert person.undos == [("a",), ("a", "b")]
     assert ((root / "a").exists(), (root / "b").exists(), undone(workspace)) == (True, True, [])
@@ -62,7 +61,7 @@ def test_what_was_as_it_was_and_is_no_more_is_asked_about(workspace: Workspace, 
     (root / "a").unlink()
     (root / "b").unlink()
     person.meanwhile = lambda: (root / "a").write_text("a\n")
-    with pytest.raises(Denied):
+    with pytest.raises(DeniedError):
         workspace.history().undo()
     assert person.undos == [(), ("a",)]
     assert ((root / "a").exists(), undone(workspace)) == (True, [])
@@ -76,7 +75,7 @@ def test_what_became_as_it_was_while_the_person_thought_is_asked_about(
         (root / "b").unlink()
 
     person.meanwhile = vanish
-    with pytest.raises(Denied):
+    with pytest.raises(DeniedError):
         workspace.history().undo()
     assert (person.undos, undone(workspace)) == ([("a", "b"), ()], [])
 
@@ -88,7 +87,7 @@ def test_what_somebody_else_undid_meanwhile_is_not_undone_twice(
     (root / "b").unlink()
     with Workspace(str(root), approve="auto") as other:
         person.meanwhile = lambda: other.history().undo(1)
-        with pytest.raises(CannotUndo, match="entry 1 is undone already"):
+        with pytest.raises(UndoError, match="entry 1 is undone already"):
             workspace.history().undo(1)
     assert (person.undos, undone(workspace)) == ([()], [(1,)])
 
@@ -103,6 +102,6 @@ def test_what_stayed_as_it_was_shown_is_asked_about_once(workspace: Workspace, p
 def test_nobody_to_ask_is_a_no_also_where_nothing_would_change(root: Path, workspace: Workspace) -> None:
     (root / "a").unlink()
     (root / "b").unlink()
-    with Workspace(str(root)) as alone, pytest.raises(Denied):
+    with Workspace(str(root)) as alone, pytest.raises(DeniedError):
         alone.history().undo()
     assert undone(workspace) == []

@@ -43,7 +43,7 @@ def test_any_tree_that_became_another_is_undone_and_redone(
         for tree in trees:
             assert workspace.call("codex", "shell", {"command": f"rm -rf ./*\n{made(tree)}"}).success
             seen.append(snapshot(root))
-        entries = workspace.services.journal.last_number()
+        entries = workspace._services.journal.last_number()
         for _ in range(2):
             for number in range(entries):
                 assert workspace.history().undo().done, number

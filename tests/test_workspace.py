@@ -12,9 +12,9 @@ import handrail
 from handrail import FsBoundary, Keep, Question, ToolRouter, Verdict, Workspace
 from handrail.dialects import NAMES
 from handrail.dialects.file import tool_registrations
+from handrail.errors import RuleError, WorkspaceError
 from handrail.model.effects import Effect, permissions, risk_level
 from handrail.model.faults import NotFound
-from handrail.policy.rules import BadRule
 
 WRITE = {"path": "a.txt", "content": "new\n"}
 
@@ -31,8 +31,9 @@ class Witness:
 
 
 def test_the_public_names_are_there() -> None:
-    names = ["FsBoundary", "Keep", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
-    assert sorted(handrail.__all__) == names
+    names = ["ClientSession", "FsBoundary", "History", "Keep", "Question", "SessionLog", "Settings", "ToolResult"]
+    names += ["ToolRouter", "Verdict", "Workspace"]
+    assert [name for name in sorted(handrail.__all__) if not name.endswith("Error")] == names
     assert all(getattr(handrail, name) for name in handrail.__all__)
     assert ToolRouter.__module__ == "handrail.tools.router"
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
@@ -43,7 +44,7 @@ def test_a_workspace_is_a_context_and_can_be_closed(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         assert workspace.root == str(root)
         assert workspace.call("file", "file.list").success
-        fd = workspace.services.boundary.fd
+        fd = workspace._services.boundary.fd
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
 
@@ -55,7 +56,7 @@ def test_a_router_is_made_once_a_dialect(workspace: Workspace) -> None:
 
 
 def test_a_root_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(WorkspaceError):
         Workspace(str(tmp_path / "no"))
     with pytest.raises(NotFound):
         FsBoundary(tmp_path / "no")
@@ -74,7 +75,7 @@ def test_two_sessions_of_a_workspace_have_their_own_logs(workspace: Workspace) -
 @pytest.mark.parametrize("answer", [True, Verdict(True, "a program")])
 def test_a_callback_that_says_yes_lets_it_happen(root: Path, answer: Any) -> None:
     witness = Witness(answer)
-    with Workspace(str(root), asker=witness) as workspace:
+    with Workspace(str(root), approver=witness) as workspace:
         assert workspace.call("file", "file.write", WRITE).success
     (question,) = witness.asked
     assert (root / "a.txt").read_text() == "new\n"
@@ -88,12 +89,12 @@ def test_a_callback_that_says_yes_lets_it_happen(root: Path, answer: Any) -> Non
 @pytest.mark.parametrize(
     ("answer", "message", "suggestion"),
     [
-        (False, "file.write was not approved: the approval callback said no", "Ask what to do instead"),
+        (False, "file.write was not approved: the approver said no", "Ask what to do instead"),
         (Verdict(False, "boss", reason="not today", remedy="wait"), "file.write was not approved: not today", "wait"),
     ],
 )
 def test_a_callback_that_says_no_is_obeyed(root: Path, answer: Any, message: str, suggestion: str) -> None:
-    with Workspace(str(root), asker=lambda question: answer) as workspace:
+    with Workspace(str(root), approver=lambda question: answer) as workspace:
         error = workspace.call("file", "file.write", WRITE).error
     assert error is not None
     assert (error.code, error.message, error.suggestion) == ("approval_denied", message, suggestion)
@@ -102,17 +103,17 @@ def test_a_callback_that_says_no_is_obeyed(root: Path, answer: Any, message: str
 
 def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None:
     witness = Witness(Verdict(True, "person", always=True))
-    with Workspace(str(root), asker=witness) as workspace:
+    with Workspace(str(root), approver=witness) as workspace:
         for content in ("1", "2", "1", "2"):
             assert workspace.call("file", "file.write", {"path": "a", "content": content}).success
-    with Workspace(str(root), asker=witness) as workspace:
+    with Workspace(str(root), approver=witness) as workspace:
         assert workspace.call("file", "file.write", {"path": "a", "content": "1"}).success
     assert [question.params["content"] for question in witness.asked] == ["1", "2"]
 
 
 def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", "/proc/no/config")
-    with Workspace(str(root), asker=lambda _: Verdict(True, "person", always=True, keep=Keep("user"))) as workspace:
+    with Workspace(str(root), approver=lambda _: Verdict(True, "person", always=True, keep=Keep("user"))) as workspace:
         result = workspace.call("file", "file.write", WRITE)
     assert result.success
     (warning,) = result.warnings
@@ -120,18 +121,18 @@ def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("policy", "happens"), [("auto", True), ("host", True), ("never", False), ("ask", False)])
-def test_policies_without_anybody_to_ask(root: Path, policy: str, happens: bool) -> None:
+def test_policies_without_anybody_to_ask(root: Path, policy: Any, happens: bool) -> None:
     with Workspace(str(root), approve=policy) as workspace:
         assert workspace.call("file", "file.write", WRITE).success is happens
     assert (root / "a.txt").exists() is happens
 
 
 @pytest.mark.parametrize("policy", ["auto", "host", "never"])
-def test_only_ask_asks(root: Path, policy: str) -> None:
+def test_only_ask_asks(root: Path, policy: Any) -> None:
     def ask(_: Question) -> bool:
         raise AssertionError("asked")
 
-    with Workspace(str(root), approve=policy, asker=ask) as workspace:
+    with Workspace(str(root), approve=policy, approver=ask) as workspace:
         error = workspace.call("file", "file.write", WRITE).error
         assert error is None or error.code == "approval_denied"
 
@@ -160,7 +161,7 @@ def test_a_malformed_rule_file_is_an_error_at_the_start(root: Path) -> None:
     config = Path(os.environ["HANDRAIL_CONFIG_DIR"])
     config.mkdir(parents=True)
     (config / "approvals.toml").write_text("[[")
-    with pytest.raises(BadRule, match="cannot be read"):
+    with pytest.raises(RuleError, match="cannot be read"):
         Workspace(str(root))
 
 
@@ -243,7 +244,7 @@ def test_effects_decide_risk_and_permissions() -> None:
 
 def test_overwriting_is_a_greater_risk_than_creating(root: Path) -> None:
     witness = Witness(True)
-    with Workspace(str(root), asker=witness) as workspace:
+    with Workspace(str(root), approver=witness) as workspace:
         workspace.call("file", "file.write", WRITE)
         workspace.call("file", "file.write", {**WRITE, "content": "newer\n"})
         workspace.call("file", "file.delete", {"path": "a.txt"})

@@ -1,28 +1,74 @@
-"""Handrail: the hands of coding agents. The public names, each imported when it is first used."""
+"""Handrail: the hands of coding agents. Start with `Workspace`; each public name is imported when it is first used."""
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # not from typing: with `python -m handrail` it could be a file of the repository's
+TYPE_CHECKING = False  # not from typing: with `python -m handrail` that could be a file of the workspace
 if TYPE_CHECKING:
+    from handrail.errors import (
+        ClosedError,
+        DeniedError,
+        HandrailError,
+        RuleError,
+        SettingsError,
+        UndoError,
+        UnknownDialectError,
+        UnknownToolError,
+        WorkspaceError,
+    )
+    from handrail.history import History
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.host.session_log import SessionLog
     from handrail.model.approval import Keep, Question, Verdict
+    from handrail.settings import Settings
     from handrail.tools.router import ToolRouter
     from handrail.tools.tool import ToolResult
-    from handrail.workspace import Workspace
+    from handrail.workspace import ClientSession, Workspace
 
 __version__ = "0.1.0"
-__all__ = ["FsBoundary", "Keep", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
+__all__ = [
+    "ClientSession",
+    "ClosedError",
+    "DeniedError",
+    "FsBoundary",
+    "HandrailError",
+    "History",
+    "Keep",
+    "Question",
+    "RuleError",
+    "SessionLog",
+    "Settings",
+    "SettingsError",
+    "ToolResult",
+    "ToolRouter",
+    "UndoError",
+    "UnknownDialectError",
+    "UnknownToolError",
+    "Verdict",
+    "Workspace",
+    "WorkspaceError",
+]
 
 _HOMES = {
+    "ClientSession": "workspace",
+    "ClosedError": "errors",
+    "DeniedError": "errors",
     "FsBoundary": "kernel.fs.boundary",
+    "HandrailError": "errors",
+    "History": "history",
     "Keep": "model.approval",
     "Question": "model.approval",
+    "RuleError": "errors",
     "SessionLog": "kernel.host.session_log",
+    "Settings": "settings",
+    "SettingsError": "errors",
     "ToolResult": "tools.tool",
     "ToolRouter": "tools.router",
+    "UndoError": "errors",
+    "UnknownDialectError": "errors",
+    "UnknownToolError": "errors",
     "Verdict": "model.approval",
     "Workspace": "workspace",
+    "WorkspaceError": "errors",
 }
 
 
@@ -30,3 +76,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'handrail' has no attribute {name!r}")
     return getattr(import_module(f"handrail.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

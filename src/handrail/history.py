@@ -6,24 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from handrail.errors import UndoError
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.journal import ChangedPath, HistoryEntry, Journal, JournalEntry, KeptNode
 from handrail.model.effects import Effect
-from handrail.model.faults import Conflict, NotADirectory, NotFound, PathFault
+from handrail.model.faults import Conflict, Fault, NotADirectory, NotFound, PathFault
 from handrail.model.files import Change, MakeDirectory, Node, RemoveDirectory, Restore, mode_for
 from handrail.model.paths import quote
 from handrail.ops.text.merge import merge
 from handrail.ops.text.unified_diff import unified
 from handrail.runtime.call import Call
 from handrail.runtime.session import Services, Session
+from handrail.tools.fault_errors import history_error
 
 KINDS = ("undo", "redo", "restore")
 """What approval rules call them."""
 _DIRECTORY = Node("directory", b"", 0o755)
-
-
-class CannotUndo(Exception):  # noqa: N818  a message for the person who asked
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +98,11 @@ class History:
         return place.target
 
     def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
-        with self._session.open_calls:
-            return self._try_again(make, dry_run=dry_run)
+        try:
+            with self._session.open_calls:
+                return self._try_again(make, dry_run=dry_run)
+        except Fault as fault:
+            raise history_error(fault) from fault
 
     def _try_again(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
         for _ in range(self._services.limits.conflict_retries):
@@ -113,7 +114,7 @@ class History:
             except Conflict:
                 continue  # something changed after the plan was made
             return plan
-        raise CannotUndo("the files keep changing; nothing was done")
+        raise UndoError("the files keep changing; nothing was done")
 
     def _commit(self, plan: Plan, make: Callable[[], Plan]) -> None:
         params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": sum(plan.numbers)}
@@ -146,7 +147,7 @@ class History:
                 if entry.n < n:
                     break
                 if undone:
-                    raise CannotUndo(f"entry {n} is undone already")
+                    raise UndoError(f"entry {n} is undone already")
                 return [entry]
             if since is not None and entry.n < since:
                 break
@@ -156,16 +157,16 @@ class History:
                 if since is None and of is None:
                     break
         if n is not None:
-            raise CannotUndo(f"there is no entry {n}")
+            raise UndoError(f"there is no entry {n}")
         if not found:
-            raise CannotUndo("there is nothing to undo")
+            raise UndoError("there is nothing to undo")
         return found
 
     def _last_undo(self) -> list[JournalEntry]:
         for entry, undone in _standing(self._services.journal):
             if entry.origin.kind == "undo" and not undone:
                 return [entry]
-        raise CannotUndo("there is nothing to redo")
+        raise UndoError("there is nothing to redo")
 
     # ── working out ──
 
@@ -182,7 +183,7 @@ class History:
                 else:
                     plan.whole = False
         if strange := [quote(place) for place in places if place not in meant]:
-            raise CannotUndo(f"entry {entries[0].n} did nothing to {', '.join(strange)}")
+            raise UndoError(f"entry {entries[0].n} did nothing to {', '.join(strange)}")
         plan.changes = tree.changes()
         return plan
 
@@ -192,7 +193,7 @@ class History:
         settled: set[str] = set()
         found = self._services.journal.entry(at)
         if found is None and at != 0:
-            raise CannotUndo(f"there is no entry {at}")
+            raise UndoError(f"there is no entry {at}")
         for entry, _ in _standing(self._services.journal):
             for file in entry.files:
                 if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
@@ -204,7 +205,7 @@ class History:
             if path in settled and (node := wanted[path]) and node.kind != "directory":
                 break
         if not wanted:
-            raise CannotUndo(f"the journal knows nothing of {quote(path)}")
+            raise UndoError(f"the journal knows nothing of {quote(path)}")
         plan = Plan("restore", [found] if found else [], whole=False)
         tree = _PlannedTree(self._services, plan)
         for each, node in sorted(wanted.items()):

@@ -12,7 +12,7 @@ from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.policy.policy import nobody
 from handrail.settings import levels
-from handrail.workspace import ClientSession, Workspace
+from handrail.workspace import ClientSession, Workspace, internals
 
 _VARYING = re.compile(r"(^|_)(ms|time|at|seconds|duration|mtime|modified|pid|pgid)$")
 
@@ -118,15 +118,15 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
     commands and fetches are for `approver`. What was refused then is refused now.
     """
     answering = _Answering(approver)
-    with Workspace(root, approve="ask", asker=answering, tell=only_log, **flags) as workspace:
+    with Workspace(root, approve="ask", approver=answering, tell=only_log, **flags) as workspace:
         sessions: dict[str, ClientSession] = {}
-        places = {workspace.root: _ROOT, workspace.services.state.path: "<state>"}
+        places = {workspace.root: _ROOT, internals(workspace).services.state.path: "<state>"}
         told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
         moves = dict.fromkeys(told_places, workspace.root)
         last = {call.session: index for index, call in enumerate(log.calls)}
         for index, call in enumerate(log.calls):
             if call.session not in sessions:
-                sessions[call.session] = workspace.session(asker=answering)
+                sessions[call.session] = workspace.session(approver=answering)
             if not call.whole or call.dialect not in NAMES:
                 yield ReplayOutcome(call, "skipped")
             else:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from handrail.errors import SettingsError
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import LARGEST_INTEGER, MAY_BE_LOWERED, Limits
 from handrail.ops.glob.guarded_names import OWN_FILES
@@ -28,10 +29,6 @@ SANDBOX = ("off", "network", "strict")
 DURABILITY = ("none", "rename", "full")
 JOURNAL = ("off", "on", "required")
 LOG_LEVELS = ("debug", "info", "off")
-
-
-class BadSettings(Exception):  # noqa: N818  a message for the person who wrote the file
-    pass
 
 
 class Powers(NamedTuple):
@@ -162,7 +159,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         return parse_toml(text)
     except ValueError as error:
-        raise BadSettings(f"{where}: not valid TOML: {error}") from None
+        raise SettingsError(f"{where}: not valid TOML: {error}") from None
 
 
 def _merge(settings: Settings, given: Mapping[str, Any], where: str) -> Settings:
@@ -205,17 +202,17 @@ def _checked(key: str, value: Any, where: str) -> Any:
         value = [f"@{value}"]
     if key in _LISTS:
         if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-            raise BadSettings(f"{where}{key} must be a list of strings, not {value!r}")
+            raise SettingsError(f"{where}{key} must be a list of strings, not {value!r}")
         if key == "protect":
             _check_globs(value, where)
         return tuple(value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
-            raise BadSettings(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
+            raise SettingsError(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
     elif key not in kinds:
-        raise BadSettings(f"{where}there is no setting {key!r}")
+        raise SettingsError(f"{where}there is no setting {key!r}")
     elif not isinstance(value, kinds[key][0]):
-        raise BadSettings(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
+        raise SettingsError(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
     return value
 
 
@@ -226,17 +223,17 @@ def _expect_few(globs: Any, where: str, limits: Limits) -> None:
         with suppress(InvalidPattern):
             count += alternatives(each) if isinstance(each, str) else 1
         if count > limits.protect_globs:
-            raise BadSettings(f"{where}more than {limits.protect_globs} globs to protect")
+            raise SettingsError(f"{where}more than {limits.protect_globs} globs to protect")
 
 
 def _check_globs(globs: Iterable[str], where: str) -> None:
     for each in globs:
         if each.startswith("@") and each != SECRETS:
-            raise BadSettings(f"{where}there is no list of files called {each[1:]!r}; there is {SECRETS[1:]!r}")
+            raise SettingsError(f"{where}there is no list of files called {each[1:]!r}; there is {SECRETS[1:]!r}")
         try:
             protection((each,))
         except InvalidPattern as fault:
-            raise BadSettings(f"{where}protect: {fault.pattern!r} is not a glob: {fault.reason}") from None
+            raise SettingsError(f"{where}protect: {fault.pattern!r} is not a glob: {fault.reason}") from None
 
 
 def _from_text(key: str, value: str) -> Any:
@@ -251,13 +248,13 @@ def _from_text(key: str, value: str) -> Any:
 
 def _limits(given: Any, where: str) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise BadSettings(f"{where}limits must be a table, not {given!r}")
+        raise SettingsError(f"{where}limits must be a table, not {given!r}")
     kinds = {name: type(value) for name, value in Limits()._asdict().items()}
     for name, value in given.items():
         if name not in kinds:
-            raise BadSettings(f"{where}there is no limit {name!r}")
+            raise SettingsError(f"{where}there is no limit {name!r}")
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise BadSettings(f"{where}limits.{name} must be a number from 0 on, not {value!r}")
+            raise SettingsError(f"{where}limits.{name} must be a number from 0 on, not {value!r}")
     return {name: kinds[name](value) for name, value in given.items()}
 
 

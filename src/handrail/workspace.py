@@ -1,64 +1,143 @@
-"""A workspace: an open directory, its settings, and routers for the dialects that are spoken in it."""
+"""Opens a workspace: a directory that no call leaves, its settings, and routers for the tools of each dialect."""
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from handrail import __version__
 from handrail.dialects import load as load_dialect
+from handrail.errors import SettingsError
 from handrail.kernel.fs.boundary import FsBoundary
-from handrail.kernel.fs.placeholder import is_empty_directory
 from handrail.kernel.fs.protected_files import ProtectedFiles
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.fs.trusted_paths import agents_directories, resolved
 from handrail.kernel.host.own_places import inside
 from handrail.kernel.host.remembered_files import RememberedFiles
 from handrail.kernel.host.session_log import SessionLog, warn
-from handrail.kernel.host.state_dir import State, config_home, directory_named, environment, read_small_text, state_home
+from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.host.use_counts import Tally
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
-from handrail.model.faults import Closed, PathFault
-from handrail.model.limits import Limits
-from handrail.ops.glob.protected_names import protection, read_globs
+from handrail.load_settings import settings_for, with_directories
+from handrail.model.faults import PathFault
+from handrail.ops.glob.protected_names import protection
 from handrail.policy.callback import approver_of
 from handrail.policy.policy import Policy, Rules
 from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import from_entry
 from handrail.runtime.session import Services, Session
-from handrail.settings import IGNORE_FILE, PROJECT_FILE, BadSettings, Settings
-from handrail.settings import load as load_settings
+from handrail.settings import PROJECT_FILE, Settings
 from handrail.tools.router import ToolRouter
 from handrail.tools.tool import ToolResult
 
 if TYPE_CHECKING:
+    from os import PathLike  # noqa: TID251  for a type
+
     from handrail.history import History
-    from handrail.kernel.process.runner import Processes
+    from handrail.policy.callback import AnyApprover
 
 
 class Workspace:
-    """Opened with a root that the agent cannot change. Close it, or use it in a `with` statement.
+    """A directory in which tools work. No call leaves it, and nothing changes in it without approval.
 
-    `asker` is called with a `Question` when the policy is to ask and no rule decides; it returns a `Verdict` or a bool.
-    Whatever else it does is a refusal. `tell` hears, for the user and never for the model, what would allow a call
-    that was refused; without it the logger `handrail` warns.
+    Use it in a `with` or `async with` statement, or close it. Every keyword but `approver` and `tell` is a setting:
+    None means that the user's and the project's files, the environment or the default decide (docs/settings.md).
+
+    Args:
+        root: The directory.
+        approver: Decides on calls that change, run or fetch something when the policy is to ask and no rule decides.
+            A function, or an async function, from a `Question` to a `Verdict` or a bool. An exception is a refusal.
+        tell: Is called with a line for the user that says what would allow a refused call. The model never sees it.
+        approve: Who approves: `ask` (the approver), `auto` (everything), `never` (nothing), `host` (the MCP client).
+        read_only: Offer no tool that changes, runs or fetches anything.
+        sandbox: What confines commands: `strict`, `network` (the same, with network) or `off`.
+        allow_reduced: Run commands with less confinement on a machine that cannot give the level of `sandbox`.
+        durability: What a write waits for: `full` (file and directory on disk), `rename` or `none`.
+        journal: Record changes so that they can be undone: `on`, `off`, or `required` (refuse what cannot be recorded).
+        log: The file of the session log; in the state directory if not given.
+        log_level: `info`, `debug` (whole parameters and outputs) or `off`.
+        readable: Directories outside the root that commands may read.
+        writable: Directories outside the root that commands may change.
+        environment: Variables that commands may see, in addition to PATH, HOME, LANG and TERM.
+        guarded: Names in the workspace that no command can change and no rule can approve, instead of the usual ones.
+        allow_hosts: Hosts that may be fetched from although their address is not public.
+        builtin_search: Search with the built-in engine where there is no ripgrep.
+        ignore_files: Leave out of searches what .gitignore and similar files name.
+        protect: Globs of files that no tool may reach; `"secrets"` stands for the usual ones.
+        limits: Numbers that differ from the defaults, by name (docs/limits.md).
+
+    Raises:
+        WorkspaceError: The root cannot be opened.
+        SettingsError: A setting is not valid.
+        RuleError: A file with approval rules is not valid.
+
     """
 
-    def __init__(self, root: str, *, asker: Any = None, tell: Any = None, **flags: Any) -> None:
-        self.tell: Callable[[str], None] = tell or warn
-        boundary = FsBoundary(root)
+    def __init__(  # noqa: PLR0913  every setting is spelled out, so that editors and type checkers know it
+        self,
+        root: "str | PathLike[str]",
+        *,
+        approver: "AnyApprover | None" = None,
+        tell: Callable[[str], None] | None = None,
+        approve: Literal["auto", "host", "ask", "never"] | None = None,
+        read_only: bool | None = None,
+        sandbox: Literal["off", "network", "strict"] | None = None,
+        allow_reduced: bool | None = None,
+        durability: Literal["none", "rename", "full"] | None = None,
+        journal: Literal["off", "on", "required"] | None = None,
+        log: "str | PathLike[str] | None" = None,
+        log_level: Literal["debug", "info", "off"] | None = None,
+        readable: Sequence[str] | None = None,
+        writable: Sequence[str] | None = None,
+        environment: Sequence[str] | None = None,
+        guarded: Sequence[str] | None = None,
+        allow_hosts: Sequence[str] | None = None,
+        builtin_search: bool | None = None,
+        ignore_files: bool | None = None,
+        protect: Sequence[str] | Literal["secrets"] | None = None,
+        limits: Mapping[str, float] | None = None,
+    ) -> None:
+        given = locals()
+        settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+        if log is not None:
+            settings["log"] = _text(log)
+        self._begin(_text(root), settings, approver, tell)
+
+    @classmethod
+    def from_settings(
+        cls,
+        root: "str | PathLike[str]",
+        settings: Mapping[str, Any],
+        *,
+        approver: "AnyApprover | None" = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Open a workspace with settings by name, as the caller has loaded them. Raises what the class raises."""
+        made = cls.__new__(cls)
+        made._begin(_text(root), settings, approver, tell)  # noqa: SLF001  of its own class
+        return made
+
+    def _begin(
+        self,
+        root: str,
+        settings: Mapping[str, Any],
+        approver: "AnyApprover | None",
+        tell: Callable[[str], None] | None,
+    ) -> None:
+        self._tell: Callable[[str], None] = tell or warn
+        boundary = _boundary(root)
         try:
-            self._open(boundary, flags)
+            self._open(boundary, settings)
         except BaseException:
             boundary.close()
             raise
         self._sessions: set[ClientSession] = set()
         self._closing, self._closed = threading.RLock(), False
-        self._default = self.session(asker=asker)
+        self._default = self.session(approver=approver)
 
-    def _open(self, boundary: FsBoundary, flags: Mapping[str, Any]) -> None:
-        asked, self.notes = settings_for(boundary, flags)
-        self.settings = _with_directories(asked, boundary.root, self.notes)
+    def _open(self, boundary: FsBoundary, given: Mapping[str, Any]) -> None:
+        asked, self.warnings = settings_for(boundary, given)
+        """What the user should know about the settings and the state of the workspace."""
+        self.settings = with_directories(asked, boundary.root, self.warnings)
         limits = self.settings.limits
         own = inside(boundary.root, config_home(), state_home())
         state = State(boundary.root)
@@ -66,83 +145,152 @@ class Workspace:
             remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
             boundary.protected = ProtectedFiles(boundary.fd, protection(self.settings.protect), limits, own, remembered)
         if state.warning:
-            self.notes.append(state.warning)
+            self.warnings.append(state.warning)
         durability = self.settings.durability
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
         writer = Writer(boundary, state, journal, durability)
-        self.services = Services(
-            boundary, state, limits, writer, Reader(boundary, limits), self.settings.powers, journal
-        )
-        self.rules = self._load_rules(state)
+        reader = Reader(boundary, limits)
+        self._services = Services(boundary, state, limits, writer, reader, self.settings.powers, journal)
+        self._rules = self._load_rules(state)
         self.recovered = self._recover(writer)
+        """How many commits of killed processes were rolled back or finished."""
 
     def _load_rules(self, state: State) -> Rules:
-        limits, books = self.settings.limits, (config_home(), state.path)
-        user, project = (RuleFile.load(home, limits) for home in books)
+        limits, homes = self.settings.limits, (config_home(), state.path)
+        user, project = (RuleFile.load(home, limits) for home in homes)
         own = tuple(
             from_entry(entry, f"rule {n} in {PROJECT_FILE}", limits) for n, entry in enumerate(self.settings.rules, 1)
         )
         denying = tuple(rule for rule in own if rule.deny)
         if len(denying) < len(own):
-            self.notes.append(f"{PROJECT_FILE} cannot approve anything: only its rules with deny = true count")
+            self.warnings.append(f"{PROJECT_FILE} cannot approve anything: only its rules with deny = true count")
         return Rules(user, project, limits, denying, Tally(f"{state_home()}/approvals.json"))
 
     def _recover(self, writer: Writer) -> int:
         try:
             return writer.recover()
         except (OSError, PathFault) as error:
-            self.notes.append(f"what a killed process left is not put right yet: {error}")
+            self.warnings.append(f"cannot clean up after a killed process yet: {error}")
             return 0
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<Workspace {self.root}: approve {self.settings.approve}, sandbox {self.settings.sandbox}{state}>"
 
     @property
     def root(self) -> str:
-        return self.services.boundary.root
+        """The directory, with links resolved."""
+        return self._services.boundary.root
+
+    def tools(self, dialect: str) -> ToolRouter:
+        """Return the tools of a dialect, such as `codex`. Raises UnknownDialectError for other names."""
+        return self._default.tools(dialect)
+
+    def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
+        """Run one tool of a dialect: `tools(dialect).call(tool, params)`."""
+        return self.tools(dialect).call(tool, params)
+
+    async def acall(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
+        """Run one tool of a dialect in a worker thread: `tools(dialect).acall(tool, params)`."""
+        return await self.tools(dialect).acall(tool, params)
+
+    def session(self, *, approver: "AnyApprover | None" = None) -> "ClientSession":
+        """Open a session for one more client, with its own log, terminals, sandbox and approver.
+
+        Raises ClosedError if the workspace is closed.
+        """
+        with self._closing:
+            if self._closed:
+                from handrail.tools.fault_errors import closed_error  # noqa: PLC0415  only when something is wrong
+
+                raise closed_error()
+            opened = ClientSession(self, approver)
+            self._sessions.add(opened)
+            return opened
+
+    def history(self) -> "History":
+        """Return the history, which lists, undoes, redoes and restores changes."""
+        from handrail.history import History  # noqa: PLC0415  most callers do not undo
+
+        return History(default_session(self))
 
     def agent_reads(self, path: str) -> bool:
-        """Says whether tools or commands reach a file, so that it cannot keep a secret from the agent."""
+        """Say whether tools or commands can read a file, so that it cannot keep a secret from the agent."""
         own = inside(self.root, config_home(), state_home())
         here = [name for name in inside(self.root, path) if not any(name.startswith(f"{each}/") for each in own)]
         listed = (*self.settings.readable, *self.settings.writable)
         return bool(here) or any(inside(directory, path) for directory in listed)
 
-    @property
-    def processes(self) -> "Processes":
-        """What runs commands, in the sandbox that the settings ask for."""
-        return self._default.session.processes
-
-    def session(self, *, asker: Any = None) -> "ClientSession":
-        """A client's own session: its log, its terminals, its memory."""
-        with self._closing:
-            if self._closed:
-                raise Closed
-            opened = ClientSession(self, asker)
-            self._sessions.add(opened)
-            return opened
-
-    def tools(self, dialect: str) -> ToolRouter:
-        return self._default.tools(dialect)
-
-    def history(self) -> "History":
-        """To list, undo, redo and restore what was done here."""
-        from handrail.history import History  # noqa: PLC0415  most workspaces are opened to go forward
-
-        return History(self._default.session)
-
-    def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
-        return self.tools(dialect).call(tool, params)
-
     def close(self) -> None:
-        """Calls that go on come to their end, commands are ended, and later calls are refused."""
+        """Wait for running calls, end all commands and terminals, and refuse later calls."""
         with self._closing:
             if self._closed:
                 return
             for session in [*self._sessions]:
                 session.close()
-            self.services.close()
+            self._services.close()
             self._closed = True
 
-    def forget(self, session: "ClientSession") -> None:
-        self._sessions.discard(session)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        import anyio  # noqa: PLC0415  only asynchronous callers need it
+
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self.close)
+
+
+class ClientSession:
+    """One client of a workspace: its approver, its log and its routers. Close it, or use it in a `with` statement."""
+
+    def __init__(self, workspace: Workspace, approver: "AnyApprover | None") -> None:
+        settings, self._workspace = workspace.settings, workspace
+        inner = internals(workspace)
+        self._rules = inner.rules.for_session()
+        policy = Policy(settings.approve, self._rules, approver_of(approver))
+        self._session = Session(inner.services, policy, self._rules.may_forbid, read_only=settings.read_only)
+        self.log = self._open_log(workspace)
+        self._routers: dict[str, ToolRouter] = {}
+
+    @property
+    def id(self) -> str:
+        """The name of the session in logs and in the history."""
+        return self._session.id
+
+    def _open_log(self, workspace: Workspace) -> SessionLog:
+        settings, session, inner = workspace.settings, self._session.id, internals(workspace)
+        path = settings.log or inner.services.state.session_log(session)
+        limits = settings.limits
+        chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
+        about = {"root": workspace.root, "version": __version__}
+        try:
+            return SessionLog(
+                path, level=settings.log_level, chars=chars, session=session, about=about, tell=inner.tell
+            )
+        except OSError as error:
+            if settings.log:
+                raise SettingsError(f"log: {path} cannot be written: {error.strerror}") from None
+            workspace.warnings.append(f"there is no session log: {path} cannot be written: {error.strerror}")
+            return SessionLog(None, level="off", chars=0, session=session, tell=inner.tell)
+
+    def tools(self, dialect: str) -> ToolRouter:
+        """Return the tools of a dialect. Raises UnknownDialectError for other names."""
+        if dialect not in self._routers:
+            self._routers[dialect] = ToolRouter(load_dialect(dialect), self._session, self.log)
+        return self._routers[dialect]
+
+    def close(self) -> None:
+        """Wait for running calls, and end all commands and terminals of this client."""
+        self._session.close()
+        self.log.close()
+        self._workspace._sessions.discard(self)  # noqa: SLF001  the workspace is the session's own
 
     def __enter__(self) -> Self:
         return self
@@ -151,85 +299,36 @@ class Workspace:
         self.close()
 
 
-class ClientSession:
-    def __init__(self, workspace: Workspace, asker: Any) -> None:
-        settings, self._workspace = workspace.settings, workspace
-        self.rules = workspace.rules.for_session()
-        approver = Policy(settings.approve, self.rules, approver_of(asker))
-        self.session = Session(workspace.services, approver, self.rules.may_forbid, read_only=settings.read_only)
-        self.log = self._open_log(workspace)
-        self._routers: dict[str, ToolRouter] = {}
+class Internals(NamedTuple):
+    """The parts of an open workspace that surfaces need and callers do not."""
 
-    def _open_log(self, workspace: Workspace) -> SessionLog:
-        settings, session = workspace.settings, self.session.id
-        path = settings.log or workspace.services.state.session_log(session)
-        limits = settings.limits
-        chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
-        about = {"root": workspace.root, "version": __version__}
-        try:
-            return SessionLog(
-                path, level=settings.log_level, chars=chars, session=session, about=about, tell=workspace.tell
-            )
-        except OSError as error:
-            if settings.log:
-                raise BadSettings(f"log: {path} cannot be written: {error.strerror}") from None
-            workspace.notes.append(f"there is no session log: {path} cannot be written: {error.strerror}")
-            return SessionLog(None, level="off", chars=0, session=session, tell=workspace.tell)
-
-    def tools(self, dialect: str) -> ToolRouter:
-        if dialect not in self._routers:
-            self._routers[dialect] = ToolRouter(load_dialect(dialect), self.session, self.log)
-        return self._routers[dialect]
-
-    def close(self) -> None:
-        self.session.close()
-        self.log.close()
-        self._workspace.forget(self)
+    services: Services
+    rules: Rules
+    tell: Callable[[str], None]
 
 
-def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """The settings in force beneath a root, and what its project asked for in vain."""
-    user_file = f"{config_home()}/config.toml"
-    user = _readable(user_file, lambda: read_small_text(user_file, Limits().config_bytes))
-    own = user or flags.get("limits")
-    limits = load_settings(user=user, flags=flags, user_file=user_file)[0].limits if own else Limits()
-    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE, limits))
-    ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE, limits)))
-    return load_settings(
-        user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
-    )
+def internals(workspace: Workspace) -> Internals:
+    """Return the parts of a workspace, for surfaces."""
+    return Internals(workspace._services, workspace._rules, workspace._tell)  # noqa: SLF001  this module defines it
 
 
-def _with_directories(settings: Settings, root: str, notes: list[str]) -> Settings:
-    """The settings with the directories of the sandbox as they are on this machine."""
-
-    def found(key: str, names: tuple[str, ...], agents: tuple[str, ...]) -> tuple[str, ...]:
-        named = {name: directory_named(name) for name in names}
-        notes.extend(f"{key}: {name} is no absolute path of a directory" for name in names if not named[name])
-        led = {path: resolved(path, agents) for path in named.values() if path}
-        notes.extend(f"{key}: {p} is ignored: commands can change where it leads" for p, to in led.items() if not to)
-        return tuple(to for to in led.values() if to)
-
-    agents = agents_directories(root, filter(None, map(directory_named, settings.writable)))
-    return settings._replace(
-        readable=found("readable", settings.readable, agents), writable=found("writable", settings.writable, agents)
-    )
+def default_session(workspace: Workspace) -> Session:
+    """Return the session of the caller who opened the workspace, for surfaces."""
+    return workspace._default._session  # noqa: SLF001  this module defines them
 
 
-def _project_text(boundary: FsBoundary, name: str, limits: Limits) -> str:
-    if is_empty_directory(boundary.fd, name):  # a sandbox stands on it, or did when it was killed
-        return ""
-    file = Reader(boundary, Limits(edit_bytes=limits.project_file_bytes)).read_if_there(name)
-    return file.data.decode() if file else ""
+_SETTINGS = tuple(name for name in Settings._fields if name != "rules")
 
 
-def _readable(name: str, read: Callable[[], str]) -> str:
+def _text(path: "str | PathLike[str]") -> str:
+    return path if isinstance(path, str) else path.__fspath__()
+
+
+def _boundary(root: str) -> FsBoundary:
     try:
-        return read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{name} cannot be read: {error}") from None
+        return FsBoundary(root)
     except PathFault as fault:
-        from handrail.tools.common_messages import COMMON  # noqa: PLC0415  only where it goes wrong
-        from handrail.tools.messages import render  # noqa: PLC0415  the same
+        from handrail.kernel.host.project_root import directories_beside  # noqa: PLC0415  only when something is wrong
+        from handrail.tools.fault_errors import workspace_error  # noqa: PLC0415  only when something is wrong
 
-        raise BadSettings(f"{name} cannot be read: {render((COMMON,), '', fault, {}).message}") from None
+        raise workspace_error(root, fault, directories_beside(root)) from fault

@@ -342,7 +342,7 @@ def test_a_huge_sparse_file_is_read_in_moments_and_not_edited_whole(arena: Arena
     boundary = FsBoundary(arena.root)
     boundary.close()
     with open_arena(arena) as workspace, pytest.raises(TooLarge):
-        workspace.services.reader.read("sparse")
+        workspace._services.reader.read("sparse")
 
 
 def test_a_replaced_root_is_said_and_the_original_kept(arena: Arena) -> None:

@@ -18,6 +18,7 @@ from test_words import CHOSEN, CONTEXT, kinds, sample
 
 from handrail import Verdict, Workspace
 from handrail.dialects import NAMES, load
+from handrail.errors import DeniedError
 from handrail.model.faults import Denied, Fault
 from handrail.model.warnings import SandboxRefused
 from handrail.policy.rules import Rule
@@ -26,10 +27,8 @@ from handrail.surfaces.system_prompt import system_prompt
 from handrail.tools.messages import how_to_allow, render
 from handrail.tools.tool import ToolResult
 
-SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|asker"
-KEY = re.compile(
-    rf"\bhandrail [a-z]|(?<![\w-])--[a-z]|HANDRAIL_|\b(?:{SETTINGS}) ?=|\b(?:writable|allow_hosts|asker)\b"
-)
+SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|approver"
+KEY = re.compile(rf"\bhandrail [a-z]|(?<![\w-])--[a-z]|HANDRAIL_|\b(?:{SETTINGS}) ?=|\b(?:writable|allow_hosts)\b")
 """A command of ours, an option, a variable or a setting."""
 REFUSED = ("write_outside", "guarded", "network", "processes", "memory", "disk")
 
@@ -83,11 +82,11 @@ WRITE = ("file", "file.write", {"path": "a", "content": "x"})
 SITUATIONS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]], str]] = {
     "nobody": ({}, WRITE, "allow exactly this call: handrail approvals add file.write"),
     "never": ({"approve": "never"}, WRITE, "--approve ask or --approve auto"),
-    "guarded": ({}, ("file", "file.write", {"path": ".git/hooks/x", "content": "x"}), "Give the workspace an asker"),
-    "unreadable command": ({}, ("copilot", "run_in_terminal", {"command": "$x rm a"}), "Give the workspace an asker"),
+    "guarded": ({}, ("file", "file.write", {"path": ".git/hooks/x", "content": "x"}), "Pass approver= to Workspace"),
+    "unreadable command": ({}, ("copilot", "run_in_terminal", {"command": "$x rm a"}), "Pass approver= to Workspace"),
     "forbidden": ({}, ("file", "file.delete", {"path": "kept"}), "handrail approvals disable 1 --scope user"),
-    "said no": ({"asker": _say_no}, WRITE, ""),
-    "failed": ({"asker": _fail}, WRITE, ""),
+    "said no": ({"approver": _say_no}, WRITE, ""),
+    "failed": ({"approver": _fail}, WRITE, ""),
     "not public": ({"approve": "auto"}, ("copilot", "fetch_webpage", {"url": "http://127.0.0.1/"}), "allow_hosts"),
     "outside": ({"approve": "auto"}, ("codex", "shell", {"command": "echo x > /usr/evil"}), "writable"),
     "network": ({"approve": "auto"}, ("codex", "shell", {"command": "exec 3<>/dev/tcp/192.0.2.1/80"}), "network"),
@@ -100,8 +99,8 @@ def refused(root: Path, situation: str) -> tuple[ToolResult, list[str]]:
     (root / "kept").write_text("x")
     told: list[str] = []
     with Workspace(str(root), tell=told.append, **flags) as workspace:
-        workspace.rules.add(Rule("file.delete", ".*", deny=True))
-        workspace.rules.add(Rule("run_in_terminal", argv=("rm", "..."), deny=True))
+        workspace._rules.add(Rule("file.delete", ".*", deny=True))
+        workspace._rules.add(Rule("run_in_terminal", argv=("rm", "..."), deny=True))
         return workspace.call(dialect, tool, params), told
 
 
@@ -119,16 +118,16 @@ def test_a_library_that_says_nothing_else_warns_its_program(root: Path, caplog: 
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("handrail", "WARNING")
     assert record.getMessage().startswith(
-        'file.write: Give the workspace an asker, or approve="auto", or allow exactly'
+        'file.write: Pass approver= to Workspace, or approve="auto", or allow exactly'
     )
 
 
 def test_a_workspace_for_reading_only_refuses_an_undo_without_a_key(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         workspace.call(*WRITE)
-    with Workspace(str(root), read_only=True) as workspace, pytest.raises(Denied) as denied:
+    with Workspace(str(root), read_only=True) as workspace, pytest.raises(DeniedError) as denied:
         workspace.history().undo()
-    assert not KEY.search(denied.value.reason + denied.value.remedy)
+    assert not KEY.search(denied.value.message + denied.value.suggestion)
     assert KEY.search(denied.value.allow)
 
 
@@ -279,8 +278,10 @@ def test_a_verdict_of_a_callback_may_tell_the_user_something_of_its_own(root: Pa
     told: list[str] = []
 
     def no(_question: Any) -> Verdict:
-        return Verdict(False, "the boss", reason="not today", remedy="Wait", allow="handrail is not mine to open")
+        return Verdict(
+            False, "the boss", reason="not today", remedy="Wait", how_to_allow="handrail is not mine to open"
+        )
 
-    with Workspace(str(root), asker=no, tell=told.append) as workspace:
+    with Workspace(str(root), approver=no, tell=told.append) as workspace:
         result = workspace.call(*WRITE)
     assert (told, KEY.search(texts(result.to_dict()))) == (["file.write: handrail is not mine to open"], None)

@@ -313,12 +313,12 @@ def denying(tmp_path_factory: pytest.TempPathFactory) -> Any:
     from handrail.surfaces.cli.rule_test import try_call
 
     with Workspace(str(root)) as workspace:
-        workspace.rules.session.rules = [NO_RM, Rule("run_in_terminal", r"(?s:.*)")]
+        workspace._rules.session.rules = [NO_RM, Rule("run_in_terminal", r"(?s:.*)")]
 
         def answer(command: str) -> str:
             question, _ = try_call(workspace, "copilot", "run_in_terminal", {"command": command})
             assert question is not None
-            decision = workspace.rules.decide(question)
+            decision = workspace._rules.decide(question)
             return "denied" if decision.allowed is False else "asked" if decision.doubt else "free"
 
         yield answer
@@ -365,7 +365,7 @@ def test_no_way_to_set_and_evaluate_a_variable_runs_the_denied_program_unasked(d
 def test_a_denied_spelling_changes_nothing_and_runs_nothing(root: Path) -> None:
     (root / "v").write_text("precious")
     with Workspace(str(root), approve="auto") as workspace:
-        workspace.rules.add(NO_RM)
+        workspace._rules.add(NO_RM)
         for command in ("coproc N { rm v; }", "x='a[$(rm v)]'; (( x ))", "prlimit rm v", "setarch -R rm v"):
             result = workspace.call("copilot", "run_in_terminal", {"command": command})
             assert result.error is not None

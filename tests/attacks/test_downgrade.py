@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandboxes import has_bubblewrap
@@ -122,7 +123,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("dialect", "tool", "params"), COMMANDS)
 @pytest.mark.parametrize("level", ["strict", "network"])
 def test_level_that_cannot_be_had_is_an_error_and_not_a_weaker_one(
-    root: Path, dialect: str, tool: str, params: dict[str, object], level: str
+    root: Path, dialect: str, tool: str, params: dict[str, object], level: Any
 ) -> None:
     with Workspace(str(root), approve="auto", sandbox=level) as workspace:
         for _ in range(2):
@@ -155,7 +156,7 @@ def test_reduced_level_that_the_settings_allow_is_said_in_every_answer(
 def test_project_cannot_allow_a_reduced_level_and_may_forbid_it(root: Path) -> None:
     (root / ".handrail.toml").write_text("allow_reduced = true\n")
     with Workspace(str(root), approve="auto") as workspace:
-        assert workspace.notes == [".handrail.toml cannot set allow_reduced = True: a project may only tighten"]
+        assert workspace.warnings == [".handrail.toml cannot set allow_reduced = True: a project may only tighten"]
         refused = workspace.call("codex", "shell", {"command": "true"})
         assert refused.error is not None
         assert refused.error.code == "sandbox_unavailable"

@@ -57,7 +57,7 @@ def test_git_sees_no_stand_in_for_a_project_file(workspace: Workspace, root: Pat
 def test_a_session_opened_beside_another_reads_its_stand_ins_as_absent(workspace: Workspace, root: Path) -> None:
     assert shell(workspace, "true") == 0
     with Workspace(str(root), approve="auto") as second:
-        assert second.notes == []
+        assert second.warnings == []
         assert shell(second, "echo x > .handrail.toml") != 0
         workspace.close()
         assert (root / ".handrail.toml").is_dir()
@@ -65,7 +65,7 @@ def test_a_session_opened_beside_another_reads_its_stand_ins_as_absent(workspace
 
 
 def test_a_file_tool_creates_a_project_file_when_the_user_says_yes(root: Path) -> None:
-    with Workspace(str(root), asker=lambda _: True) as workspace:
+    with Workspace(str(root), approver=lambda _: True) as workspace:
         assert shell(workspace, "true") == 0
         made = workspace.call("file", "file.write", {"path": ".handrail.toml", "content": "read_only = true\n"})
         assert made.success, made

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from handrail import Workspace
-from handrail.settings import BadSettings
+from handrail.errors import SettingsError
 
 
 def refusal(root: Path) -> str:
-    with pytest.raises(BadSettings) as caught:
+    with pytest.raises(SettingsError) as caught:
         Workspace(str(root))
     return str(caught.value)
 

@@ -61,7 +61,7 @@ def shown_nowhere(workspace: Workspace, path: str, rule: str) -> None:
     for engine in ("ripgrep", "builtin"):
         from handrail.kernel.search.searcher import Searcher
 
-        workspace.services.__dict__["searcher"] = Searcher(workspace.settings.limits, engine)
+        workspace._services.__dict__["searcher"] = Searcher(workspace.settings.limits, engine)
         found = workspace.call("copilot", "grep_search", {"pattern": "TOKEN"})
         assert found.output == "Found 0 matches for 'TOKEN':"
         files: Any = workspace.call("copilot", "file_search", {"pattern": "**/*"}).output
@@ -151,13 +151,13 @@ def _hide_behind_a_mode(root: str) -> tuple[list[str], list[str], list[str]]:
     plant(top, ".kube/config")
     (top / "d").mkdir()
     with Workspace(root, approve="auto", protect=RULES) as workspace:
-        before = [*workspace.services.masks()]
+        before = [*workspace._services.masks()]
         (top / ".kube").rename(top / "d/k")
         (top / "d").chmod(0)  # a command can do this, and take it back
         with pytest.raises(SandboxUnavailable) as raised:
-            workspace.services.masks()
+            workspace._services.masks()
         (top / "d").chmod(0o755)
-        after = [*workspace.services.masks()]
+        after = [*workspace._services.masks()]
     before, after = ([os.path.relpath(path, root) for path in each] for each in (before, after))
     return before, raised.value.why, after
 

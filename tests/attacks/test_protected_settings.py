@@ -10,7 +10,7 @@ from command import handrail
 
 from handrail import Workspace
 from handrail.dialects import NAMES
-from handrail.settings import BadSettings
+from handrail.errors import SettingsError
 
 
 def test_one_line_switches_on_the_usual_secrets(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,12 +63,12 @@ def test_a_project_can_only_add(root: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_said(root: Path, value: Any, complaint: str) -> None:
-    with pytest.raises(BadSettings) as raised:
+    with pytest.raises(SettingsError) as raised:
         Workspace(str(root), protect=value)
     assert str(raised.value) == complaint
     if isinstance(value, list) and isinstance(value[0], str):
         (root / ".handrailignore").write_text(value[0])
-        with pytest.raises(BadSettings) as raised:
+        with pytest.raises(SettingsError) as raised:
             Workspace(str(root))
         assert str(raised.value) == f".handrailignore: {complaint}"
 

@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 def workspace(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     monkeypatch.setattr(resolver.Openat2, "works", staticmethod(lambda _: request.param == "openat2"))
     with Workspace(str(root), approve="auto", durability="none") as opened:
-        assert opened.services.boundary.resolver == request.param
+        assert opened._services.boundary.resolver == request.param
         yield opened
 
 
@@ -118,7 +118,7 @@ def test_no_delete_gets_out_while_names_are_exchanged(workspace: Workspace, root
 
 
 def test_no_directory_is_made_outside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
-    writer, made = workspace.services.writer, 0
+    writer, made = workspace._services.writer, 0
 
     def act(number: int) -> None:
         nonlocal made

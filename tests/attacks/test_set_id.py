@@ -121,8 +121,8 @@ def test_no_undo_of_an_ordinary_user_brings_a_set_id_bit_back() -> None:
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6755])
 def test_set_id_bits_stay_while_the_content_stays(workspace: Workspace, root: Path, mode: int) -> None:
     program(str(root), mode)
-    base = workspace.services.reader.read("tool")
-    commit(workspace.services.writer, [Put("tool", base.data, base, mode=mode & ~0o005)], ["tool"])
+    base = workspace._services.reader.read("tool")
+    commit(workspace._services.writer, [Put("tool", base.data, base, mode=mode & ~0o005)], ["tool"])
     assert mode_of(str(root)) == mode & ~0o005
 
 
@@ -133,19 +133,19 @@ def test_no_change_gives_a_set_id_bit(
 ) -> None:
     """Neither by its mode, nor by the right to run a file whose set-group-id bit had no meaning before."""
     program(str(root), before)
-    reader = workspace.services.reader
+    reader = workspace._services.reader
     change: Change = Restore("tool", reader.standing("tool"), Node("file", b"old\n", wanted))
     if kind is Put:
         change = Put("tool", b"old\n", reader.read("tool"), mode=wanted)
-    commit(workspace.services.writer, [change], ["tool"])
+    commit(workspace._services.writer, [change], ["tool"])
     assert mode_of(str(root)) == 0o755
 
 
 def test_a_directory_that_is_put_back_holds_no_set_id_file(workspace: Workspace, root: Path) -> None:
     program(str(root), 0o755)
     tree = Node("directory", b"", 0o755, inside=(("inner", Node("file", b"x", 0o6755)),))
-    restore: list[Change] = [Restore("tool", workspace.services.reader.standing("tool"), tree)]
-    commit(workspace.services.writer, restore, ["tool"])
+    restore: list[Change] = [Restore("tool", workspace._services.reader.standing("tool"), tree)]
+    commit(workspace._services.writer, restore, ["tool"])
     assert stat.S_IMODE((root / "tool/inner").stat().st_mode) == 0o755
 
 
@@ -159,7 +159,7 @@ def test_the_question_shows_that_the_bit_goes(root: Path) -> None:
         shown.extend(change_diff(change) for change in question.changes)
         return True
 
-    with Workspace(str(root), asker=ask) as workspace:
+    with Workspace(str(root), approver=ask) as workspace:
         by_writing(workspace)
     assert "old mode 104755\nnew mode 100755\n" in shown[0]
 
@@ -170,8 +170,8 @@ def test_capabilities_are_dropped_when_content_changes(root: Path, workspace: Wo
         os.setxattr(path, "security.capability", CAPABILITY)
     except OSError as error:
         pytest.skip(f"no file capabilities here: {error}")
-    base = workspace.services.reader.read("tool")
-    commit(workspace.services.writer, [Put("tool", base.data, base, mode=0o750)], ["tool"])
+    base = workspace._services.reader.read("tool")
+    commit(workspace._services.writer, [Put("tool", base.data, base, mode=0o750)], ["tool"])
     assert os.listxattr(path) == ["security.capability"]
     by_writing(workspace)
     assert os.listxattr(path) == []

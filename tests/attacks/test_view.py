@@ -253,7 +253,7 @@ def test_setting_that_leads_through_a_link_of_the_agents_shows_nothing(scene: Sc
     settings: dict[str, Any] = {"writable": [str(scene.home / "data")] if within == "data" else []}
     settings[key] = [*settings.get(key, []), str(named)]
     with Workspace(str(scene.root), approve="auto", **settings) as opened:
-        assert opened.notes == [f"{key}: {named} is ignored: commands can change where it leads"]
+        assert opened.warnings == [f"{key}: {named} is ignored: commands can change where it leads"]
         told = opened.call("codex", "shell", {"command": f"cat {named}/id_rsa {scene.home}/.ssh/id_rsa"}).to_dict()
     assert scene.secret not in str(told)
 

@@ -29,14 +29,14 @@ def survives(act: Callable[[], None]) -> bool:
 
 def play(stage: Stage, at: int, how: Act) -> bool:
     workspace = open_workspace(stage.root)
-    stage.entries = workspace.services.journal.last_number()
+    stage.entries = workspace._services.journal.last_number()
 
     def act() -> None:
         with faults(at, how, missing=stage.missing):
             stage.act(workspace)
 
     done = survives(act)
-    workspace.services.close()
+    workspace._services.close()
     return done
 
 
@@ -52,7 +52,7 @@ def verdict(stage: Stage) -> str:
     """What the next open makes of it."""
     with faults(0, killed, missing=stage.missing), open_workspace(stage.root) as workspace:
         tree = stage.tree()
-        entered = workspace.services.journal.last_number() - stage.entries
+        entered = workspace._services.journal.last_number() - stage.entries
     if entered != (tree == "new"):
         return f"{tree}, and the journal has {entered} entries of it"
     return f"{tree}, left: {left}" if (left := left_over(workspace)) else tree

@@ -70,9 +70,9 @@ def main(directory: str) -> dict[str, Any]:
         found["read-only"] = {**attempts(workspace, "z"), "delete": code(workspace, "file.delete", path="file.txt")}
         found["read-only, answers"] = answers(workspace)
         found["read-only, read"] = code(workspace, "file.read", path="file.txt")
-    found["read-only, records"] = os.listdir(workspace.services.state.pending)
+    found["read-only, records"] = os.listdir(workspace._services.state.pending)
     with Workspace(directory, approve="auto") as workspace:
-        found["read-only, notes"] = workspace.notes
+        found["read-only, notes"] = workspace.warnings
     found["read-only, tree kept"] = snapshot(directory) == before
     found["left"] = [name for name in os.listdir(directory) if name.startswith(".handrail")]
     return found

@@ -42,7 +42,7 @@ def _tool(tool: str, **params: str) -> Callable[[Workspace], bool]:
 
 def _four_files(workspace: Workspace) -> bool:
     """Also directories that are not there yet, two files sharing them."""
-    reader, writer = workspace.services.reader, workspace.services.writer
+    reader, writer = workspace._services.reader, workspace._services.writer
     try:
         changes: list[Change] = [
             Put("replace.txt", b"new\n" * 7, reader.read("replace.txt")),
@@ -60,7 +60,7 @@ def _four_files(workspace: Workspace) -> bool:
 
 def _turned(workspace: Workspace) -> bool:
     """A directory becomes a file, a file a directory, and another file goes along."""
-    reader, writer = workspace.services.reader, workspace.services.writer
+    reader, writer = workspace._services.reader, workspace._services.writer
     try:
         sub, file = reader.standing("sub"), reader.standing("replace.txt")
         assert sub is not None
@@ -125,4 +125,4 @@ def open_workspace(root: str) -> Workspace:
 
 def left_over(workspace: Workspace) -> list[str]:
     """What our own records still hold; a workspace that is closed in peace leaves none."""
-    return os.listdir(workspace.services.state.pending)
+    return os.listdir(workspace._services.state.pending)

@@ -39,7 +39,7 @@ def work(root: str) -> None:
         workspace.call("codex", "apply_patch_freeform", {"patch": "all is loaded by now"})
         workspace.history()
         print("ready", flush=True)
-        for turn in itertools.count(workspace.services.journal.last_number()):
+        for turn in itertools.count(workspace._services.journal.last_number()):
             if turn % 3 == 2:
                 workspace.history().undo()
                 continue
@@ -73,7 +73,7 @@ def kills(root: str, count: int) -> dict[str, Any]:
             time.sleep(chance.random() * 0.2)  # anywhere: in a commit, in an undo, between two
             child.send_signal(signal.SIGKILL)
         with open_workspace(root) as workspace:
-            reached = max(reached, workspace.services.journal.last_number())
+            reached = max(reached, workspace._services.journal.last_number())
             wrong += [f"{turn}: {each}" for each in damage(root, workspace)]
     return {"kills": count, "entries": reached, "wrong": wrong}
 
@@ -82,14 +82,14 @@ def damage(root: str, workspace: Workspace) -> list[str]:
     """Every file is whole, the journal says what is there, and nothing is left behind."""
     wrong = []
     known: dict[str, str | None] = {}
-    for entry in workspace.services.journal.backwards():
+    for entry in workspace._services.journal.backwards():
         if not isinstance(entry, JournalEntry):
             wrong.append(f"a line of the journal is damaged: {entry}")
             continue
         for file in entry.files:
             kept = None if file.after is None or file.after.kind != "file" else file.after.kept
             known.setdefault(file.path, kept)
-    blobs = workspace.services.journal.blobs
+    blobs = workspace._services.journal.blobs
     for name in ("a", "b", "d/c"):
         path = Path(root) / name
         text = path.read_text() if path.exists() else None
@@ -99,8 +99,8 @@ def damage(root: str, workspace: Workspace) -> list[str]:
         if (blobs.get(kept).decode() if kept else None) != text:
             wrong.append(f"{name} is not what the journal says")
     left = [str(each) for each in Path(root).rglob(".handrail-*")]
-    left += os.listdir(workspace.services.state.pending)
-    fresh = Path(workspace.services.state.path, "blobs", "new")
+    left += os.listdir(workspace._services.state.pending)
+    fresh = Path(workspace._services.state.path, "blobs", "new")
     left += os.listdir(fresh) if fresh.exists() else []
     return wrong + [f"left: {name}" for name in left]
 

@@ -51,7 +51,7 @@ def test_a_call_whose_record_cannot_be_removed_answers_without_a_traceback(
     root: Path, capsys: pytest.CaptureFixture[str], error: str
 ) -> None:
     with Workspace(str(root)) as workspace:
-        pending = workspace.services.state.pending
+        pending = workspace._services.state.pending
     call = ["call", "file.write", "path=a.txt", "content=new", "--root", str(root), "--approve", "auto"]
     with faults(1, refusing_to_remove(pending, error), lasting=True), pytest.raises(SystemExit) as ended:
         main(call)
@@ -68,7 +68,7 @@ def test_a_call_whose_record_cannot_be_removed_answers_without_a_traceback(
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_record_that_cannot_be_removed_keeps_no_later_change_from_being_made(root: Path, error: str) -> None:
     first = Workspace(str(root), approve="auto")
-    pending = first.services.state.pending
+    pending = first._services.state.pending
     assert first.call("file", "file.write", {"path": "a.txt", "content": "one"}).success
     with faults(1, refusing_to_remove(pending, error), lasting=True):
         first.close()

@@ -103,7 +103,7 @@ def test_what_cannot_be_cleared_away_is_said(tmp_path: Path, error: str, *, last
             with faults(at, ERRORS[error], lasting=lasting) as faulty:
                 result = workspace.call("file", "file.write", {"path": "replace.txt", "content": f"new {at}"})
             spares = [name for name in os.listdir(root) if name.startswith(".handrail-")]
-            kept = list(Path(workspace.services.state.path).glob("blobs/new/*"))
+            kept = list(Path(workspace._services.state.path).glob("blobs/new/*"))
         told = any("names begin with .handrail-" in warning for warning in result.warnings)
         assert told or not spares, at
         assert lasting or result.success or not spares, at

@@ -78,7 +78,7 @@ def _create(workspace: Workspace, number: int) -> str:
     changes: Any = [Put("new/file", b"%d" % number)]
     while True:
         try:
-            commit(workspace.services.writer, changes)
+            commit(workspace._services.writer, changes)
         except Conflict:
             continue  # as a tool would be run again
         except AlreadyExists:
@@ -112,7 +112,7 @@ def _write_or_read(workspace: Workspace, number: int) -> set[str]:
             letter = "ab"[turn % 2]
             assert workspace.call("file", "file.write", {"path": "file", "content": letter * 300_000}).success
         else:
-            data = workspace.services.reader.read("file").data.decode()
+            data = workspace._services.reader.read("file").data.decode()
             seen.add(f"{data[0]}{len(data)}" if len(set(data)) == 1 else "torn")
     return seen
 
@@ -133,7 +133,7 @@ def interrupted(root: Path, action: Callable[[], object]) -> Workspace:
             todo.pop()()
         return True
 
-    return Workspace(str(root), approve="ask", asker=answer)
+    return Workspace(str(root), approve="ask", approver=answer)
 
 
 def test_an_outside_edit_between_reading_and_writing_is_kept(root: Path) -> None:
@@ -159,12 +159,12 @@ def test_a_file_deleted_during_an_edit_is_not_brought_back(root: Path) -> None:
 
 def test_a_file_that_appears_during_a_create_is_not_overwritten(root: Path) -> None:
     with Workspace(str(root)) as workspace:
-        targets = workspace.services.writer.targets([Put("file", b"ours")])
+        targets = workspace._services.writer.targets([Put("file", b"ours")])
         (root / "file").write_text("theirs")
         with pytest.raises(Conflict):
-            commit(workspace.services.writer, [Put("file", b"ours")], targets)
+            commit(workspace._services.writer, [Put("file", b"ours")], targets)
         with pytest.raises(AlreadyExists):
-            workspace.services.writer.targets([Put("file", b"ours")])
+            workspace._services.writer.targets([Put("file", b"ours")])
     assert (root / "file").read_text() == "theirs"
 
 
@@ -189,7 +189,7 @@ def test_a_target_that_becomes_another_after_approval_is_asked_about_again(root:
             (root / "link").symlink_to("two")
         return True
 
-    with Workspace(str(root), approve="ask", asker=turn) as workspace:
+    with Workspace(str(root), approve="ask", approver=turn) as workspace:
         assert workspace.call("file", "file.write", {"path": "link", "content": "new"}).files_affected == ["two"]
     assert asked == [("one",), ("two",)]
     assert (root / "one").read_text() == "old"
@@ -211,7 +211,7 @@ def test_a_directory_renamed_during_a_write_takes_the_file_along_whole(root: Pat
 
         with Workspace(str(root), approve="auto") as workspace, faults(at, move) as faulty:
             path = f"{at}/sub/file"
-            base = workspace.services.reader.read(path)
+            base = workspace._services.reader.read(path)
             answer = _commit(workspace, Put(path, b"new", base))
         if not faulty.reached:
             return
@@ -221,7 +221,7 @@ def test_a_directory_renamed_during_a_write_takes_the_file_along_whole(root: Pat
 
 def _commit(workspace: Workspace, change: Put) -> bool:
     try:
-        commit(workspace.services.writer, [change])
+        commit(workspace._services.writer, [change])
     except PathFault:
         return False
     return True
@@ -241,7 +241,7 @@ def test_a_file_exchanged_for_a_directory_at_the_last_moment_is_a_conflict(root:
             return real(*args, **options)
 
         with Workspace(str(root), approve="auto") as workspace, faults(at, exchange) as faulty:
-            done = _commit(workspace, Put(f"{at}/file", b"new", workspace.services.reader.read(f"{at}/file")))
+            done = _commit(workspace, Put(f"{at}/file", b"new", workspace._services.reader.read(f"{at}/file")))
         if not faulty.reached:
             return
         if done:  # it was too late to matter
@@ -261,7 +261,7 @@ def test_a_file_that_somebody_else_saves_at_the_last_moment_is_not_lost(root: Pa
             return real(*args, **options)
 
         with Workspace(str(root), approve="auto") as workspace, faults(at, save) as faulty:
-            done = _commit(workspace, Put("file", b"new", workspace.services.reader.read("file")))
+            done = _commit(workspace, Put("file", b"new", workspace._services.reader.read("file")))
         exchanges = [number for number, name in enumerate(faulty.calls, 1) if name == "exchange_names"]
         if not faulty.reached:
             return
@@ -280,7 +280,7 @@ def test_a_file_saved_while_it_gets_its_second_name_is_not_lost_where_names_cann
         return real(*args, **options)
 
     with Workspace(str(root), approve="auto") as workspace:
-        change = Put("file", b"new", workspace.services.reader.read("file"))
+        change = Put("file", b"new", workspace._services.reader.read("file"))
         with faults(1, save, lasting=True, missing=("exchange_names",)):
             assert not _commit(workspace, change)
     assert (root / "file").read_text() == "theirs"

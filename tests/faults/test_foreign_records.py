@@ -26,7 +26,7 @@ def test_a_record_waits_while_another_directory_has_its_name(half_done: Stage, t
     half_done.reset()
     for _ in range(2):
         with open_workspace(half_done.root) as workspace:
-            assert (workspace.recovered, half_done.tree(), workspace.notes) == (0, "old", [])
+            assert (workspace.recovered, half_done.tree(), workspace.warnings) == (0, "old", [])
             assert workspace.call("file", "file.write", {"path": "keep.txt", "content": "keep\n"}).success
     shutil.rmtree(half_done.root)
     os.rename(tmp_path / "elsewhere", half_done.root)

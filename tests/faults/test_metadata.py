@@ -84,13 +84,13 @@ def test_an_edit_does_not_pay_heed_to_the_umask(workspace: Workspace, file: Path
 
 def test_a_new_program_may_be_run(workspace: Workspace, root: Path) -> None:
     changes: Any = [Put("run.sh", b"#!/bin/sh\n", mode=0o755)]
-    commit(workspace.services.writer, changes, ["run.sh"])
+    commit(workspace._services.writer, changes, ["run.sh"])
     assert os.access(root / "run.sh", os.X_OK)
 
 
 def test_a_change_of_mode_alone_is_a_change(workspace: Workspace, file: Path) -> None:
-    base = workspace.services.reader.read("file.txt")
-    commit(workspace.services.writer, [Put("file.txt", base.data, base, mode=0o700)], ["file.txt"])
+    base = workspace._services.reader.read("file.txt")
+    commit(workspace._services.writer, [Put("file.txt", base.data, base, mode=0o700)], ["file.txt"])
     assert stat.S_IMODE(file.stat().st_mode) == 0o700
 
 
@@ -145,8 +145,8 @@ def test_the_access_list_stays(workspace: Workspace, file: Path) -> None:
 
 def test_a_mode_that_is_asked_for_holds_beside_an_access_list(workspace: Workspace, file: Path) -> None:
     set_or_skip(file, "system.posix_acl_access", acl((1234, 6)))
-    base = workspace.services.reader.read("file.txt")
-    commit(workspace.services.writer, [Put("file.txt", b"new", base, mode=0o750)], ["file.txt"])
+    base = workspace._services.reader.read("file.txt")
+    commit(workspace._services.writer, [Put("file.txt", b"new", base, mode=0o750)], ["file.txt"])
     assert stat.S_IMODE(file.stat().st_mode) == 0o750
 
 

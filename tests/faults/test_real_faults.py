@@ -135,7 +135,7 @@ def test_a_spoilt_record_does_not_keep_the_workspace_from_opening(root: Path) ->
     spoils = [b"", b"{", b"{}\n", b"null\n", b"done\n", b"\xff\xfe\n", b'{"root": 1, "steps": [{}], "made": []}\n']
     for spoil in spoils:
         with Workspace(str(root), approve="auto") as workspace:
-            pending = Path(workspace.services.state.pending)
+            pending = Path(workspace._services.state.pending)
         (pending / "0123456789ab").write_bytes(spoil)
         with Workspace(str(root), approve="auto") as workspace:
             assert workspace.recovered == 0

@@ -25,7 +25,7 @@ from handrail.kernel.journal.prune import Pruned, prune
 
 
 def entries(workspace: Workspace) -> list[JournalEntry]:
-    return [each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry)][::-1]
+    return [each for each in workspace._services.journal.backwards() if isinstance(each, JournalEntry)][::-1]
 
 
 def write(workspace: Workspace, path: str, content: str) -> None:
@@ -43,7 +43,7 @@ def test_a_commit_is_recorded_with_who_asked_who_approved_and_what_changed(works
     write(workspace, "new/deep.txt", "x\n")
     assert workspace.call("file", "file.delete", {"path": "old.txt"}).success
     one, two, three = entries(workspace)
-    session = workspace.tools("file").session.id
+    session = workspace.tools("file")._session.id
     assert one.origin == Origin("commit", session, 1, "seven", "file", "file.write", "policy auto")
     before, after = KeptNode("file", blob("one\ntwo\n"), 0o600), KeptNode("file", blob("one\n2\nthree\n"), 0o600)
     assert one.files == (ChangedPath("old.txt", before, after, (2, 1)),)
@@ -238,7 +238,7 @@ def test_half_a_blob_that_a_kill_left_is_swept_away_and_that_of_the_living_stays
 
 def test_a_journal_that_cannot_be_written_is_a_warning_and_the_work_goes_on(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
-        os.mkdir(f"{workspace.services.state.path}/journal.jsonl")
+        os.mkdir(f"{workspace._services.state.path}/journal.jsonl")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
     assert result.success
     assert result.warnings == ["this change was not recorded and cannot be undone: Is a directory"]
@@ -247,17 +247,17 @@ def test_a_journal_that_cannot_be_written_is_a_warning_and_the_work_goes_on(root
 
 def test_contents_that_cannot_be_kept_are_a_warning_too(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
-        Path(workspace.services.state.path, "blobs").write_text("in the way")
+        Path(workspace._services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
         assert result.success
         assert result.warnings == ["this change was not recorded and cannot be undone: Not a directory"]
-        os.unlink(f"{workspace.services.state.path}/blobs")
+        os.unlink(f"{workspace._services.state.path}/blobs")
         assert workspace.call("file", "file.write", {"path": "a", "content": "b"}).warnings == []
 
 
 def test_where_the_journal_is_required_nothing_is_done_without_it(root: Path) -> None:
     with Workspace(str(root), approve="auto", journal="required", sandbox="off") as workspace:
-        Path(workspace.services.state.path, "blobs").write_text("in the way")
+        Path(workspace._services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
         assert result.error is not None
         assert result.error.message == "'a' could not be written: the journal, which is required: Not a directory"
@@ -270,7 +270,7 @@ def test_where_the_journal_is_required_nothing_is_done_without_it(root: Path) ->
 
 def test_where_the_journal_is_required_what_could_not_be_entered_is_entered_before_anything_else(root: Path) -> None:
     with Workspace(str(root), approve="auto", journal="required") as workspace:
-        journal = f"{workspace.services.state.path}/journal.jsonl"
+        journal = f"{workspace._services.state.path}/journal.jsonl"
         write(workspace, "a", "a")
 
         def away(name: str, real: Any, args: Any, options: Any) -> Any:
@@ -295,7 +295,7 @@ def test_a_journal_that_is_off_records_nothing(root: Path) -> None:
     with Workspace(str(root), approve="auto", journal="off", sandbox="off") as workspace:
         write(workspace, "a", "a")
         assert workspace.call("codex", "shell", {"command": "touch b"}).files_affected == []
-        assert not os.path.exists(f"{workspace.services.state.path}/journal.jsonl")
+        assert not os.path.exists(f"{workspace._services.state.path}/journal.jsonl")
 
 
 # ── pruning ──
@@ -306,7 +306,7 @@ def test_pruning_forgets_the_oldest_and_what_only_they_named(root: Path, monkeyp
     with Workspace(str(root), approve="auto") as workspace:
         for turn in range(6):
             write(workspace, "a", f"{turn}" * 1000)
-        journal, state = workspace.services.journal, workspace.services.state
+        journal, state = workspace._services.journal, workspace._services.state
         assert prune(state, journal, days=1, most_bytes=10**9) == Pruned(0, 0, 0)
         assert {each[3] for each in journal.blobs.listed()} == {True}
         size = max(each[1] for each in journal.blobs.listed())
@@ -325,7 +325,7 @@ def test_a_workspace_prunes_its_journal_once_a_day(root: Path) -> None:
     with Workspace(str(root), approve="auto", limits={"journal_days": 0}) as workspace:
         write(workspace, "a", "a")
         write(workspace, "a", "b")
-        state = workspace.services.state
+        state = workspace._services.state
     assert numbers(journal_of(state)) == [2]
     with Workspace(str(root), approve="auto", limits={"journal_days": 0}) as workspace:
         write(workspace, "a", "c")

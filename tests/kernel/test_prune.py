@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,12 @@ def file_of_age(path: Path, days: float) -> Path:
 
 
 @pytest.mark.parametrize("journal", ["on", "off"])
-def test_old_session_logs_are_forgotten_once_a_day(root: Path, journal: str) -> None:
+def test_old_session_logs_are_forgotten_once_a_day(root: Path, journal: Any) -> None:
     state, kept_for = State.of(str(root)), Limits().journal_days
     old = file_of_age(Path(state.session_log("old")), kept_for + 1)
     young = file_of_age(Path(state.session_log("young")), kept_for - 1)
     with Workspace(str(root), journal=journal) as workspace:
-        pruned = workspace.services.journal.pruned
+        pruned = workspace._services.journal.pruned
     assert (old.exists(), young.exists()) == (False, True)
     assert len(os.listdir(state.sessions)) == 2
     file_of_age(old, kept_for + 1)

@@ -93,9 +93,9 @@ def test_an_edit_of_a_file_that_was_caught_half_written_is_a_conflict(
     with Workspace(str(root), approve="auto") as workspace:
         with monkeypatch.context() as patch:
             patch.setattr(files, "os", Interrupted("read", write_on))
-            caught = workspace.services.reader.read("file")
+            caught = workspace._services.reader.read("file")
         with pytest.raises(Conflict):
-            commit(workspace.services.writer, [Put("file", caught.data.upper(), caught)], ["file"])
+            commit(workspace._services.writer, [Put("file", caught.data.upper(), caught)], ["file"])
     assert path.read_bytes() == b"first half, second half"
 
 

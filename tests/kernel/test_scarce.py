@@ -171,7 +171,7 @@ def test_a_directory_that_somebody_else_makes_meanwhile_is_left_to_them(workspac
         return real(*args, **options)
 
     with faults(1, make_first, lasting=True), pytest.raises(WriteFailed):
-        commit(workspace.services.writer, [MakeDirectory("theirs/ours")], ["theirs/ours"])
+        commit(workspace._services.writer, [MakeDirectory("theirs/ours")], ["theirs/ours"])
     assert os.listdir(root) == ["theirs"]
     assert os.listdir(root / "theirs") == []
 
@@ -208,7 +208,7 @@ def _open_with_a_strangers_state(root: str) -> tuple[list[str], bool]:
     os.environ["HANDRAIL_STATE_DIR"] = "/proc/handrail"
     tempfile.tempdir = os.path.dirname(root) + "/state"
     with Workspace(root, approve="auto") as workspace:
-        return workspace.notes, workspace.call("file", "file.write", {"path": "new", "content": "x"}).success
+        return workspace.warnings, workspace.call("file", "file.write", {"path": "new", "content": "x"}).success
 
 
 def test_where_the_state_directory_cannot_be_used_another_is_and_that_is_said() -> None:
@@ -224,9 +224,9 @@ def test_a_state_directory_of_somebody_else_is_not_used(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Workspace(str(root)) as workspace:
-        os.chown(workspace.services.state.path, 1234, 1234)
+        os.chown(workspace._services.state.path, 1234, 1234)
     with Workspace(str(root)) as workspace:
-        assert [note.rpartition(": ")[2] for note in workspace.notes] == ["it belongs to somebody else"]
+        assert [note.rpartition(": ")[2] for note in workspace.warnings] == ["it belongs to somebody else"]
 
 
 def test_a_file_of_ours_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def shell(workspace: Workspace, command: str) -> ToolResult:
 
 
 def entries(workspace: Workspace) -> list[JournalEntry]:
-    return [each for each in workspace.services.journal.backwards() if isinstance(each, JournalEntry)][::-1]
+    return [each for each in workspace._services.journal.backwards() if isinstance(each, JournalEntry)][::-1]
 
 
 def file(text: str, mode: int = 0o644) -> KeptNode:
@@ -148,7 +148,7 @@ def test_what_is_kept_is_known_to_the_next_session(root: Path) -> None:
     (root / "a").write_text("a")
     with open_workspace(root) as workspace:
         shell(workspace, "true")
-        index = Path(workspace.services.state.path, "kept.json")
+        index = Path(workspace._services.state.path, "kept.json")
     with open_workspace(root, limits={"scan_kept_files": 1}) as workspace:
         (root / "new").write_text("new")
         shell(workspace, "true")
@@ -166,13 +166,13 @@ def test_what_is_kept_is_known_to_the_next_session(root: Path) -> None:
 def test_a_content_that_was_pruned_meanwhile_counts_as_not_kept(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("a")
     shell(workspace, "true")
-    workspace.services.journal.blobs.drop(fingerprint(b"a"))
+    workspace._services.journal.blobs.drop(fingerprint(b"a"))
     assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose former contents were not kept: a"]
 
 
 def test_a_journal_that_cannot_be_written_lets_the_command_run(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("a")
-    Path(workspace.services.state.path, "blobs").write_text("in the way")
+    Path(workspace._services.state.path, "blobs").write_text("in the way")
     result = shell(workspace, "echo done > b")
     assert result.warnings == ["this change was not recorded and cannot be undone: Not a directory"]
     assert (root / "b").exists()
@@ -180,7 +180,7 @@ def test_a_journal_that_cannot_be_written_lets_the_command_run(workspace: Worksp
 
 def test_an_entry_that_cannot_be_written_afterwards_is_said(workspace: Workspace, root: Path) -> None:
     shell(workspace, "true")
-    os.mkdir(f"{workspace.services.state.path}/journal.jsonl")
+    os.mkdir(f"{workspace._services.state.path}/journal.jsonl")
     assert shell(workspace, "echo done > b").warnings == [
         "this change was not recorded and cannot be undone: Is a directory"
     ]
@@ -219,4 +219,4 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
         monkeypatch.setattr(command_changes, "open_file", act)
         shell(workspace, "true")
         monkeypatch.undo()
-        assert "a" not in workspace.services.command_changes._kept
+        assert "a" not in workspace._services.command_changes._kept

@@ -161,7 +161,7 @@ def test_remembered_keeps_what_was_found_last_and_drops_what_is_gone(tmp_path: P
 def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> None:
     (root / "a.key").touch()
     with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
-        path = Path(workspace.services.state.path) / "protected.json"
+        path = Path(workspace._services.state.path) / "protected.json"
         path.write_text(text)
         warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
     assert any("what earlier ones knew is lost" in each for each in warnings), warnings
@@ -173,7 +173,7 @@ def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> Non
 def test_a_memory_that_cannot_be_written_is_said_with_every_command(root: Path) -> None:
     (root / "a.key").touch()
     with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
-        (Path(workspace.services.state.path) / "protected.json").mkdir()
+        (Path(workspace._services.state.path) / "protected.json").mkdir()
         assert not workspace.call("copilot", "read_file", {"path": "a.txt"}).success
         warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
     assert any("is moved may be readable in later sessions" in each for each in warnings), warnings

@@ -15,10 +15,10 @@ WRITE = {"path": "a.txt", "content": "new\n"}
 DOCUMENTED = (Path(__file__).parent.parent.parent / "docs" / "approvals.md").read_text()
 
 
-def _denied(root: Path, asker: Any) -> tuple[str, list[dict[str, Any]]]:
+def _denied(root: Path, approver: Any) -> tuple[str, list[dict[str, Any]]]:
     """Why it was not approved, and the log of the call."""
     log = root.parent / "log.jsonl"
-    with Workspace(str(root), asker=asker, log=str(log)) as workspace:
+    with Workspace(str(root), approver=approver, log=str(log)) as workspace:
         result = workspace.call("file", "file.write", WRITE)
         assert workspace.call("file", "file.list").success
     assert result.error is not None
@@ -86,7 +86,7 @@ def test_the_time_of_a_call_is_without_the_time_that_the_answer_took(root: Path,
         thought.append(time.perf_counter() - began)
         return answer
 
-    with Workspace(str(root), asker=think) as workspace:
+    with Workspace(str(root), approver=think) as workspace:
         router = workspace.tools("file")
         began = time.perf_counter()
         result = router.call("file.write", WRITE)

@@ -35,11 +35,11 @@ def run(workspace: Any, command: str) -> ToolResult:
 @pytest.mark.parametrize("approve", ["auto", "host", "ask"])
 @pytest.mark.parametrize("command", HIDDEN)
 def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
-    root: Path, approve: str, command: str
+    root: Path, approve: Any, command: str
 ) -> None:
     (root / "a").write_text("")
     with Workspace(str(root), approve=approve) as workspace:
-        session = workspace._default.rules.session
+        session = workspace._default._rules.session
         exact = exact_pattern(f'{{"command":"{command}"}}')
         session.rules = [NO_RM, Rule("run_in_terminal", r"(?s:.*)"), Rule("run_in_terminal", exact)]
         result = run(workspace, command)
@@ -56,8 +56,8 @@ def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
 @pytest.mark.parametrize("command", PLAIN)
 def test_what_is_forbidden_in_plain_words_is_not_even_asked(root: Path, command: str) -> None:
     person = Person(YES)
-    with Workspace(str(root), approve="auto", asker=person) as workspace:
-        workspace.rules.add(NO_RM)
+    with Workspace(str(root), approve="auto", approver=person) as workspace:
+        workspace._rules.add(NO_RM)
         result = run(workspace, command)
     assert result.error is not None
     assert "forbids it" in result.error.message
@@ -66,8 +66,8 @@ def test_what_is_forbidden_in_plain_words_is_not_even_asked(root: Path, command:
 
 def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(root: Path) -> None:
     person = Person(Verdict(True, "person", always=True, keep=Keep("session")), YES)
-    with Workspace(str(root), approve="auto", asker=person) as workspace:
-        workspace.rules.add(NO_RM)
+    with Workspace(str(root), approve="auto", approver=person) as workspace:
+        workspace._rules.add(NO_RM)
         first, second, plain = run(workspace, "X=echo; $X a"), run(workspace, "X=echo; $X a"), run(workspace, "echo b")
     assert first.success
     assert second.success
@@ -90,7 +90,7 @@ def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(roo
 )
 def test_options_do_not_hide_the_words_that_are_forbidden(root: Path, command: str, denied: bool) -> None:
     with Workspace(str(root), approve="auto") as workspace:
-        workspace.rules.add(Rule("run_in_terminal", argv=("git", "push", "..."), deny=True))
+        workspace._rules.add(Rule("run_in_terminal", argv=("git", "push", "..."), deny=True))
         result = run(workspace, command)
     assert bool(result.error and "forbids it" in result.error.message) is denied
 
@@ -105,14 +105,14 @@ def test_options_do_not_hide_the_words_that_are_forbidden(root: Path, command: s
 )
 def test_only_words_that_are_in_force_for_the_tool_cast_doubt(root: Path, idle: Rule) -> None:
     with Workspace(str(root), approve="auto") as workspace:
-        workspace.rules.add(idle)
+        workspace._rules.add(idle)
         assert run(workspace, "X=echo; $X a").success
 
 
 def test_what_is_typed_into_a_terminal_may_run_anything(root: Path) -> None:
     (root / "a").write_text("")
     with Workspace(str(root), approve="auto") as workspace:
-        workspace.rules.add(Rule("write_stdin", argv=("rm", "..."), deny=True))
+        workspace._rules.add(Rule("write_stdin", argv=("rm", "..."), deny=True))
         assert workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "sh"}).success
         typed = [
             workspace.call("codex", "write_stdin", {"session_id": "s", "chars": keys})
@@ -127,7 +127,7 @@ GUARDED = [".git/hooks/pre-commit", ".GIT/config", "hooks/pre-commit", ".handrai
 
 @pytest.mark.parametrize("approve", ["auto", "host"])
 @pytest.mark.parametrize("path", GUARDED)
-def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: str, path: str) -> None:
+def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: Any, path: str) -> None:
     (root / ".git/hooks").mkdir(parents=True)
     (root / "hooks").symlink_to(".git/hooks")
     patch = f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"
@@ -144,7 +144,7 @@ def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: str,
             assert result.error.suggestion == "Leave it, or ask the user: only they can allow it"
         assert not (root / path).exists()
     person = Person(YES)
-    with Workspace(str(root), approve=approve, asker=person) as workspace:
+    with Workspace(str(root), approve=approve, approver=person) as workspace:
         assert workspace.call(*calls[0]).success
     assert (root / path).read_text() == "x"
     assert len(person.questions) == 1

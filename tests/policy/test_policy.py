@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from handrail import Question, Verdict, Workspace
+from handrail.errors import RuleError
 from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import Keep
-from handrail.policy.rules import BadRule, Rule
+from handrail.policy.rules import Rule
 from handrail.policy.suggest import suggestion
 from handrail.surfaces.cli.rule_test import try_call
 
@@ -33,8 +34,8 @@ def create(workspace: Any, path: str) -> bool:
 
 def test_a_rule_that_denies_holds_whatever_the_policy_is(root: Path) -> None:
     for approve in ("auto", "host", "ask"):
-        with Workspace(str(root), approve=approve, asker=Person(YES, YES)) as workspace:
-            workspace.rules.add(Rule("create_file", r'\{"path":"no.*', deny=True))
+        with Workspace(str(root), approve=approve, approver=Person(YES, YES)) as workspace:
+            workspace._rules.add(Rule("create_file", r'\{"path":"no.*', deny=True))
             result = workspace.call("copilot", "create_file", {"path": "no", "content": "x"})
             assert result.error is not None
             assert result.error.code == "approval_denied"
@@ -50,8 +51,8 @@ def test_a_projects_own_file_can_only_forbid(root: Path) -> None:
         '[[rule]]\ntool = "create_file"\npattern = ".*"\n[[rule]]\ntool = "*"\npattern = ".*migra.*"\ndeny = true\n'
     )
     person = Person(YES)
-    with Workspace(str(root), asker=person) as workspace:
-        assert workspace.notes == [".handrail.toml cannot approve anything: only its rules with deny = true count"]
+    with Workspace(str(root), approver=person) as workspace:
+        assert workspace.warnings == [".handrail.toml cannot approve anything: only its rules with deny = true count"]
         assert create(workspace, "a")
         assert len(person.questions) == 1  # its first rule approved nothing
         result = workspace.call("copilot", "create_file", {"path": "migrations/1.sql", "content": "x"})
@@ -63,7 +64,7 @@ def test_a_projects_own_file_can_only_forbid(root: Path) -> None:
 @pytest.mark.parametrize("text", ["rule = 5", "rule = [5]", "[[rule]]\ntool = 'x'", "[[rule]]\npattern = 'x'"])
 def test_a_projects_rules_that_make_no_sense_are_said(root: Path, text: str) -> None:
     (root / ".handrail.toml").write_text(text)
-    with pytest.raises(BadRule, match=r"rule 1 in \.handrail\.toml"):
+    with pytest.raises(RuleError, match=r"rule 1 in \.handrail\.toml"):
         Workspace(str(root))
 
 
@@ -71,7 +72,7 @@ def test_each_session_remembers_for_itself(root: Path) -> None:
     always = Verdict(True, "person", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
     one, two = Person(always), Person()
     with Workspace(str(root)) as workspace:
-        first, second = workspace.session(asker=one), workspace.session(asker=two)
+        first, second = workspace.session(approver=one), workspace.session(approver=two)
         for name, session in (("a", first), ("b", first)):
             assert session.tools("copilot").call("create_file", {"path": name, "content": "x"}).success
         (root / "a").unlink()
@@ -85,7 +86,7 @@ def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None
     other = tmp_path / "other"
     other.mkdir()
     answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]
-    with Workspace(str(root), asker=Person(*answers)) as workspace:
+    with Workspace(str(root), approver=Person(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
         assert create(workspace, "p") is False  # it exists
@@ -98,9 +99,9 @@ def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None
 
 
 def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path) -> None:
-    def run(level: str, *answers: Verdict) -> tuple[bool, int]:
+    def run(level: Any, *answers: Verdict) -> tuple[bool, int]:
         person = Person(*answers)
-        with Workspace(str(root), sandbox=level, asker=person) as workspace:
+        with Workspace(str(root), sandbox=level, approver=person) as workspace:
             done = workspace.call("copilot", "run_in_terminal", {"command": "echo a"})
         return done.success, len(person.questions)
 
@@ -117,7 +118,7 @@ def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path
 def test_a_rule_may_end(root: Path) -> None:
     answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
     person = Person(*answers)
-    with Workspace(str(root), asker=person) as workspace:
+    with Workspace(str(root), approver=person) as workspace:
         for name in ("a", "b", "c"):
             assert create(workspace, name)
     assert len(person.questions) == 2
@@ -129,12 +130,12 @@ def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None
         Verdict(True, "person", always=True, keep=Keep("user", "(")),
         Verdict(True, "person", always=True, keep=Keep("user", ".*", 1e300)),
     ]
-    with Workspace(str(root), asker=Person(*answers)) as workspace:
+    with Workspace(str(root), approver=Person(*answers)) as workspace:
         warnings = [
             workspace.call("copilot", "create_file", {"path": path, "content": "x"}).warnings
             for path in (".git/hooks/x", "a", "b")
         ]
-        assert workspace.rules.standing() == []
+        assert workspace._rules.standing() == []
     begin = "approved, but this time only: the rule could not be stored: "
     assert warnings == [
         [f"{begin}it is always asked: it reaches into .git, which is guarded"],
@@ -184,8 +185,8 @@ def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: d
     with Workspace(str(root)) as workspace:
         question, _ = try_call(workspace, "copilot", "create_file", params)
         assert question is not None
-        workspace.rules.session.rules = [Rule("create_file", suggestion(question, workspace.settings.limits))]
-        assert workspace.rules.decide(question).allowed
+        workspace._rules.session.rules = [Rule("create_file", suggestion(question, workspace.settings.limits))]
+        assert workspace._rules.decide(question).allowed
 
 
 def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path) -> None:
@@ -194,13 +195,13 @@ def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path)
         patch = {"patch": f"*** Begin Patch\n{body}*** End Patch\n"}
         question, _ = try_call(workspace, "codex", "apply_patch_json", patch)
         assert question is not None
-        return suggestion(question, workspace.settings.limits), workspace.rules.decide(question).allowed
+        return suggestion(question, workspace.settings.limits), workspace._rules.decide(question).allowed
 
     with Workspace(str(root)) as workspace:
         rule, _ = decided("a/b.md", "c.py", "a/d.md")
         kind = r'"(?:a/[^"/\\]+\.md|[^"/\\]+\.py)"'
         assert rule == rf'^\{{"patch":"(?:[^"\\]|\\.)*","targets":\[{kind}(?:,{kind})*\]\}}$'
-        workspace.rules.session.rules = [Rule("apply_patch_json", rule)]
+        workspace._rules.session.rules = [Rule("apply_patch_json", rule)]
         calls = [("a/b.md", "c.py", "a/d.md"), ("e.py",), ("b.md",), ("e.py", "a/f")]
         assert [decided(*names)[1] for names in calls] == [True, True, None, None]
 

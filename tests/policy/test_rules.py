@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail import Question, Workspace
+from handrail.errors import RuleError
 from handrail.model.approval import compact
 from handrail.model.effects import Effect
 from handrail.model.limits import Limits
 from handrail.policy.rule_match import PlacedRule, decide
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import BadRule, Rule, checked, exact_pattern, fits
+from handrail.policy.rules import Rule, checked, exact_pattern, fits
 
 LIMITS = Limits()
 
@@ -74,8 +75,8 @@ def test_rules_see_the_schemas_order_whatever_the_callers_was(root: Path) -> Non
         seen.append(list(question.params))
         return False
 
-    with Workspace(str(root), asker=ask) as workspace:
-        workspace.rules.add(Rule("file.write", r'\{"path":"a","content":"x"\}'))
+    with Workspace(str(root), approver=ask) as workspace:
+        workspace._rules.add(Rule("file.write", r'\{"path":"a","content":"x"\}'))
         assert workspace.call("file", "file.write", {"content": "x", "path": "a"}).success
         assert seen == []
         assert not workspace.call("file", "file.write", {"content": "y", "path": "a"}).success
@@ -163,7 +164,7 @@ def test_a_persons_file_is_understood(home: Path) -> None:
     ],
 )
 def test_a_file_that_makes_no_sense_is_a_clear_error(text: str | bytes, complaint: str, home: Path) -> None:
-    with pytest.raises(BadRule) as raised:
+    with pytest.raises(RuleError) as raised:
         book_of(home, text)
     assert str(raised.value).startswith(complaint.format(file=home / "approvals.toml"))
 

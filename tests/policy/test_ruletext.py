@@ -8,9 +8,10 @@ from command import at_terminal, usage_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from handrail.errors import RuleError
 from handrail.model.limits import Limits
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import BadRule, Rule, to_toml
+from handrail.policy.rules import Rule, to_toml
 
 TEXT = """\
 # My rules. Think twice.
@@ -86,14 +87,14 @@ def test_a_removed_rule_takes_the_comment_above_it_along_and_nothing_else(home: 
 def test_what_cannot_be_edited_line_by_line_is_left_to_the_person(home: Path) -> None:
     odd = "# mine\n[[rule]]\ntool = 'file.write'\npattern = '''\n[[rule]]\nx'''\n"
     (home / "approvals.toml").write_text(odd)
-    with pytest.raises(BadRule, match="is written in a way that only its writer can change"):
+    with pytest.raises(RuleError, match="is written in a way that only its writer can change"):
         book(home).remove(1)
     assert text(home) == odd
     inline = "# mine\nrule = [{tool = 'file.write', pattern = 'x'}]\n"
     (home / "approvals.toml").write_text(inline)
     mine = book(home)
     for change in (lambda: mine.add(Rule("a", "b")), lambda: mine.remove(1), lambda: mine.enable(1, enabled=False)):
-        with pytest.raises(BadRule, match=r"use \[\[rule\]\] tables"):
+        with pytest.raises(RuleError, match=r"use \[\[rule\]\] tables"):
             change()
     assert (text(home), mine.rules) == (inline, [Rule("file.write", "x")])
 

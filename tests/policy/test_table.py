@@ -160,8 +160,8 @@ def asked(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any])
 
 
 def covers(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any], rule: str) -> bool:
-    workspace.rules.session.rules = [from_text(tool, rule, "it", workspace.settings.limits)]
-    return workspace.rules.decide(asked(workspace, dialect, tool, params)).allowed is True
+    workspace._rules.session.rules = [from_text(tool, rule, "it", workspace.settings.limits)]
+    return workspace._rules.decide(asked(workspace, dialect, tool, params)).allowed is True
 
 
 @pytest.mark.parametrize(("rule", "command"), COVERED)
@@ -184,13 +184,13 @@ def test_always_covers_exactly_this_command_whatever_it_is(workspace: Workspace,
 
 def test_the_words_of_several_rules_cover_a_compound_command_together(workspace: Workspace) -> None:
     rules = [from_text("run_in_terminal", text, "it", workspace.settings.limits) for text in (STATUS, '["make", "*"]')]
-    workspace.rules.session.rules = rules
+    workspace._rules.session.rules = rules
     both = asked(workspace, "copilot", "run_in_terminal", {"command": "make all && git status"})
-    decision = workspace.rules.decide(both)
+    decision = workspace._rules.decide(both)
     assert (decision.allowed, [each.name for each in decision.by]) == (True, ["session rule 1", "session rule 2"])
     for command in ("make all && git status > x", "make all && git status && rm x", "make $x && git status"):
         question = asked(workspace, "copilot", "run_in_terminal", {"command": command})
-        assert workspace.rules.decide(question).allowed is None
+        assert workspace._rules.decide(question).allowed is None
 
 
 TXT = r'\{"path":"[^"]*\.txt","content":"[^"]*"\}'
@@ -264,8 +264,8 @@ def test_a_patch_that_reaches_into_a_guarded_place_is_never_covered(workspace: W
     assert covers(workspace, "codex", "apply_patch_freeform", patch("src/new"), ANYTHING)
     for name in (".git/hooks/x", "hooks/x", "SRC/../.git/x", ".claude/settings.json"):
         question, _ = try_call(workspace, "codex", "apply_patch_freeform", patch(name))
-        workspace.rules.session.rules = [from_text("apply_patch_freeform", ANYTHING, "it", workspace.settings.limits)]
-        assert question is None or workspace.rules.decide(question).allowed is None
+        workspace._rules.session.rules = [from_text("apply_patch_freeform", ANYTHING, "it", workspace.settings.limits)]
+        assert question is None or workspace._rules.decide(question).allowed is None
 
 
 NOTES = r'^\{"patch":"(?:[^"\\]|\\.)*","targets":\["notes/[^"/]+\.md"(?:,"notes/[^"/]+\.md")*\]\}$'
@@ -307,9 +307,9 @@ def test_always_covers_a_patch_only_while_its_names_lead_to_the_same_places(work
 @pytest.mark.parametrize("name", ["sec/x", '"sec\\162et/x"', "./secret/x"])
 def test_a_rule_that_denies_a_place_denies_every_way_to_write_it(workspace: Workspace, name: str) -> None:
     deny = from_text("any", ".*secret.*", "it", workspace.settings.limits)._replace(tool="*", deny=True)
-    workspace.rules.session.rules = [deny]
+    workspace._rules.session.rules = [deny]
     patch = {"patch": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
-    assert workspace.rules.decide(asked(workspace, "codex", "apply_patch_json", patch)).allowed is False
+    assert workspace._rules.decide(asked(workspace, "codex", "apply_patch_json", patch)).allowed is False
 
 
 def test_a_command_in_a_guarded_directory_is_never_covered(workspace: Workspace) -> None:
@@ -331,12 +331,12 @@ def test_typing_into_a_terminal_is_covered_only_by_the_very_same_keys(root: Path
             asking.append(question)
             return Verdict(False, "test")
 
-        rules = workspace.rules.for_session()
+        rules = workspace._rules.for_session()
         rules.session.rules = [
             from_text("write_stdin", text, "it", limits)
             for text in ('["ls", "..."]', r"(?s:.*)", r'^\{"session_id":"s","chars":"ls\\\\n"\}$')
         ]
-        session = workspace._default.session
+        session = workspace._default._session
         session.approver = Policy("ask", rules, note)
         call = workspace.tools("codex").call
         assert not call("write_stdin", {"session_id": "s", "chars": "ls\n"}).success
@@ -359,17 +359,17 @@ FETCHED = [
 
 @pytest.mark.parametrize(("rule", "url", "expected"), FETCHED)
 def test_pages(workspace: Workspace, rule: str, url: str, expected: bool) -> None:
-    workspace.rules.session.rules = [from_text("fetch_webpage", rule, "it", workspace.settings.limits)]
+    workspace._rules.session.rules = [from_text("fetch_webpage", rule, "it", workspace.settings.limits)]
     question, _ = try_call(workspace, "copilot", "fetch_webpage", {"url": url})
-    assert (question is not None and workspace.rules.decide(question).allowed is True) is expected
+    assert (question is not None and workspace._rules.decide(question).allowed is True) is expected
 
 
 @pytest.mark.parametrize("host", ["evil.com", "EVIL.com", "evil\u3002com", "evil.com:80"])
 def test_a_host_that_is_denied_is_denied_however_it_is_written(workspace: Workspace, host: str) -> None:
     deny = from_text("fetch_webpage", r".*://evil\.com/.*", "it", workspace.settings.limits)
-    workspace.rules.session.rules = [deny._replace(deny=True)]
+    workspace._rules.session.rules = [deny._replace(deny=True)]
     question = asked(workspace, "copilot", "fetch_webpage", {"url": f"http://{host}/"})
-    assert workspace.rules.decide(question).allowed is False
+    assert workspace._rules.decide(question).allowed is False
 
 
 def test_the_table_is_as_long_as_it_must_be() -> None:

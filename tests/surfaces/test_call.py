@@ -263,11 +263,11 @@ def test_the_log_goes_where_it_is_told(root: Path, tmp_path: Path) -> None:
 def test_an_interrupted_write_of_another_process_is_mentioned(root: Path) -> None:
     """A record that a killed process left behind is rolled back at the next open."""
     workspace = Workspace(str(root), approve="auto")
-    record = workspace.services.writer._intents.begin(workspace.services.boundary.identity)
+    record = workspace._services.writer._intents.begin(workspace._services.boundary.identity)
     record.made.append("half-made")
     (root / "half-made").mkdir()
     record.save(sync=False)
-    workspace.services.writer._intents.leave()
+    workspace._services.writer._intents.leave()
     workspace.close()
     done = handrail("call", "file.list", "--root", str(root), "--json")
     assert done.stderr == "handrail: 1 interrupted write(s) were rolled back\n"

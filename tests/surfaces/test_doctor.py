@@ -53,7 +53,10 @@ def test_json_says_the_same(root: Path) -> None:
 
 def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
     with Workspace(str(root), **settings) as workspace:
-        return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in checks.try_sandbox(workspace.processes)]
+        return [
+            f"{'✓' if f.good else '✗'} {f.name}: {f.says}"
+            for f in checks.try_sandbox(workspace._default._session.processes)
+        ]
 
 
 def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +111,7 @@ def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyP
     broken = {"writes outside the workspace are refused": ("true", ("strict", "network", "reduced"))}
     monkeypatch.setattr(canaries, "_REFUSED", broken)
     with Workspace(str(root)) as workspace:
-        found = {finding.says: finding for finding in checks.try_sandbox(workspace.processes)}
+        found = {finding.says: finding for finding in checks.try_sandbox(workspace._default._session.processes)}
     failed = found["writes outside the workspace are refused"]
     assert (failed.good, failed.needed) == (False, True)
 

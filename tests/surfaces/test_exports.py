@@ -14,7 +14,11 @@ from handrail import Workspace
 from handrail.dialects import NAMES, load
 from handrail.model.effects import Effect
 from handrail.surfaces.cli import main
-from handrail.tools import exports
+from handrail.tools.exports import api_name
+from handrail.tools.exports.anthropic import anthropic
+from handrail.tools.exports.gemini import gemini
+from handrail.tools.exports.mcp import mcp
+from handrail.tools.exports.openai import openai_chat, openai_responses, strict_schema, why_not_strict
 from handrail.tools.output_schema import output_schema
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Tool
@@ -30,19 +34,17 @@ def _ids(tool: Tool) -> str:
 def test_each_form_is_the_apis_own() -> None:
     schema = READ.params.schema()
     named = {"name": "file_read", "description": READ.description}
-    assert exports.openai_chat([READ]) == [{"type": "function", "function": {**named, "parameters": schema}}]
-    assert exports.openai_responses([READ]) == [{"type": "function", **named, "parameters": schema, "strict": False}]
-    assert exports.anthropic([READ]) == [{**named, "input_schema": schema}]
-    assert exports.gemini([READ]) == {
-        "functionDeclarations": [{**named, "name": "file.read", "parametersJsonSchema": schema}]
-    }
-    assert exports.functions([READ]) == [READ.function()]
-    assert exports.mcp([READ])[0]["inputSchema"] == schema
+    assert openai_chat([READ]) == [{"type": "function", "function": {**named, "parameters": schema}}]
+    assert openai_responses([READ]) == [{"type": "function", **named, "parameters": schema, "strict": False}]
+    assert anthropic([READ]) == [{**named, "input_schema": schema}]
+    assert gemini([READ]) == {"functionDeclarations": [{**named, "name": "file.read", "parametersJsonSchema": schema}]}
+    assert [READ.function()] == [READ.function()]
+    assert mcp([READ])[0]["inputSchema"] == schema
 
 
 def test_names_are_what_the_apis_allow_and_stay_apart() -> None:
     for name in NAMES:
-        made = [exports.api_name(tool) for tool in load(name).tools]
+        made = [api_name(tool) for tool in load(name).tools]
         assert len({*made}) == len(made)
         assert all(
             set(each) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") for each in made
@@ -63,7 +65,7 @@ def _check_strict(schema: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("tool", ALL, ids=_ids)
 def test_every_tool_has_a_strict_form(tool: Tool) -> None:
-    form = exports.openai_chat([tool], strict=True)[0]["function"]
+    form = openai_chat([tool], strict=True)[0]["function"]
     assert form["strict"] is True
     _check_strict(form["parameters"])
     jsonschema.Draft202012Validator.check_schema(form["parameters"])
@@ -102,14 +104,14 @@ def _tool(params: type[Params]) -> Tool:
 
 def test_what_cannot_be_strict_is_said_and_left_as_it_is() -> None:
     tool = _tool(_Open)
-    assert exports.why_not_strict(tool) == "anything may hold any keys"
-    form = exports.openai_responses([tool], strict=True)[0]
+    assert why_not_strict(tool) == "anything may hold any keys"
+    form = openai_responses([tool], strict=True)[0]
     assert (form["strict"], form["parameters"]) == (False, _Open.schema())
-    assert exports.why_not_strict(_tool(_Nested)) is None
+    assert why_not_strict(_tool(_Nested)) is None
 
 
 def test_strict_makes_optional_parameters_nullable_at_every_depth() -> None:
-    schema = exports.strict_schema(_Nested.schema())
+    schema = strict_schema(_Nested.schema())
     assert schema["properties"]["items"]["items"]["properties"]["size"] == {
         "type": ["integer", "null"],
         "description": "Size. Default: 3.",
@@ -205,25 +207,27 @@ def test_images_take_the_place_that_each_api_has_for_them(workspace: Workspace, 
 
 def test_a_router_has_every_form(router: Any) -> None:
     tools = [*router.tools.values()]
-    assert router.openai(strict=True) == exports.openai_chat(tools, strict=True)
-    assert router.openai_responses() == exports.openai_responses(tools)
-    assert router.anthropic() == exports.anthropic(tools)
-    assert router.gemini() == exports.gemini(tools)
-    assert router.mcp() == exports.mcp(tools)
-    assert router.functions() == exports.functions(tools)
+    assert router.openai(strict=True) == openai_chat(tools, strict=True)
+    assert router.openai_responses() == openai_responses(tools)
+    assert router.anthropic() == anthropic(tools)
+    assert router.gemini() == gemini(tools)
+    assert router.mcp() == mcp(tools)
+    assert router.functions() == [tool.function() for tool in tools]
 
 
 @pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic", "gemini", "mcp", "functions"])
 def test_the_command_line_prints_each_form(form: str, root: Path) -> None:
     out = CliRunner().invoke(main, ["tools", "--dialect", "file", "--format", form, "--root", str(root)])
     tools = [*load("file").tools.values()]
-    assert json.loads(out.stdout) == getattr(exports, form.replace("-", "_"))(tools)
+    forms = {"openai-chat": openai_chat, "openai-responses": openai_responses, "anthropic": anthropic, "gemini": gemini}
+    forms |= {"mcp": mcp, "functions": lambda tools: [tool.function() for tool in tools]}
+    assert json.loads(out.stdout) == forms[form](tools)
 
 
 def test_the_command_line_prints_the_strict_form_and_refuses_it_elsewhere(root: Path) -> None:
     arguments = ["tools", "--dialect", "file", "--strict", "--root", str(root), "--format"]
     out = CliRunner().invoke(main, [*arguments, "openai-chat"])
-    assert json.loads(out.stdout) == exports.openai_chat(load("file").tools.values(), strict=True)
+    assert json.loads(out.stdout) == openai_chat(load("file").tools.values(), strict=True)
     refused = CliRunner().invoke(main, [*arguments, "anthropic"])
     assert (refused.exit_code, "have a strict mode" in refused.stderr) == (2, True)
 

@@ -63,7 +63,7 @@ def test_an_empty_history_says_so(root: Path) -> None:
 
 def test_damage_is_named_and_the_rest_is_listed(done: Path) -> None:
     with Workspace(str(done)) as workspace:
-        path = Path(workspace.services.state.path, "journal.jsonl")
+        path = Path(workspace._services.state.path, "journal.jsonl")
     lines = path.read_bytes().split(b"\n")
     lines[1] = lines[1].replace(b"a.txt", b"b.txt")
     path.write_bytes(b"\n".join(lines))
@@ -105,9 +105,9 @@ def test_show_names_what_cannot_be_shown(root: Path) -> None:
         for name in ("binary", "large", "link"):
             assert workspace.call("file", "file.delete", {"path": name}).success
         assert workspace.call("file", "file.write", {"path": "lost", "content": "lost"}).success
-        for blob, *_ in list(workspace.services.journal.blobs.listed()):
-            if workspace.services.journal.blobs.get(blob) == b"lost":
-                workspace.services.journal.blobs.drop(blob)
+        for blob, *_ in list(workspace._services.journal.blobs.listed()):
+            if workspace._services.journal.blobs.get(blob) == b"lost":
+                workspace._services.journal.blobs.drop(blob)
     assert run(root, "show", "1").endswith("\n\nbinary: binary, 2 -> 0 bytes\n")
     assert run(root, "show", "2").endswith("\n\nlarge: the content was not kept\n")
     assert run(root, "show", "3").endswith("\n\ndeleted link link -> binary\n")
@@ -232,7 +232,7 @@ def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> N
 
 def test_a_journal_that_cannot_be_read_is_said(done: Path) -> None:
     with Workspace(str(done)) as workspace:
-        path = Path(workspace.services.journal.path)
+        path = Path(workspace._services.journal.path)
     path.unlink()
     path.mkdir()
     said = f"Error: the journal {path} cannot be read: Is a directory\n"

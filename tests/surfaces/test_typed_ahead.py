@@ -58,6 +58,6 @@ def test_what_was_typed_before_a_pattern_is_shown_is_not_part_of_it(root: Path) 
 
 def test_answers_that_are_piped_in_are_taken_one_after_another(root: Path) -> None:
     shown = io.StringIO()
-    with Workspace(str(root), asker=TerminalApprover(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
+    with Workspace(str(root), approver=TerminalApprover(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
         done = [workspace.call("file", each["tool"], each["params"]).success for each in WRITES]  # type: ignore[arg-type]
     assert (done, shown.getvalue().count(PROMPT)) == ([True, False], 2)

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from handrail.errors import UnknownDialectError, did_you_mean
 from handrail.tools.tool import Dialect
 
 DEFAULT = "file"
@@ -9,6 +10,10 @@ NAMES = ("gemini", "context", "copilot", "file", "codex")
 
 
 def load(name: str) -> Dialect:
+    """Return a dialect. Raises UnknownDialectError for a name that is not in `NAMES`."""
+    if name not in NAMES:
+        known = f"Known dialects: {', '.join(NAMES)}"
+        raise UnknownDialectError(f"unknown dialect {name!r}{did_you_mean(str(name), NAMES)}", known)
     found: Dialect = import_module(f"handrail.dialects.{name}").dialect
     return found
 

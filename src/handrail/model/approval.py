@@ -1,4 +1,4 @@
-"""The gate: everything that changes the world is asked here first, with the finished change in hand."""
+"""Questions and verdicts: before a call changes, runs or fetches anything, an approver is asked."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from handrail.model.files import Change
 
 
 class Question(NamedTuple):
-    """What is about to happen, for a person, a rule or a program to judge."""
+    """Says what a call is about to do, for the user, a rule or a program to judge."""
 
     dialect: str
     tool: str
@@ -66,28 +66,45 @@ Scope = Literal["session", "project", "user"]
 
 
 class Keep(NamedTuple):
-    """What to remember of a yes: this very call, or all that a rule covers."""
+    """What to remember of a yes: this very call, or all calls that a rule covers."""
 
     scope: Scope = "project"
     rule: str = ""
     """A regular expression over the call, or, for a command, its words as a JSON list; empty: exactly this call."""
     hours: float | None = None
+    """How long; None: until the rule is removed."""
 
 
 class Verdict(NamedTuple):
+    """An approver's answer. Make one with `Verdict.allow()` or `Verdict.deny()`."""
+
     allowed: bool
-    by: str
-    """Who decided: a policy, a rule, a person."""
+    decided_by: str
+    """Who decided: a policy, a rule, the user, a callback."""
     always: bool = False
-    """What `keep` says need not be asked again."""
+    """Remember what `keep` says, and do not ask again."""
     keep: Keep = Keep()
     reason: str = ""
+    """Why not, for the model."""
     remedy: str = ""
     """What the model is told to do instead."""
     warning: str = ""
-    """Something beside the decision that the answer should mention."""
-    allow: str = ""
-    """What would allow it: told to the user, never to the model."""
+    """A warning for the result, in addition to the decision."""
+    how_to_allow: str = ""
+    """What would allow the call: for the user, never for the model."""
+
+    @classmethod
+    def allow(cls, *, remember: Keep | Scope | None = None, decided_by: str = "callback") -> "Verdict":
+        """Return a yes. `remember` stores a rule: for a scope exactly this call, for a `Keep` what that covers."""
+        keep = Keep(remember) if isinstance(remember, str) else remember
+        return cls(True, decided_by, keep is not None, keep or Keep())
+
+    @classmethod
+    def deny(
+        cls, reason: str = "", *, remedy: str = "Ask what to do instead", decided_by: str = "callback"
+    ) -> "Verdict":
+        """Return a no. The model reads the reason and the remedy."""
+        return cls(False, decided_by, reason=reason, remedy=remedy)
 
 
 Approver = Callable[[Question], Verdict]

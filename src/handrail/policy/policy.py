@@ -1,15 +1,16 @@
-"""Who decides: the policy, a rule, or somebody who is asked. Nobody there to ask means no."""
+"""Decides on questions: the policy, a rule, or the approver. Without an approver, a question is denied."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from handrail.errors import RuleError
 from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import ASK_THE_USER, Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.policy.rule_match import Decision, PlacedRule, decide, why_always_asked
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import ANY_TOOL, BadRule, Rule, exact_pattern, from_text
+from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, from_text
 
 FILE = "file"
 """The scope of rules that stand in the project's own file; these can only deny."""
@@ -49,6 +50,10 @@ class Rules:
     def decide(self, question: Question) -> Decision:
         return decide(self.standing(), question, self.limits)
 
+    def versions(self) -> tuple[object, ...]:
+        """Return what changes when a rule does: the versions of the files, and the rules of the session."""
+        return self.user.version(), self.project.version(), tuple(self.session.rules)
+
     def may_forbid(self, tool: str) -> bool:
         """Whether there is a rule that denies calls of a tool. Every call pays for this, so no rule is looked at."""
         if self.user.denies(tool) or self.project.denies(tool) or self.session.denies(tool):
@@ -70,9 +75,10 @@ class Rules:
 class Policy:
     approve: str
     rules: Rules
-    asker: Approver | None = None
+    approver: Approver | None = None
 
     def __call__(self, question: Question) -> Verdict:
+        versions = self.rules.versions()
         decision = self.rules.decide(question)
         if decision.allowed is False:
             self.rules.count(decision)
@@ -80,28 +86,31 @@ class Policy:
         if question.unasked:
             return Verdict(True, question.unasked)
         if self.approve == "never":
-            allow = "Run with --approve ask or --approve auto"
-            return Verdict(False, "policy never", reason="the policy is never", remedy=ASK_THE_USER, allow=allow)
+            return Verdict.deny("the policy is never", remedy=ASK_THE_USER, decided_by="policy never")._replace(
+                how_to_allow='Set approve to "ask" or "auto"'
+            )
         if self.approve in ("auto", "host") and not decision.doubt:
             return Verdict(True, f"policy {self.approve}")
         if decision.allowed:
             self.rules.count(decision)
             return Verdict(True, _names(decision))
-        return self._ask(question._replace(doubt=decision.doubt))
+        return self._ask(question._replace(doubt=decision.doubt), versions)
 
-    def _ask(self, question: Question) -> Verdict:
-        verdict = self.asker(question) if self.asker else nobody(question)
+    def _ask(self, question: Question, decided_on: object) -> Verdict:
+        """Ask the approver. Rules are decided again only if they changed while the approver was asked."""
+        verdict = self.approver(question) if self.approver else nobody(question)
         if not verdict.allowed:
             return verdict
-        meanwhile = self.rules.decide(question)
-        if meanwhile.allowed is False:
-            return _forbidden(meanwhile, question)
+        if self.rules.versions() != decided_on:
+            meanwhile = self.rules.decide(question)
+            if meanwhile.allowed is False:
+                return _forbidden(meanwhile, question)
         return self._store(question, verdict) if verdict.always else verdict
 
     def _store(self, question: Question, verdict: Verdict) -> Verdict:
         try:
             self.rules.add(rule_to_keep(question, verdict, self.rules.limits), verdict.keep.scope)
-        except (BadRule, OSError) as error:
+        except (RuleError, OSError) as error:
             return verdict._replace(warning=f"approved, but this time only: the rule could not be stored: {error}")
         return verdict
 
@@ -109,7 +118,7 @@ class Policy:
 def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
     keep = verdict.keep
     if (why := why_always_asked(question)) or question.meant is None:
-        raise BadRule(f"it is always asked: {why}")
+        raise RuleError(f"it is always asked: {why}")
     text = keep.rule or exact_pattern(question.meant)
     rule = from_text(question.tool, text, "the rule", limits)._replace(sandbox=question.sandbox)
     if keep.hours is None:
@@ -117,7 +126,7 @@ def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
     try:
         end = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=keep.hours)
     except (OverflowError, ValueError):
-        raise BadRule(f"{keep.hours} hours from now is beyond any calendar") from None
+        raise RuleError(f"{keep.hours} hours from now is beyond any calendar") from None
     return rule._replace(expires_at=end)
 
 
@@ -129,8 +138,8 @@ def _forbidden(decision: Decision, question: Question) -> Verdict:
     standing = decision.by[0]
     where = "the project's .handrail.toml" if standing.scope == FILE else f"the {standing.scope}'s rules"
     reason = f"rule {standing.number} of {where} forbids it: {standing.rule.covers}"
-    remedy = "Do it another way; only the person can change the rule"
-    return Verdict(False, standing.name, reason=reason, remedy=remedy, allow=_without(standing, question))
+    remedy = "Do it another way; only the user can change the rule"
+    return Verdict(False, standing.name, reason=reason, remedy=remedy, how_to_allow=_without(standing, question))
 
 
 def _without(standing: PlacedRule, question: Question) -> str:
@@ -144,26 +153,26 @@ def _without(standing: PlacedRule, question: Question) -> str:
     return f"Switch the rule off: {shlex.join([*words, *where])}" if standing.scope != "session" else ""
 
 
-def nobody(question: Question, person: str = "Give the workspace an asker", policy: str = 'approve="auto"') -> Verdict:
-    """Refuses where there is nobody to ask; `person` and `policy` name who could decide instead, for the user."""
+def nobody(question: Question, user: str = "Pass approver= to Workspace", policy: str = 'approve="auto"') -> Verdict:
+    """Deny a question that no one can be asked; `user` and `policy` say what would allow it."""
     why = why_always_asked(question)
     reason = f"there is nobody to ask, and {why}" if why else "there is nobody to ask"
-    return refused(question, "nobody", reason, person, policy)
+    return refused(question, "nobody", reason, user, policy)
 
 
-def refused(question: Question, by: str, reason: str, person: str, policy: str) -> Verdict:
+def refused(question: Question, by: str, reason: str, user: str, policy: str) -> Verdict:
     """Refuses what could not be asked: the model hears why, the user what would allow it."""
     remedy = ASK_THE_USER
     if why_always_asked(question) or question.meant is None:
         instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"
         remedy = f"{instead}, or {remedy[0].lower()}{remedy[1:]}"
-    return Verdict(False, by, reason=reason, remedy=remedy, allow=_how_to_allow(question, person, policy))
+    return Verdict(False, by, reason=reason, remedy=remedy, how_to_allow=_how_to_allow(question, user, policy))
 
 
-def _how_to_allow(question: Question, person: str, policy: str) -> str:
+def _how_to_allow(question: Question, user: str, policy: str) -> str:
     if why_always_asked(question) or question.meant is None:
-        return person
-    way, command = f"{person}, or {policy}", _adding_it(question, exact_pattern(question.meant))
+        return user
+    way, command = f"{user}, or {policy}", _adding_it(question, exact_pattern(question.meant))
     instead = f"allow exactly this call: {command}" if command else "add a rule with `handrail approvals add`"
     return f"{way}, or {instead}"
 

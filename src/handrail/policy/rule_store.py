@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
+from handrail.errors import RuleError
 from handrail.kernel.host.state_dir import locked_beside, read_small_text, version_of, write_text
 from handrail.model.files import Version
 from handrail.model.limits import Limits
 from handrail.model.record import record
-from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
+from handrail.policy.rules import ANY_TOOL, Rule, checked, from_entry, to_toml
 
 
 @record
@@ -35,7 +36,7 @@ class RuleFile:
         try:
             text = read_small_text(self.path, self.limits.config_bytes)
         except (OSError, ValueError) as error:
-            raise BadRule(f"{self.path} cannot be read: {error}") from None
+            raise RuleError(f"{self.path} cannot be read: {error}") from None
         if text != self._text:
             self.rules, self._text = self._rules_of(text), text
 
@@ -45,19 +46,23 @@ class RuleFile:
         try:
             found = parse_toml(text)
         except ValueError as error:
-            raise BadRule(f"{self.path} cannot be read: {error}") from None
+            raise RuleError(f"{self.path} cannot be read: {error}") from None
         if unknown := found.keys() - {"rule"}:
-            raise BadRule(f"{self.path}: unknown key {min(unknown)!r}; rules are [[rule]] tables")
+            raise RuleError(f"{self.path}: unknown key {min(unknown)!r}; rules are [[rule]] tables")
         entries = found.get("rule", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise BadRule(f"{self.path}: rules are [[rule]] tables")
+            raise RuleError(f"{self.path}: rules are [[rule]] tables")
         return [from_entry(entry, f"rule {n} in {self.path}", self.limits) for n, entry in enumerate(entries, 1)]
+
+    def version(self) -> Version | None:
+        """Return the version of the file now; None if there is none."""
+        return version_of(self.path) if self.path else None
 
     def now(self) -> list[tuple[int, Rule]]:
         """The rules, numbered. Where the file makes no sense nothing is approved, and what was forbidden stays so."""
         try:
             self.read()
-        except BadRule:
+        except RuleError:
             return [(number, rule) for number, rule in enumerate(self.rules, 1) if rule.deny]
         return list(enumerate(self.rules, 1))
 
@@ -106,7 +111,7 @@ class RuleFile:
 
     def get(self, number: int) -> Rule:
         if not 1 <= number <= len(self.rules):
-            raise BadRule(f"there is no rule {number}")
+            raise RuleError(f"there is no rule {number}")
         return self.rules[number - 1]
 
     @contextmanager
@@ -123,7 +128,7 @@ class RuleFile:
         if self.path:
             text = edit(self._text)
             if not self._says(text, wanted):
-                raise BadRule(f"{self.path} is written in a way that only its writer can change: use [[rule]] tables")
+                raise RuleError(f"{self.path} is written in a way that only its writer can change: use [[rule]] tables")
             write_text(self.path, text)
             self._text = text
         self.rules = wanted
@@ -131,5 +136,5 @@ class RuleFile:
     def _says(self, text: str, wanted: list[Rule]) -> bool:
         try:
             return self._rules_of(text) == wanted
-        except BadRule:
+        except RuleError:
             return False

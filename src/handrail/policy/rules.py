@@ -10,16 +10,13 @@ import re
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from handrail.errors import RuleError
 from handrail.model.limits import Limits
 from handrail.settings import SANDBOX
 
 ANY_TOOL = "*"
 ONE, REST = "*", "..."
 _REPEAT = re.compile(r"\{\s*0*(\d*)\s*,?\s*0*(\d*)\s*\}")
-
-
-class BadRule(Exception):  # noqa: N818  a message for the person who wrote the rule
-    pass
 
 
 class Rule(NamedTuple):
@@ -79,21 +76,21 @@ def words_fit(wanted: tuple[str, ...], found: tuple[str | None, ...], *, unsure:
 def checked(rule: Rule, name: str, limits: Limits) -> Rule:
     """The rule, if it makes sense and its examples hold."""
     if bool(rule.pattern) == bool(rule.argv):
-        raise BadRule(f"{name}: needs either pattern or argv")
+        raise RuleError(f"{name}: needs either pattern or argv")
     if rule.tool == ANY_TOOL and not rule.deny:
-        raise BadRule(f"{name}: only a rule that denies can be for every tool")
+        raise RuleError(f"{name}: only a rule that denies can be for every tool")
     if rule.sandbox and rule.sandbox not in SANDBOX:
-        raise BadRule(f"{name}: sandbox cannot be {rule.sandbox!r}")
+        raise RuleError(f"{name}: sandbox cannot be {rule.sandbox!r}")
     if rule.argv:
         _check_words(rule.argv, name)
     else:
         _check_pattern(rule.pattern, name, limits)
     for example in rule.matches:
         if not _holds(rule, example, limits):
-            raise BadRule(f"{name}: must match {example}, but does not")
+            raise RuleError(f"{name}: must match {example}, but does not")
     for example in rule.rejects:
         if _holds(rule, example, limits):
-            raise BadRule(f"{name}: must not match {example}, but does")
+            raise RuleError(f"{name}: must not match {example}, but does")
     return rule
 
 
@@ -109,21 +106,21 @@ def _holds(rule: Rule, example: str, limits: Limits) -> bool:
 
 def _check_words(argv: tuple[str, ...], name: str) -> None:
     if argv[0] in (ONE, REST) or not argv[0]:
-        raise BadRule(f"{name}: argv must begin with a program")
+        raise RuleError(f"{name}: argv must begin with a program")
     if REST in argv[:-1]:
-        raise BadRule(f"{name}: only the last word of argv can be {REST}")
+        raise RuleError(f"{name}: only the last word of argv can be {REST}")
 
 
 def _check_pattern(pattern: str, name: str, limits: Limits) -> None:
     import regex  # noqa: PLC0415  most sessions have no rules
 
     if _work(pattern) > limits.rule_chars:
-        raise BadRule(f"{name}: the pattern is too long, or repeats too much")
+        raise RuleError(f"{name}: the pattern is too long, or repeats too much")
     try:
         pattern.encode()
         regex.compile(pattern)
     except (regex.error, UnicodeEncodeError, RecursionError) as error:
-        raise BadRule(f"{name}: the pattern is not a valid regular expression: {error}") from None
+        raise RuleError(f"{name}: the pattern is not a valid regular expression: {error}") from None
 
 
 def _work(pattern: str) -> int:
@@ -148,19 +145,19 @@ _KINDS: dict[str, Any] = {
 def from_entry(entry: Any, name: str, limits: Limits) -> Rule:
     """A rule as a file has it."""
     if not isinstance(entry, dict):
-        raise BadRule(f"{name}: rules are [[rule]] tables")
+        raise RuleError(f"{name}: rules are [[rule]] tables")
     if unknown := entry.keys() - _KINDS.keys():
-        raise BadRule(f"{name}: unknown key {min(unknown)!r}")
+        raise RuleError(f"{name}: unknown key {min(unknown)!r}")
     if "tool" not in entry:
-        raise BadRule(f"{name}: needs tool")
+        raise RuleError(f"{name}: needs tool")
     for key, value in entry.items():
         items = value if isinstance(value, list) else []
         if not isinstance(value, _KINDS[key]) or not all(isinstance(item, str) for item in items):
-            raise BadRule(f"{name}: {key} cannot be {value!r}")
+            raise RuleError(f"{name}: {key} cannot be {value!r}")
     try:
         expires = parse_time(str(entry["expires_at"])) if "expires_at" in entry else None
-    except BadRule as error:
-        raise BadRule(f"{name}: {error}") from None
+    except RuleError as error:
+        raise RuleError(f"{name}: {error}") from None
     made = {**entry, "expires_at": expires} | {key: tuple(entry.get(key, ())) for key in ("matches", "rejects", "argv")}
     return checked(Rule(**made), name, limits)
 
@@ -172,7 +169,7 @@ def from_text(tool: str, text: str, name: str, limits: Limits) -> Rule:
     try:
         words = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadRule(f"{name}: not a JSON list: {error}") from None
+        raise RuleError(f"{name}: not a JSON list: {error}") from None
     return from_entry({"tool": tool, "argv": words}, name, limits)
 
 
@@ -182,7 +179,7 @@ def parse_time(text: str) -> datetime:
         found = datetime.fromisoformat(text)
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise BadRule(f"not an ISO 8601 time: {text!r}") from None
+        raise RuleError(f"not an ISO 8601 time: {text!r}") from None
 
 
 def to_toml(rule: Rule) -> str:

@@ -100,7 +100,7 @@ class Call:
     def origin(self, verdict: Verdict, kind: str, undoes: tuple[int, ...] = (), about: str = "") -> Origin:
         """Who asks, for the journal."""
         who = (self.session.id, self.asked.number, self.asked.call_id, self.dialect, self.tool)
-        return Origin(kind, *who, verdict.by, undoes, about)
+        return Origin(kind, *who, verdict.decided_by, undoes, about)
 
     def begin(self) -> None:
         """Refuse what a rule forbids before the tool looks at anything: reading and previews are never asked about."""
@@ -147,7 +147,7 @@ class Call:
     def _decide(self, question: Question) -> Verdict:
         verdict = self.session.approver(question)
         if not verdict.allowed:
-            raise Denied(question.tool, verdict.reason, verdict.remedy, verdict.allow)
+            raise Denied(question.tool, verdict.reason, verdict.remedy, verdict.how_to_allow)
         return verdict
 
     def _question(self, effects: Effect, **shown: Any) -> Question:

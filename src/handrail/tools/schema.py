@@ -218,3 +218,27 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def without_nulls(params: type[Params], given: Any) -> Any:
+    """Drop null for optional parameters: strict mode sends null for a parameter that is left out."""
+    if not isinstance(given, dict):
+        return given
+    kept = {}
+    for name, value in given.items():
+        declared = params.fields.get(name)
+        if declared is None:
+            kept[name] = value
+        elif value is not None or declared.required:
+            kept[name] = _nested(declared, value)
+    return kept
+
+
+def _nested(declared: Field, value: Any) -> Any:
+    if declared.origin is list and isinstance(value, list) and _is_params(declared.args[0]):
+        return [without_nulls(declared.args[0], each) for each in value]
+    return without_nulls(declared.kind, value) if _is_params(declared.kind) else value
+
+
+def _is_params(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Params)

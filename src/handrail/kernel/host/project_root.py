@@ -96,3 +96,12 @@ def _lstat(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
+
+
+def directories_beside(path: str) -> list[str]:
+    """Return the directories that lie beside a path, to suggest one to a user who mistyped it."""
+    parent = os.path.dirname(os.path.abspath(path))
+    try:
+        return [f"{parent.rstrip('/')}/{each.name}" for each in os.scandir(parent) if each.is_dir()]
+    except OSError:
+        return []

@@ -6,10 +6,9 @@ from inspect_ai.tool import Tool as InspectTool
 from inspect_ai.tool import ToolDef, ToolError, ToolParams
 from inspect_ai.util import JSONSchema
 
-from handrail.surfaces.adapters import call
-from handrail.tools.exports import api_name, text_of
+from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool
+from handrail.tools.tool import Tool, text_of
 
 
 def tools(router: ToolRouter) -> list[InspectTool]:
@@ -18,7 +17,7 @@ def tools(router: ToolRouter) -> list[InspectTool]:
 
 def _tool(router: ToolRouter, tool: Tool) -> InspectTool:
     async def execute(**arguments: Any) -> str:
-        result = await call(router, tool.name, arguments)
+        result = await router.acall(tool.name, arguments)
         if not result.success:
             raise ToolError(text_of(result.output))
         return text_of(result.output)

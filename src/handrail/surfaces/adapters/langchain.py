@@ -4,10 +4,9 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool, ToolException
 
-from handrail.surfaces.adapters import call
-from handrail.tools.exports import api_name, text_of
+from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool, ToolResult
+from handrail.tools.tool import Tool, ToolResult, text_of
 
 
 def tools(router: ToolRouter) -> list[StructuredTool]:
@@ -19,7 +18,7 @@ def _tool(router: ToolRouter, tool: Tool) -> StructuredTool:
         return _answer(router.call_named(tool.name, arguments))
 
     async def run_beside(**arguments: Any) -> str:
-        return _answer(await call(router, tool.name, arguments))
+        return _answer(await router.acall(tool.name, arguments))
 
     return StructuredTool(
         name=api_name(tool.name),

@@ -5,9 +5,10 @@ from typing import Any
 from agents import FunctionTool
 from agents.tool_context import ToolContext
 
-from handrail.surfaces.adapters import call
-from handrail.tools.exports import openai_chat, text_of
+from handrail.tools.exports import arguments_of
+from handrail.tools.exports.openai import openai_chat
 from handrail.tools.router import ToolRouter
+from handrail.tools.tool import text_of
 
 
 def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:
@@ -17,7 +18,9 @@ def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:
 
 def _tool(router: ToolRouter, form: dict[str, Any]) -> FunctionTool:
     async def invoke(context: ToolContext[Any], arguments: str) -> str:
-        result = await call(router, form["name"], arguments, context.tool_call_id)
+        result = await router.acall(
+            router.real_name(form["name"]), arguments_of(arguments), call_id=context.tool_call_id
+        )
         return text_of(result.output)
 
     return FunctionTool(

@@ -6,10 +6,9 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import Tool as AgentTool
 
-from handrail.surfaces.adapters import call
-from handrail.tools.exports import api_name, media_of, text_of
+from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool
+from handrail.tools.tool import Tool, media_of, text_of
 
 
 def toolset(router: ToolRouter) -> FunctionToolset[Any]:
@@ -18,7 +17,7 @@ def toolset(router: ToolRouter) -> FunctionToolset[Any]:
 
 def _tool(router: ToolRouter, tool: Tool) -> AgentTool[Any]:
     async def run(**arguments: Any) -> Any:
-        result = await call(router, tool.name, arguments)
+        result = await router.acall(tool.name, arguments)
         if not result.success:
             raise ToolFailed(text_of(result.output))
         return text_of(result.output) if media_of(result.output) else result.output

@@ -4,9 +4,9 @@ from typing import Any
 
 from smolagents import Tool as AgentTool
 
-from handrail.tools.exports import api_name, text_of
+from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool
+from handrail.tools.tool import Tool, text_of
 
 
 def tools(router: ToolRouter) -> list[AgentTool]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from handrail.dialects import find_dialect
+from handrail.errors import RuleError
 from handrail.history import KINDS
 from handrail.kernel.host.state_dir import State, config_home
 from handrail.kernel.host.use_counts import Count
@@ -15,7 +16,7 @@ from handrail.ops.text.display import visible
 from handrail.policy.policy import FILE
 from handrail.policy.rule_match import Decision, PlacedRule
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_text, parse_time
+from handrail.policy.rules import ANY_TOOL, Rule, checked, from_text, parse_time
 from handrail.settings import SANDBOX
 from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.call import given_params
@@ -29,6 +30,7 @@ from handrail.surfaces.cli.options import (
 )
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.rule_test import Tried, try_call, try_undo
+from handrail.workspace import internals
 
 _SCOPES = click.Choice(["user", "project"])
 _unattended_option = click.option(
@@ -53,7 +55,7 @@ def command() -> None:
 def list_rules(root: str, as_json: bool) -> None:
     """List the rules that hold in a workspace: the user's, the project's, and those of its own file."""
     with open_workspace(root) as workspace:
-        rules = workspace.rules
+        rules = internals(workspace).rules
         counts = rules.tally.read() if rules.tally else {}
         listed = [(each, None if each.scope == FILE else counts.get(rules.key(each))) for each in rules.standing()]
         homes = {"user": rules.user.path, "project": rules.project.path, FILE: ".handrail.toml"}
@@ -137,12 +139,12 @@ def add(
             try:
                 expires = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=lifetime)
             except (OverflowError, ValueError):
-                raise BadRule(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
+                raise RuleError(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
         plain = from_text("any", pattern, "the rule", Limits())
         rule = plain._replace(tool=tool, sandbox=sandbox or "", expires_at=expires, **options)
         checked(rule, "the rule", Limits())
         if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
-            raise BadRule(f"no dialect has a tool {tool}: the rule would never be used")
+            raise RuleError(f"no dialect has a tool {tool}: the rule would never be used")
         if not rule.deny:
             rule = rule._replace(unattended=refuse_unattended("approvals add", unattended=unattended))
         book = _book(scope, root)
@@ -224,7 +226,7 @@ def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, 
         raise click.UsageError("the parameters must be a JSON object")
     with open_workspace(root) as workspace:
         tried = try_undo(workspace, tool, given) if tool in KINDS else try_call(workspace, spoken, tool, given)
-        decision = workspace.rules.decide(tried.question) if tried.question else None
+        decision = internals(workspace).rules.decide(tried.question) if tried.question else None
     said = _said(decision, tried)
     if as_json:
         others = decision.others if decision else ()

@@ -10,7 +10,7 @@ from handrail.model.limits import Limits
 from handrail.policy.policy import nobody
 
 
-def terminal_asker() -> Approver:
+def terminal_approver() -> Approver:
     """Asks at the terminal; refuses where there is none."""
     terminal = open_terminal()
     if terminal is None:

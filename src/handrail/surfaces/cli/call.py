@@ -10,7 +10,7 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.kernel.host.terminal import wants_colour
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.ask_terminal import Told, terminal_asker
+from handrail.surfaces.cli.ask_terminal import Told, terminal_approver
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json, human
@@ -38,8 +38,8 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     spoken = dialect_of(tool, dialect)
     params = given_params(spoken, tool, arguments)
     progress, told = Progress(), Told()
-    asker = progress.asking(terminal_asker())
-    with open_workspace(options.pop("root"), asker=asker, tell=told.append, **options) as workspace:
+    approver = progress.asking(terminal_approver())
+    with open_workspace(options.pop("root"), approver=approver, tell=told.append, **options) as workspace:
         with progress.during(tool):
             result = workspace.tools(spoken).call(tool, params)
         if as_json:

@@ -111,7 +111,7 @@ def play(write: Callable[[str], None]) -> None:
     stage = Stage(write)
     with (
         scratch_workspace(SAMPLE) as root,
-        Workspace(root, asker=stage.approve, tell=only_log, approve="ask", log_level="off") as workspace,
+        Workspace(root, approver=stage.approve, tell=only_log, approve="ask", log_level="off") as workspace,
     ):
         stage.show("Handrail plays an agent session in a sample workspace. The answers are typed for you.", dim=True)
         for scene in SCENES:

@@ -5,6 +5,7 @@ import click
 from handrail.kernel.doctor.checks import Finding, examine, try_sandbox
 from handrail.surfaces.cli.options import json_option, open_workspace, root_option, sandbox_option, usage_errors
 from handrail.surfaces.cli.render import echo_json
+from handrail.workspace import default_session
 
 _MARKS = {True: "✓", False: "✗"}
 
@@ -18,7 +19,7 @@ def command(root: str, sandbox: str | None, as_json: bool) -> None:
     with usage_errors(root):
         findings = examine(root)
     with open_workspace(root, sandbox=sandbox) as workspace:
-        findings += try_sandbox(workspace.processes)
+        findings += try_sandbox(default_session(workspace).processes)
     if as_json:
         echo_json([_facts(finding) for finding in findings], indent=2)
     else:

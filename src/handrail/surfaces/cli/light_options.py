@@ -8,15 +8,9 @@ import click
 
 from handrail.kernel.host.project_root import RootRefused, find_root
 from handrail.kernel.journal.journal import JournalUnreadable
-from handrail.model.faults import AccessDenied, NotADirectory, NotFound, PathFault
+from handrail.model.faults import PathFault
 from handrail.ops.text.display import visible
 from handrail.surfaces.cli import complete_paths
-
-_WHY = {
-    NotFound: "there is no such directory",
-    NotADirectory: "it is not a directory",
-    AccessDenied: "permission denied",
-}
 
 _WHY_NOT_TAKEN = {
     "gone": "it does not exist any more",
@@ -55,8 +49,9 @@ def root_errors(root: str) -> Iterator[None]:
     try:
         yield
     except PathFault as fault:
-        why = next((said for kind, said in _WHY.items() if isinstance(fault, kind)), "it cannot be followed")
-        raise click.UsageError(f"cannot open the workspace {root}: {why}") from None
+        from handrail.tools.fault_errors import workspace_error  # noqa: PLC0415  only when something is wrong
+
+        raise click.UsageError(str(workspace_error(root, fault))) from None
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
-from handrail.policy.rules import BadRule
-from handrail.settings import APPROVE, SANDBOX, BadSettings
+from handrail.errors import HandrailError
+from handrail.settings import APPROVE, SANDBOX
 from handrail.surfaces.cli import complete_paths, light_options
 from handrail.workspace import Workspace
 
@@ -42,16 +42,16 @@ def usage_errors(root: str) -> Iterator[None]:
     try:
         with light_options.root_errors(root):
             yield
-    except (BadSettings, BadRule) as error:
+    except HandrailError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:  # nowhere to keep the state
         raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
 
 
-def open_workspace(root: str, *, asker: Any = None, tell: Any = None, **flags: Any) -> Workspace:
+def open_workspace(root: str, *, approver: Any = None, tell: Any = None, **flags: Any) -> Workspace:
     with usage_errors(root):
-        workspace = Workspace(root, asker=asker, tell=tell, **flags)
-    for note in workspace.notes:
+        workspace = Workspace.from_settings(root, flags, approver=approver, tell=tell)
+    for note in workspace.warnings:
         click.echo(f"handrail: {note}", err=True)
     if workspace.recovered:
         click.echo(f"handrail: {workspace.recovered} interrupted write(s) were rolled back", err=True)

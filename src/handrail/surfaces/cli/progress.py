@@ -57,17 +57,17 @@ class Progress:
             self._stream.flush()
             self._shown = False
 
-    def asking(self, asker: Approver | None) -> Approver | None:
+    def asking(self, approver: Approver | None) -> Approver | None:
         """The same asker, with the line out of its way."""
-        if asker is None or self._stream is None:
-            return asker
+        if approver is None or self._stream is None:
+            return approver
 
         def ask(question: Question) -> Verdict:
             with self._lock:
                 self._asking = True
                 self._erase()
             try:
-                return asker(question)
+                return approver(question)
             finally:
                 with self._lock:
                     self._asking = False

@@ -13,7 +13,7 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.replay import ReplayOutcome, read_log
 from handrail.replay import replay as replay_log
-from handrail.surfaces.cli.ask_terminal import terminal_asker
+from handrail.surfaces.cli.ask_terminal import terminal_approver
 from handrail.surfaces.cli.light_options import json_option, root_option
 from handrail.surfaces.cli.options import usage_errors
 from handrail.surfaces.cli.render import echo_json
@@ -45,7 +45,7 @@ def command(log: str, root: str, approve: str, as_json: bool) -> None:
         raise click.UsageError(f"{log} cannot be read: {error.strerror}") from None
     if not found.calls:
         raise click.UsageError(f"{log} has no calls in it")
-    approver = (lambda _: Verdict(True, "policy auto")) if approve == "auto" else terminal_asker()
+    approver = (lambda _: Verdict(True, "policy auto")) if approve == "auto" else terminal_approver()
     try:
         with usage_errors(root), scratch_copy(root, Limits().replay_bytes) as copy:
             outcomes = list(replay_log(found, copy, approver))

@@ -6,16 +6,14 @@ from typing import Any, NamedTuple
 import click
 
 from handrail.dialects import load
-from handrail.history import CannotUndo, History, Plan
+from handrail.errors import DeniedError, HandrailError
+from handrail.history import History, Plan
 from handrail.kernel.host.session_log import SessionLog
 from handrail.model.approval import Question, Verdict
-from handrail.model.faults import Denied, Fault
 from handrail.runtime.session import Session
 from handrail.surfaces.cli.light_options import journal_errors
-from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import render
 from handrail.tools.router import ToolRouter
-from handrail.workspace import Workspace
+from handrail.workspace import Workspace, internals
 
 
 class Tried(NamedTuple):
@@ -28,8 +26,8 @@ class _Gate:
     """Says no to every question; what only reads, and is not forbidden, may go on."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._rules = workspace.rules
-        self.session = Session(workspace.services, self._stop, workspace.rules.may_forbid)
+        self._rules = internals(workspace).rules
+        self.session = Session(internals(workspace).services, self._stop, self._rules.may_forbid)
         self.question: Question | None = None
 
     def _stop(self, question: Question) -> Verdict:
@@ -50,12 +48,10 @@ def try_undo(workspace: Workspace, kind: str, params: dict[str, Any]) -> Tried:
     try:
         with journal_errors():
             plan = act(History(gate.session))
-    except Denied:
+    except DeniedError:
         return Tried(gate.question)
-    except CannotUndo as error:
-        return Tried(None, str(error))
-    except Fault as fault:
-        return Tried(None, render((COMMON,), kind, fault, params).message)
+    except HandrailError as error:
+        return Tried(None, error.message)
     return Tried(gate.question, "some files cannot be put back" if plan.conflicts else "")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.ask_terminal import Told, terminal_asker
+from handrail.surfaces.cli.ask_terminal import Told, terminal_approver
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json
@@ -24,8 +24,8 @@ _HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}
 def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
     """Answer JSON lines from standard input: {"tool", "params", "id"?} in, one envelope a line out."""
     progress, told = Progress(), Told()
-    asker = progress.asking(terminal_asker())
-    with open_workspace(root, asker=asker, tell=told.append, **options) as workspace:
+    approver = progress.asking(terminal_approver())
+    with open_workspace(root, approver=approver, tell=told.append, **options) as workspace:
         if sys.stdin.isatty():
             click.echo(ALONE, err=True)
         for line in sys.stdin.buffer:

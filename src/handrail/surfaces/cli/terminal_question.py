@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import TextIO, get_args
 
+from handrail.errors import RuleError
 from handrail.kernel.host.line_edit import edit_line
 from handrail.kernel.host.terminal import forget_typed, size, wants_colour
 from handrail.model.approval import Keep, Question, Scope, Verdict
@@ -11,7 +12,7 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.policy.policy import rule_to_keep
 from handrail.policy.rule_match import RuleMatcher, why_always_asked
-from handrail.policy.rules import BadRule, from_text
+from handrail.policy.rules import from_text
 from handrail.surfaces.approval_text import QuestionView, display, happening, whole
 
 SCOPES = get_args(Scope)
@@ -87,7 +88,7 @@ class TerminalApprover:
         verdict = Verdict(True, "person", always=True, keep=keep)
         try:
             rule = rule_to_keep(question, verdict, self.limits)
-        except BadRule as error:
+        except RuleError as error:
             self.writer.write(f"This time only, since it cannot be remembered: {one_line(str(error), 2000)}\n")
         else:
             self.writer.write(f"New rule ({_where(keep)}): {rule.tool} {one_line(rule.covers, 2000)}\n")
@@ -123,7 +124,7 @@ class TerminalApprover:
     def _why_not(self, question: Question, text: str) -> str:
         try:
             rule = from_text(question.tool, text, "the pattern", self.limits)
-        except BadRule as error:
+        except RuleError as error:
             return str(error)
         return RuleMatcher(question, self.limits).why_not(rule)
 

@@ -8,19 +8,22 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.kernel.fs.boundary import FsBoundary
+from handrail.load_settings import settings_for
 from handrail.surfaces.cli.options import usage_errors, workspace_options
 from handrail.surfaces.cli.render import echo_json
-from handrail.tools import exports
+from handrail.tools.exports.anthropic import anthropic
+from handrail.tools.exports.gemini import gemini
+from handrail.tools.exports.mcp import mcp
+from handrail.tools.exports.openai import openai_chat, openai_responses, why_not_strict
 from handrail.tools.tool import Tool
-from handrail.workspace import settings_for
 
 _FORMS: dict[str, Callable[..., Any]] = {
-    "openai-chat": exports.openai_chat,
-    "openai-responses": exports.openai_responses,
-    "anthropic": exports.anthropic,
-    "gemini": exports.gemini,
-    "mcp": exports.mcp,
-    "functions": exports.functions,
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "mcp": mcp,
+    "functions": lambda tools: [tool.function() for tool in tools],
 }
 _STRICT = ("openai-chat", "openai-responses")
 
@@ -53,7 +56,7 @@ def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bo
 
 def _say_what_is_not_strict(tools: list[Tool]) -> None:
     for tool in tools:
-        if why := exports.why_not_strict(tool):
+        if why := why_not_strict(tool):
             click.echo(f"handrail: {tool.name} cannot be strict: {why}", err=True)
 
 

@@ -6,19 +6,17 @@ from typing import Any
 
 import click
 
-from handrail.history import CannotUndo, History, Plan
-from handrail.model.faults import Denied, Fault
+from handrail.errors import DeniedError, HandrailError
+from handrail.history import History, Plan
 from handrail.model.files import Change, Restore
 from handrail.model.paths import quote, unquote
 from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import visible
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.ask_terminal import Told, terminal_asker
+from handrail.surfaces.cli.ask_terminal import Told, terminal_approver
 from handrail.surfaces.cli.light_options import journal_errors, json_option, root_option
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.render import echo_json
-from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import how_to_allow, render
 
 _WHY = {
     "changed": "it was changed since, where the undo would change it",
@@ -46,17 +44,16 @@ def undo_options(function: _Function) -> _Function:
 
 
 def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *, as_json: bool, dry_run: bool) -> None:
-    with open_workspace(root, asker=terminal_asker(), approve=approve) as workspace:
+    with open_workspace(root, approver=terminal_approver(), approve=approve) as workspace:
         try:
             with journal_errors():
                 plan = act(workspace.history())
-        except CannotUndo as error:
-            raise click.ClickException(str(error)) from None
-        except Fault as fault:
-            said = render((COMMON,), "", fault, {})
-            click.echo(visible(f"✗ {said.message}\n  Suggestion: {said.suggestion}"), err=True)
-            Told([visible(how_to_allow((COMMON,), "", fault, {}))]).show()
-            raise SystemExit(3 if isinstance(fault, Denied) else 1) from None
+        except HandrailError as error:
+            if not error.suggestion:
+                raise click.ClickException(error.message) from None
+            click.echo(visible(f"✗ {error.message}\n  Suggestion: {error.suggestion}"), err=True)
+            Told([visible(error.allow)]).show()
+            raise SystemExit(3 if isinstance(error, DeniedError) else 1) from None
     if as_json:
         echo_json(_facts(plan), indent=2)
     else:

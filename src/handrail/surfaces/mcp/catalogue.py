@@ -5,7 +5,8 @@ from typing import Any
 
 from handrail.model.faults import BadParameters, Problem
 from handrail.model.limits import Limits
-from handrail.tools.exports import api_name, mcp_tool
+from handrail.tools.exports import api_name
+from handrail.tools.exports.mcp import mcp_tool
 from handrail.tools.tool import Dialect, Tool
 from handrail.workspace import Workspace
 

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from handrail.tools.exports import media_of, text_of
-from handrail.tools.tool import ToolResult
+from handrail.tools.tool import ToolResult, media_of, text_of
 
 ENVELOPE = "handrail/result"
 """Where the envelope stands in `_meta`, without the output."""

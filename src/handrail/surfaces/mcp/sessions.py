@@ -35,9 +35,9 @@ class Client:
     def router(self, workspace: str) -> ToolRouter:
         """The tools in one workspace; its session begins with the first call."""
         if workspace not in self._routers:
-            opened = self._sessions[workspace] = self._offer.workspaces[workspace].session(asker=ask_the_client)
-            router = self._routers[workspace] = ToolRouter(self._offer.dialect, opened.session, opened.log)
-            router.tools = {name: tool for name, tool in router.tools.items() if name in self._offer.tools}
+            opened = self._sessions[workspace] = self._offer.workspaces[workspace].session(approver=ask_the_client)
+            router = opened.tools(self._offer.dialect.name)
+            self._routers[workspace] = router.only(*(name for name in router.tools if name in self._offer.tools))
         return self._routers[workspace]
 
     def any_router(self) -> ToolRouter:

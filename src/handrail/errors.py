@@ -1,0 +1,69 @@
+"""The exceptions that the library raises to its caller. Mistakes of a model are never raised: they are results.
+
+HandrailError
+├── WorkspaceError        the root cannot be opened as a workspace
+├── SettingsError         a setting, or a file with settings, is not valid
+├── RuleError             an approval rule, or a file with rules, is not valid
+├── UnknownDialectError   no dialect has this name
+├── UnknownToolError      the dialect has no tool of this name
+├── ClosedError           the workspace, or the session, is closed
+├── DeniedError           the user, a rule or the policy denied a change to the history
+└── UndoError             the history cannot be undone, redone or restored as asked
+"""
+
+from collections.abc import Iterable
+
+
+class HandrailError(Exception):
+    """The base of all exceptions that the library raises. `str()` is a sentence for the user."""
+
+    def __init__(self, message: str, suggestion: str = "", allow: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+        """What to do about it; empty if there is nothing to say."""
+        self.allow = allow
+        """What would allow it, for the user and never for the model; empty if nothing would."""
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.suggestion}." if self.suggestion else self.message
+
+
+class WorkspaceError(HandrailError):
+    """The root cannot be opened as a workspace."""
+
+
+class SettingsError(HandrailError):
+    """A setting, or a file with settings, is not valid."""
+
+
+class RuleError(HandrailError):
+    """An approval rule, or a file with rules, is not valid."""
+
+
+class UnknownDialectError(HandrailError):
+    """No dialect has this name."""
+
+
+class UnknownToolError(HandrailError):
+    """The dialect has no tool of this name."""
+
+
+class ClosedError(HandrailError):
+    """The workspace, or the session, is closed."""
+
+
+class DeniedError(HandrailError):
+    """The user, a rule or the policy denied a change to the history."""
+
+
+class UndoError(HandrailError):
+    """The history cannot be undone, redone or restored as asked."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` for the nearest known name; empty if none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415  only when something is wrong
+
+    near = get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,65 @@
+"""Loads the settings of a workspace from the user's file, the project's files, the environment and the caller."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from handrail.errors import SettingsError
+from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.placeholder import is_empty_directory
+from handrail.kernel.fs.reader import Reader
+from handrail.kernel.fs.trusted_paths import agents_directories, resolved
+from handrail.kernel.host.state_dir import config_home, directory_named, environment, read_small_text
+from handrail.model.faults import PathFault
+from handrail.model.limits import Limits
+from handrail.ops.glob.protected_names import read_globs
+from handrail.settings import IGNORE_FILE, PROJECT_FILE, Settings
+from handrail.settings import load as load_settings
+
+
+def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """Return the settings in force in a workspace, and warnings about settings that were ignored."""
+    user_file = f"{config_home()}/config.toml"
+    user = _readable(user_file, lambda: read_small_text(user_file, Limits().config_bytes))
+    own = user or flags.get("limits")
+    limits = load_settings(user=user, flags=flags, user_file=user_file)[0].limits if own else Limits()
+    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE, limits))
+    ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE, limits)))
+    return load_settings(
+        user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
+    )
+
+
+def with_directories(settings: Settings, root: str, warnings: list[str]) -> Settings:
+    """Return the settings with the sandbox directories that exist on this machine; add a warning for each other one."""
+
+    def found(key: str, names: tuple[str, ...], agents: tuple[str, ...]) -> tuple[str, ...]:
+        named = {name: directory_named(name) for name in names}
+        warnings.extend(
+            f"{key}: {name} is not an absolute path to an existing directory" for name in names if not named[name]
+        )
+        led = {path: resolved(path, agents) for path in named.values() if path}
+        warnings.extend(f"{key}: {p} is ignored: commands can change where it leads" for p, to in led.items() if not to)
+        return tuple(to for to in led.values() if to)
+
+    agents = agents_directories(root, filter(None, map(directory_named, settings.writable)))
+    return settings._replace(
+        readable=found("readable", settings.readable, agents), writable=found("writable", settings.writable, agents)
+    )
+
+
+def _project_text(boundary: FsBoundary, name: str, limits: Limits) -> str:
+    if is_empty_directory(boundary.fd, name):  # a placeholder of a sandbox, which a killed process may have left
+        return ""
+    file = Reader(boundary, Limits(edit_bytes=limits.project_file_bytes)).read_if_there(name)
+    return file.data.decode() if file else ""
+
+
+def _readable(name: str, read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{name} cannot be read: {error}") from None
+    except PathFault as fault:
+        from handrail.tools.fault_errors import message_of  # noqa: PLC0415  only when something is wrong
+
+        raise SettingsError(f"{name} cannot be read: {message_of(fault).message}") from None

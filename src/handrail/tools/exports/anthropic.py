@@ -1,0 +1,34 @@
+"""The tools for Anthropic's Messages API."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from handrail.tools.exports import Json, api_name, plain
+from handrail.tools.tool import Tool, ToolResult, media_of, text_of
+
+if TYPE_CHECKING:
+    from handrail.tools.router import ToolRouter
+
+
+def anthropic(tools: Iterable[Tool]) -> list[Json]:
+    """Return the tools as the `tools` parameter takes them."""
+    return [
+        {"name": api_name(tool.name), "description": tool.description, "input_schema": tool.params.schema()}
+        for tool in tools
+    ]
+
+
+def answer_anthropic(router: "ToolRouter", tool_use: Any) -> Json:
+    """Run the call in a `tool_use` block and return the `tool_result` block."""
+    use = plain(tool_use)
+    result = router.call_named(use["name"], use["input"], use["id"])
+    block = {"type": "tool_result", "tool_use_id": use["id"], "content": _content(result)}
+    return block if result.success else block | {"is_error": True}
+
+
+def _content(result: ToolResult) -> Any:
+    media = media_of(result.output)
+    if media is None or not (media[0].startswith("image/") or media[0] == "application/pdf"):
+        return text_of(result.output)
+    source = {"type": "base64", "media_type": media[0], "data": media[1]}
+    return [{"type": "image" if media[0].startswith("image/") else "document", "source": source}]
