@@ -81,7 +81,7 @@ def _fail(_question: Any) -> bool:
 WRITE = ("file", "file.write", {"path": "a", "content": "x"})
 SITUATIONS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]], str]] = {
     "nobody": ({}, WRITE, "allow exactly this call: handrail approvals add file.write"),
-    "never": ({"approve": "never"}, WRITE, "--approve ask or --approve auto"),
+    "never": ({"approve": "never"}, WRITE, 'approve="ask" or approve="auto"'),
     "guarded": ({}, ("file", "file.write", {"path": ".git/hooks/x", "content": "x"}), "Pass approver= to Workspace"),
     "unreadable command": ({}, ("copilot", "run_in_terminal", {"command": "$x rm a"}), "Pass approver= to Workspace"),
     "forbidden": ({}, ("file", "file.delete", {"path": "kept"}), "handrail approvals disable 1 --scope user"),

@@ -41,7 +41,7 @@ def test_a_rule_that_denies_holds_whatever_the_policy_is(root: Path) -> None:
             assert result.error.code == "approval_denied"
             said = r"""create_file was not approved: rule 1 of the user's rules forbids it: \{"path":"no.*"""
             assert result.error.message == said
-            assert result.error.suggestion == "Do it another way; only the person can change the rule"
+            assert result.error.suggestion == "Do it another way; only the user can change the rule"
             assert create(workspace, approve)
     assert sorted(path.name for path in root.iterdir()) == ["ask", "auto", "host"]
 

@@ -87,7 +87,7 @@ class Policy:
             return Verdict(True, question.unasked)
         if self.approve == "never":
             return Verdict.deny("the policy is never", remedy=ASK_THE_USER, decided_by="policy never")._replace(
-                how_to_allow='Set approve to "ask" or "auto"'
+                how_to_allow='Use approve="ask" or approve="auto"'
             )
         if self.approve in ("auto", "host") and not decision.doubt:
             return Verdict(True, f"policy {self.approve}")
