@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-typing bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -33,6 +33,11 @@ test-adapters: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/adapters
 	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,adapters]'
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
+
+test-typing: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/typing
+	$(VENV)/typing/bin/python -m pip install --quiet --disable-pip-version-check basedpyright==1.40.2
+	HANDRAIL_PYRIGHT=$(CURDIR)/$(VENV)/typing/bin/basedpyright $(BIN)/python -m pytest tests/surfaces/test_library.py
 
 bundle: $(VENV)/ready
 	$(BIN)/python packaging/mcpb/bundle.py

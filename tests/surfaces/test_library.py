@@ -27,6 +27,7 @@ from handrail.errors import (
 )
 from handrail.settings import Settings
 
+PYRIGHT = os.environ.get("HANDRAIL_PYRIGHT")  # read before the tests clear such variables
 WRITE = {"path": "a.txt", "content": "a\n"}
 
 
@@ -308,18 +309,37 @@ def test_public_attributes_lead_to_no_kernel_object(root: Path) -> None:
             assert kernel <= {"log"}
 
 
-def test_readme_snippet_passes_mypy_strict_in_a_users_project(tmp_path: Path) -> None:
+def _snippets(directory: Path) -> list[str]:
+    """Write the README's Python into files of a user's project."""
     readme = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
     snippets = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
     assert snippets
     for number, snippet in enumerate(snippets):
-        (tmp_path / f"snippet{number}.py").write_text(snippet, encoding="utf-8")
-    options = ["--strict", "--no-incremental", "--cache-dir", str(tmp_path / "cache"), "--config-file", ""]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, *map(str, tmp_path.glob("*.py"))],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        (directory / f"snippet{number}.py").write_text(snippet, encoding="utf-8")
+    return [str(file) for file in directory.glob("*.py")]
+
+
+def _mypy(directory: Path, *files: str) -> subprocess.CompletedProcess[str]:
+    options = ["--strict", "--cache-dir", str(directory / "cache"), "--config-file", ""]
+    argv = [sys.executable, "-m", "mypy", *options, *files]
+    return subprocess.run(argv, cwd=directory, capture_output=True, text=True, check=False)
+
+
+def test_readme_snippet_passes_mypy_strict_in_a_users_project(tmp_path: Path) -> None:
+    done = _mypy(tmp_path, *_snippets(tmp_path))
+    assert done.returncode == 0, done.stdout
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text('from handrail import Workspace\nWorkspace(".", sandbx="off")\nWorkspace(".", sandbox="of")\n')
+    errors = _mypy(tmp_path, str(wrong)).stdout
+    assert 'Unexpected keyword argument "sandbx"' in errors
+    assert 'Argument "sandbox" to "Workspace" has incompatible type' in errors
+
+
+def test_readme_snippet_passes_pyright_strict_in_a_users_project(tmp_path: Path) -> None:
+    if not PYRIGHT:
+        pytest.skip("needs pyright: make test-typing")
+    _snippets(tmp_path)
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+    argv = [PYRIGHT, "--pythonpath", sys.executable, "--project", str(tmp_path)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
