@@ -60,9 +60,9 @@ def test_a_directory_that_is_not_there_is_said_and_left_out(root: Path, elsewher
         str(root), approve="auto", readable=[f"{elsewhere}/no", "relative"], writable=["/no/such"]
     ) as workspace:
         assert workspace.warnings == [
-            f"readable: {elsewhere}/no is no absolute path of a directory",
-            "readable: relative is no absolute path of a directory",
-            "writable: /no/such is no absolute path of a directory",
+            f"readable: {elsewhere}/no is not an absolute path to an existing directory",
+            "readable: relative is not an absolute path to an existing directory",
+            "writable: /no/such is not an absolute path to an existing directory",
         ]
         assert workspace.call("codex", "shell", {"command": "echo runs"}).output["stdout"] == "runs\n"  # type: ignore[index]
 

@@ -142,14 +142,14 @@ def test_a_variable_that_there_is_not_is_said_with_the_one_that_may_be_meant(
     assert load(env=env) == (
         Settings(),
         [
-            "there is no variable HANDRAIL_APROVE: it is ignored; is HANDRAIL_APPROVE meant?",
-            "there is no variable HANDRAIL_XYZ: it is ignored",
-            "there is no variable HANDRAIL_CONFG_DIR: it is ignored; is HANDRAIL_CONFIG_DIR meant?",
+            "unknown variable HANDRAIL_APROVE ignored; did you mean HANDRAIL_APPROVE?",
+            "unknown variable HANDRAIL_XYZ ignored",
+            "unknown variable HANDRAIL_CONFG_DIR ignored; did you mean HANDRAIL_CONFIG_DIR?",
         ],
     )
     monkeypatch.setenv("HANDRAIL_APROVE", "auto")
     done = handrail("call", "file.list", "--root", str(root))
-    said = "handrail: there is no variable HANDRAIL_APROVE: it is ignored; is HANDRAIL_APPROVE meant?\n"
+    said = "handrail: unknown variable HANDRAIL_APROVE ignored; did you mean HANDRAIL_APPROVE?\n"
     assert (done.stderr, done.returncode) == (said, 0)
 
 
@@ -225,7 +225,7 @@ def test_a_project_lowers_what_the_person_set_and_raises_nothing() -> None:
         (f"approve{'.a' * 5000} = 1", "not valid TOML: it is nested too deeply"),
         (f"approve = {'[' * 99}{']' * 99}", f"approve must be one of auto, host, ask, never, not {'[' * 99}{']' * 99}"),
         (f"approve = 0x{'f' * 5000}", "not valid TOML: a number in it has more than 64 bits"),
-        ("colour = 1", "there is no setting 'colour'"),
+        ("colour = 1", "unknown setting 'colour'"),
         ('approve = "always"', "approve must be one of auto, host, ask, never, not 'always'"),
         ("approve = 1", "approve must be one of auto, host, ask, never, not 1"),
         ('approve = ["ask"]', "approve must be one of auto, host, ask, never, not ['ask']"),
@@ -236,13 +236,13 @@ def test_a_project_lowers_what_the_person_set_and_raises_nothing() -> None:
         ('readable = "/home"', "readable must be a list of strings, not '/home'"),
         ("readable = [1]", "readable must be a list of strings, not [1]"),
         ("limits = 5", "limits must be a table, not 5"),
-        ("[limits]\nbananas = 5", "there is no limit 'bananas'"),
-        ("[limits]\n__class__ = 5", "there is no limit '__class__'"),
-        ('[limits]\nedit_bytes = "5"', "limits.edit_bytes must be a number from 0 on, not '5'"),
-        ("[limits]\nedit_bytes = -1", "limits.edit_bytes must be a number from 0 on, not -1"),
-        ("[limits]\nedit_bytes = true", "limits.edit_bytes must be a number from 0 on, not True"),
-        ("[limits]\nrule_seconds = inf", "limits.rule_seconds must be a number from 0 on, not inf"),
-        ("[limits]\nrule_seconds = nan", "limits.rule_seconds must be a number from 0 on, not nan"),
+        ("[limits]\nbananas = 5", "unknown limit 'bananas'"),
+        ("[limits]\n__class__ = 5", "unknown limit '__class__'"),
+        ('[limits]\nedit_bytes = "5"', "limits.edit_bytes must be a number, 0 or larger, not '5'"),
+        ("[limits]\nedit_bytes = -1", "limits.edit_bytes must be a number, 0 or larger, not -1"),
+        ("[limits]\nedit_bytes = true", "limits.edit_bytes must be a number, 0 or larger, not True"),
+        ("[limits]\nrule_seconds = inf", "limits.rule_seconds must be a number, 0 or larger, not inf"),
+        ("[limits]\nrule_seconds = nan", "limits.rule_seconds must be a number, 0 or larger, not nan"),
     ],
 )
 def test_a_mistake_names_the_file_and_the_key(text: str, complaint: str) -> None:
@@ -259,7 +259,7 @@ def test_a_mistake_names_the_variable_or_the_option() -> None:
         load(env={"HANDRAIL_APPROVE": "yes"})
     with pytest.raises(SettingsError, match=r"^HANDRAIL_READ_ONLY: read_only must be true or false, not 'maybe'$"):
         load(env={"HANDRAIL_READ_ONLY": "maybe"})
-    with pytest.raises(SettingsError, match=r"^there is no setting 'colour'$"):
+    with pytest.raises(SettingsError, match=r"^unknown setting 'colour'$"):
         load(flags={"colour": True})
 
 
@@ -276,7 +276,7 @@ def test_the_workspace_reads_both_files_and_the_command_line_complains_by_name(
         assert workspace.warnings == [".handrail.toml cannot set sandbox = 'off': a project may only tighten"]
     (home / "config.toml").write_text("aprove = 1\n")
     assert usage_error(handrail("call", "file.list", "--root", str(root))) == (
-        f"{home}/config.toml: there is no setting 'aprove'"
+        f"{home}/config.toml: unknown setting 'aprove'; did you mean approve?"
     )
 
 

@@ -114,12 +114,12 @@ def test_undo_goes_back_step_by_step_and_redo_forward(workspace: Workspace, root
         assert history.undo().done
         seen.append((root / "file").read_text() if (root / "file").exists() else "")
     assert seen == ["b", "a", ""]
-    with pytest.raises(UndoError, match="there is nothing to undo"):
+    with pytest.raises(UndoError, match="nothing to undo"):
         history.undo()
     for _ in range(3):
         assert history.redo().done
     assert (root / "file").read_text() == "c"
-    with pytest.raises(UndoError, match="there is nothing to redo"):
+    with pytest.raises(UndoError, match="nothing to redo"):
         history.redo()
     assert history.undo().numbers == (3,)
 
@@ -225,18 +225,18 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(workspace: Workspace
 def test_what_cannot_be_chosen_is_said(workspace: Workspace) -> None:
     write(workspace, "file", "a")
     history = workspace.history()
-    with pytest.raises(UndoError, match="there is no entry 7"):
+    with pytest.raises(UndoError, match="entry 7 not found"):
         history.undo(7)
-    with pytest.raises(UndoError, match="there is no entry 0"):
+    with pytest.raises(UndoError, match="entry 0 not found"):
         history.undo(0)
-    with pytest.raises(UndoError, match="there is nothing to undo"):
+    with pytest.raises(UndoError, match="nothing to undo"):
         history.undo(of="nobody")
     history.undo()
-    with pytest.raises(UndoError, match="entry 1 is undone already"):
+    with pytest.raises(UndoError, match="entry 1 is already undone"):
         history.undo(1)
-    with pytest.raises(UndoError, match="there is no entry 9"):
+    with pytest.raises(UndoError, match="entry 9 not found"):
         history.restore("file", 9)
-    with pytest.raises(UndoError, match="the journal knows nothing of unknown"):
+    with pytest.raises(UndoError, match="the journal has no entry for unknown"):
         history.restore("unknown", 1)
 
 
@@ -358,7 +358,7 @@ def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) ->
         assert kinds(workspace) == [("command", ()), ("undo", ())]
         assert history.redo().done
         assert (root / "a").read_text() == "new\n"
-        with pytest.raises(UndoError, match="entry 1 did nothing to b, a/x"):
+        with pytest.raises(UndoError, match="entry 1 did not change b, a/x"):
             history.undo(1, ["a", "b", "a/x"])
         assert history.undo(1, ["a"]).done
         assert conflicts(history.undo(1, ["."])) == {"big": "not_kept"}

@@ -87,7 +87,7 @@ def test_what_somebody_else_undid_meanwhile_is_not_undone_twice(
     (root / "b").unlink()
     with Workspace(str(root), approve="auto") as other:
         person.meanwhile = lambda: other.history().undo(1)
-        with pytest.raises(UndoError, match="entry 1 is undone already"):
+        with pytest.raises(UndoError, match="entry 1 is already undone"):
             workspace.history().undo(1)
     assert (person.undos, undone(workspace)) == ([()], [(1,)])
 

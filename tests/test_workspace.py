@@ -117,7 +117,7 @@ def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pyte
         result = workspace.call("file", "file.write", WRITE)
     assert result.success
     (warning,) = result.warnings
-    assert warning.startswith("approved, but this time only: the rule could not be stored: ")
+    assert warning.startswith("approved this time only: cannot store the rule: ")
 
 
 @pytest.mark.parametrize(("policy", "happens"), [("auto", True), ("host", True), ("never", False), ("ask", False)])

@@ -1,5 +1,6 @@
-"""Taking changes back. What the journal says is turned round and committed like any other change: asked for, all or
-nothing, and recorded. A file that changed since is merged where that is clean; else nothing at all is done.
+"""Lists, undoes, redoes and restores changes. An undo is a commit like any other: asked for, all or nothing, recorded.
+
+A file that changed since is merged if the merge is clean; otherwise nothing is done, and the conflicts are reported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,23 +21,25 @@ from handrail.runtime.session import Services, Session
 from handrail.tools.fault_errors import history_error
 
 KINDS = ("undo", "redo", "restore")
-"""What approval rules call them."""
+"""The names that approval rules use."""
 _DIRECTORY = Node("directory", b"", 0o755)
 
 
 @dataclass(frozen=True, slots=True)
 class UndoConflict:
-    """A name that cannot be put back."""
+    """A path that cannot be restored."""
 
     path: str
     why: str
-    """changed, in_the_way, not_kept, damaged, unreadable"""
+    """`changed`, `in_the_way`, `not_kept`, `damaged` or `unreadable`."""
     diff: str = ""
-    """What somebody else made of it."""
+    """What others changed in it since."""
 
 
 @dataclass(slots=True)
 class Plan:
+    """What an undo, a redo or a restore does, or would do."""
+
     kind: str
     entries: list[JournalEntry]
     changes: list[Change] = field(default_factory=list)
@@ -44,21 +47,22 @@ class Plan:
     conflicts: list[UndoConflict] = field(default_factory=list)
     done: bool = False
     whole: bool = True
-    """Nothing of the entries is left out."""
+    """True if no part of the entries is left out."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
+        """The numbers of the entries."""
         return tuple(entry.n for entry in self.entries)
 
 
 class History:
-    """The changes of a workspace, as one session may take them back."""
+    """The recorded changes of a workspace: list, undo, redo and restore them."""
 
     def __init__(self, session: Session) -> None:
         self._session, self._services = session, session.services
 
     def entries(self, limit: int | None = 50, *, session: str | None = None) -> list[HistoryEntry]:
-        """What was changed, the newest first: at most `limit` entries, of one session or of all."""
+        """Return at most `limit` entries, the newest first, of one session or of all."""
         return list(islice(_standing(self._services.journal, session), limit))
 
     def undo(
@@ -70,7 +74,7 @@ class History:
         of: str | None = None,
         dry_run: bool = False,
     ) -> Plan:
-        """Undo entry `n`, or all `since` one, or all of a session; without a choice the last that still stands.
+        """Undo entry `n`, or all entries `since` one, or all `of` a session; by default the last that is not undone.
 
         With `paths`, only what was done to these names and beneath them; the entry then stands for the rest.
         """
@@ -81,15 +85,15 @@ class History:
         return self._try(plan, dry_run=dry_run)
 
     def redo(self, *, dry_run: bool = False) -> Plan:
-        """Take the last undo back."""
+        """Undo the last undo."""
         return self._try(lambda: self._plan("redo", self._last_undo(), []), dry_run=dry_run)
 
     def restore(self, path: str, at: int, *, dry_run: bool = False) -> Plan:
-        """Make a file, or all that is known of a directory, what it was after entry `at`; 0: before all entries."""
+        """Restore a file, or all known files of a directory, as they were after entry `at`; 0: before all entries."""
         return self._try(lambda: self._plan_restore(self._place(path), at), dry_run=dry_run)
 
     def _place(self, path: str) -> str:
-        """A name as the journal has it. What it leads through may be gone, or be no directory any more."""
+        """Return a path as the journal has it. Its parents may be missing, or not be directories any more."""
         try:
             place = self._services.boundary.locate(path, follow=False, future=True)
         except NotADirectory:
@@ -112,7 +116,7 @@ class History:
             try:
                 self._commit(plan, make)
             except Conflict:
-                continue  # something changed after the plan was made
+                continue  # a file changed after the plan was made
             return plan
         raise UndoError("the files keep changing; nothing was done")
 
@@ -124,7 +128,7 @@ class History:
         if approved is not None:
             self._expect_same(plan, make())
             call.files.carry_out(approved, plan.kind, undoes)
-        elif undoes:  # all is as it was already: only say so, or the next undo would begin here again
+        elif undoes:  # nothing to change: only record it, or the next undo would begin here again
             verdict = call.ask(Effect.READ)
             with self._services.state.lock():
                 self._expect_same(plan, make())
@@ -147,7 +151,7 @@ class History:
                 if entry.n < n:
                     break
                 if undone:
-                    raise UndoError(f"entry {n} is undone already")
+                    raise UndoError(f"entry {n} is already undone")
                 return [entry]
             if since is not None and entry.n < since:
                 break
@@ -157,16 +161,16 @@ class History:
                 if since is None and of is None:
                     break
         if n is not None:
-            raise UndoError(f"there is no entry {n}")
+            raise UndoError(f"entry {n} not found")
         if not found:
-            raise UndoError("there is nothing to undo")
+            raise UndoError("nothing to undo")
         return found
 
     def _last_undo(self) -> list[JournalEntry]:
         for entry, undone in _standing(self._services.journal):
             if entry.origin.kind == "undo" and not undone:
                 return [entry]
-        raise UndoError("there is nothing to redo")
+        raise UndoError("nothing to redo")
 
     # ── working out ──
 
@@ -183,7 +187,7 @@ class History:
                 else:
                     plan.whole = False
         if strange := [quote(place) for place in places if place not in meant]:
-            raise UndoError(f"entry {entries[0].n} did nothing to {', '.join(strange)}")
+            raise UndoError(f"entry {entries[0].n} did not change {', '.join(strange)}")
         plan.changes = tree.changes()
         return plan
 
@@ -193,7 +197,7 @@ class History:
         settled: set[str] = set()
         found = self._services.journal.entry(at)
         if found is None and at != 0:
-            raise UndoError(f"there is no entry {at}")
+            raise UndoError(f"entry {at} not found")
         for entry, _ in _standing(self._services.journal):
             for file in entry.files:
                 if file.path in settled or not f"{file.path}/".startswith(f"{path}/"):
@@ -205,7 +209,7 @@ class History:
             if path in settled and (node := wanted[path]) and node.kind != "directory":
                 break
         if not wanted:
-            raise UndoError(f"the journal knows nothing of {quote(path)}")
+            raise UndoError(f"the journal has no entry for {quote(path)}")
         plan = Plan("restore", [found] if found else [], whole=False)
         tree = _PlannedTree(self._services, plan)
         for each, node in sorted(wanted.items()):
@@ -219,7 +223,7 @@ def _standing(journal: Journal, session: str | None = None) -> Iterator[HistoryE
 
 
 class _PlannedTree:
-    """The workspace as it would be: what is on the disk, and over it what was worked out so far."""
+    """Plans changes: holds what is on disk, and what each path should become."""
 
     def __init__(self, services: Services, plan: Plan) -> None:
         self._services, self._plan = services, plan
@@ -228,6 +232,7 @@ class _PlannedTree:
         self._directories: dict[str, bool] = {}
 
     def turn_back(self, file: ChangedPath) -> None:
+        """Plan the reverse of one recorded change; note a conflict if that is not possible."""
         try:
             now = self._now(file.path)
             if "directory" in (file.before and file.before.kind, file.after and file.after.kind):
@@ -242,7 +247,7 @@ class _PlannedTree:
             self._plan.conflicts.append(UndoConflict(file.path, clash.why, clash.diff))
 
     def make(self, path: str, node: KeptNode | None, latest: KeptNode | None) -> None:
-        """`latest` is what the journal knows it as: a directory only takes the place of that, or that of it."""
+        """Plan that a path becomes `node`. Only `latest`, its last recorded state, may give way to a directory."""
         try:
             now = self._now(path)
             kinds = {now and now.kind, node and node.kind}
@@ -254,7 +259,7 @@ class _PlannedTree:
             self._plan.conflicts.append(UndoConflict(path, clash.why, clash.diff))
 
     def changes(self) -> list[Change]:
-        """What leads from the disk to what is wanted: directories first, and away last, the innermost before others."""
+        """Return the changes: new directories first, removed directories last, the innermost before the outer ones."""
         made: list[Change] = []
         turned: list[Change] = []
         gone: list[Change] = []
@@ -262,7 +267,7 @@ class _PlannedTree:
         for path, wanted in sorted(self._wanted.items()):
             found, name = self._found[path], quote(path)
             if path.startswith(whole):
-                continue  # it comes or goes with the directory that it is in
+                continue  # part of a directory that comes or goes as a whole
             if found and wanted and found.kind != wanted.kind and "directory" in (found.kind, wanted.kind):
                 whole = (*whole, f"{path}/")
                 turned += self._replacement(path, found, wanted)
@@ -275,7 +280,7 @@ class _PlannedTree:
         return [*made, *turned, *reversed(gone)]
 
     def _replacement(self, path: str, found: Node, wanted: Node) -> list[Change]:
-        """A name that becomes a directory, or ceases to be one, with all that is in it."""
+        """Return the change for a path that becomes a directory, or stops being one, with its content."""
         try:
             return [Restore(quote(path), self._with_found(path, found), self._with_wanted(path, wanted))]
         except _Clashes as clash:
@@ -283,7 +288,7 @@ class _PlannedTree:
             return []
 
     def _with_found(self, path: str, node: Node) -> Node:
-        """A directory with all that is in it, which must be known and about to go."""
+        """Return a directory with its content; raise a conflict if it holds a file that should stay."""
         if node.kind != "directory":
             return node
         inside = []
@@ -314,7 +319,7 @@ class _PlannedTree:
         return self._wanted.get(path, self._found[path])
 
     def _is_directory(self, path: str) -> bool:
-        """Whether it is one itself, and all above it: what a link leads to has other names."""
+        """Return True if the path and all its parents are directories, not links."""
         if path and path not in self._directories:
             above = self._is_directory(path.rpartition("/")[0])
             try:
@@ -362,7 +367,7 @@ class _PlannedTree:
         return all(each in self._wanted and self._wanted[each] is None for each in inside)
 
 
-class _Clashes(Exception):  # noqa: N818  caught where the file is known
+class _Clashes(Exception):  # noqa: N818  caught by the caller, who knows the path
     def __init__(self, why: str, diff: str = "") -> None:
         super().__init__(why)
         self.why, self.diff = why, diff
@@ -373,7 +378,7 @@ def _same(one: Node | None, two: Node | None) -> bool:
 
 
 def _with_mode(then: Node | None, before: KeptNode | None, after: KeptNode | None, now: Node | None) -> Node | None:
-    """The former mode, unless somebody has set another since."""
+    """Return the node with its former mode, unless the mode was changed since."""
     if then is None or then.kind != "file" or now is None or now.kind != "file":
         return then
     kept = after is not None and now.mode != after.mode

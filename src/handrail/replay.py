@@ -1,4 +1,4 @@
-"""Replaying a session log on a copy of the tree it began with: the same calls, and where the answers differ."""
+"""Replays a session log on a copy of the tree that it began with, and reports where the results differ."""
 
 import json
 import re
@@ -36,7 +36,7 @@ class Logged:
     tool: str
     params: Any
     whole: bool
-    """Nothing in it was cut or hidden."""
+    """True if nothing in it was cut or hidden."""
     answer: dict[str, Any] | None = None
     answer_whole: bool = True
 
@@ -50,12 +50,12 @@ class Log:
     roots: list[str] = field(default_factory=list)
     calls: list[Logged] = field(default_factory=list)
     unread: int = 0
-    """Lines that are not part of a log."""
+    """How many lines are not part of a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOutcome:
-    """What became of one call: same, differs, unknown (no answer in the log), shortened, skipped."""
+    """The outcome of one call: `same`, `differs`, `unknown` (no result in the log), `shortened` or `skipped`."""
 
     call: Logged
     what: str
@@ -77,7 +77,7 @@ def read_log(text: str) -> Log:
 
 
 def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: Any) -> None:
-    """Take over one line, or raise KeyError or TypeError and leave the log as it is."""
+    """Add one line to the log. Raises KeyError or TypeError for an invalid line, and leaves the log as it is."""
     about = _Line(line)
     if about("event", str) == "request":
         session, dialect, tool = (about(name, str) for name in ("session", "dialect", "tool"))
@@ -92,7 +92,7 @@ def _take(log: Log, open_calls: dict[tuple[str, int], Logged], line: Any) -> Non
 
 
 class _Line:
-    """Reads the fields of a line that anything may have written."""
+    """Reads the fields of a line, which may hold anything."""
 
     def __init__(self, line: Any) -> None:
         self._fields = line if isinstance(line, dict) else {}
@@ -106,7 +106,7 @@ class _Line:
 
 
 def _add_root(roots: list[str], root: str) -> None:
-    """Note a directory whose name stands in answers. A log that names hundreds is none of ours."""
+    """Note a directory that results name. A log with hundreds of them was not written by Handrail."""
     if root not in roots:
         if len(root) <= 1 or len(roots) == _ROOTS:
             raise TypeError(root)
@@ -114,7 +114,7 @@ def _add_root(roots: list[str], root: str) -> None:
 
 
 def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iterator[ReplayOutcome]:
-    """Make the calls of the log beneath `root`, which is changed by them. Files there may be changed without asking;
+    """Make the calls of the log in `root`, which they change. Files there may be changed without asking;
     commands and fetches are for `approver`. What was refused then is refused now.
     """
     answering = _Answering(approver)
@@ -144,7 +144,7 @@ def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> R
     if not call.answer_whole:
         return ReplayOutcome(call, "shortened")
     if call.denied and _is_denial(got):
-        return ReplayOutcome(call, "same")  # the reason names who refused, which is another one now
+        return ReplayOutcome(call, "same")  # the reason names who denied the call, which differs now
     found = tuple(differences(told, got))
     return ReplayOutcome(call, "differs", found) if found else ReplayOutcome(call, "same")
 
@@ -155,7 +155,7 @@ def _is_denial(answer: dict[str, Any] | None) -> bool:
 
 
 def _moved(value: Any, moves: dict[str, str]) -> Any:
-    """Parameters may name the root that the log was written in."""
+    """Return the parameters with the root of the log replaced by the new one."""
     if isinstance(value, str):
         return replaced(value, moves)
     if isinstance(value, dict):
@@ -179,7 +179,7 @@ class _Answering:
 
 
 def comparable(value: Any, places: Mapping[str, str], key: str = "") -> Any:
-    """`places` maps names of directories to what stands for them in both answers."""
+    """Return a result without times, process ids and directories; `places` maps directories to names for both sides."""
     if isinstance(value, dict):
         return {name: comparable(each, places, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -193,12 +193,12 @@ def comparable(value: Any, places: Mapping[str, str], key: str = "") -> Any:
 
 
 def replaced(text: str, names: Mapping[str, str]) -> str:
-    """Replace names by others in one go, so that what was put in is left alone. The first name that fits wins."""
+    """Replace names by others in one pass, so that replacements stay as they are. The first name that fits wins."""
     return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text) if names else text
 
 
 def differences(told: Any, got: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two answers differ, each as (place, as it was, as it is)."""
+    """Yield where two results differ: path, value in the log, value now."""
     if isinstance(told, dict) and isinstance(got, dict):
         for key in [*told, *(key for key in got if key not in told)]:
             yield from differences(told.get(key), got.get(key), f"{where}.{key}" if where else str(key))

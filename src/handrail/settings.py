@@ -1,4 +1,4 @@
-"""What a person may set: defaults < user's file < project's file (which may only tighten) < HANDRAIL_* < flags."""
+"""Merges settings: defaults < user's file < project's file (which may only tighten) < HANDRAIL_* < the caller's."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from handrail.errors import SettingsError
+from handrail.errors import SettingsError, did_you_mean
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import LARGEST_INTEGER, MAY_BE_LOWERED, Limits
 from handrail.ops.glob.guarded_names import OWN_FILES
@@ -23,7 +23,7 @@ OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
 
 PROJECT_FILE, IGNORE_FILE = OWN_FILES
 
-# From the loosest to the tightest.
+# Each from the loosest to the tightest.
 APPROVE = ("auto", "host", "ask", "never")
 SANDBOX = ("off", "network", "strict")
 DURABILITY = ("none", "rename", "full")
@@ -32,7 +32,7 @@ LOG_LEVELS = ("debug", "info", "off")
 
 
 class Powers(NamedTuple):
-    """What the person lets commands, fetches and searches do."""
+    """Says what commands, fetches and searches may do."""
 
     sandbox: str = "strict"
     allow_reduced: bool = False
@@ -43,19 +43,21 @@ class Powers(NamedTuple):
     allow_hosts: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
     builtin_search: bool = True
-    """Whether the built-in engine may answer where there is no ripgrep."""
+    """Whether the built-in engine may search if there is no ripgrep."""
     ignore_files: bool = True
 
 
 class Settings(NamedTuple):
+    """The settings in force in a workspace. docs/settings.md explains them."""
+
     approve: str = "ask"
     read_only: bool = False
     sandbox: str = "strict"
     allow_reduced: bool = False
-    """Whether commands may run at level `reduced` where `sandbox` cannot be had."""
+    """Whether commands may run at level `reduced` on a machine that cannot give the level of `sandbox`."""
     durability: str = "full"
     journal: str = "on"
-    """Whether changes are recorded so that they can be undone; `required`: what cannot be recorded is not done."""
+    """Whether changes are recorded so that they can be undone; `required`: refuse a change that cannot be recorded."""
     log: str | None = None
     log_level: str = "info"
     readable: tuple[str, ...] = ()
@@ -63,18 +65,18 @@ class Settings(NamedTuple):
     writable: tuple[str, ...] = ()
     """Directories outside the workspace that commands may change."""
     environment: tuple[str, ...] = ()
-    """Variables that commands may see, beside PATH, HOME, LANG and TERM."""
+    """Variables that commands may see, in addition to PATH, HOME, LANG and TERM."""
     guarded: tuple[str, ...] | None = None
-    """Names in the workspace that commands can neither create nor change; a list of the usual ones if not set."""
+    """Names in the workspace that commands can neither create nor change; None: the usual ones."""
     allow_hosts: tuple[str, ...] = ()
-    """Hosts that may be fetched from although their address is not a public one."""
+    """Hosts that may be fetched from although their address is not public."""
     builtin_search: bool = True
     ignore_files: bool = True
-    """Whether searches leave out what .gitignore and its like name, and the directories that nobody searches."""
+    """Whether searches leave out what .gitignore and similar files name, and directories such as node_modules."""
     protect: tuple[str, ...] = ()
-    """Globs for files that no tool may reach; `@secrets` stands for a list of the usual ones."""
+    """Globs of files that no tool may reach; `@secrets` stands for the usual ones."""
     rules: tuple[Any, ...] = ()
-    """Approval rules of the project's own file, as it has them; only those that deny count."""
+    """Approval rules of the project's own file; only those that deny count."""
     limits: Limits = Limits()
 
     @property
@@ -94,7 +96,7 @@ _CHOICES = {
 _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
 _YES_OR_NO = ("read_only", "allow_reduced", "builtin_search", "ignore_files")
 _NOT_SETTABLE = ("limits", "rules")
-"""By a variable."""
+"""Settings that no variable can set."""
 _PREFIX = "HANDRAIL_"
 
 
@@ -103,7 +105,7 @@ def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
     return lambda old, new: max(old, new, key=order.index)
 
 
-# What a project may ask for, each as (the person's value, the project's) -> the value in force.
+# What a project may tighten: (the user's value, the project's value) -> the value in force.
 _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
     "approve": _tighter_choice("approve"),
     "sandbox": _tighter_choice("sandbox"),
@@ -124,7 +126,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
     user_file: str = "config.toml",
 ) -> tuple[Settings, list[str]]:
-    """The settings in force, and what was asked for in vain. `ignored` are the globs of the project's ignore file."""
+    """Return the settings in force, and warnings. `ignored` are the globs of the project's ignore file."""
     settings = _merge(Settings(), _parse(user, user_file), f"{user_file}: ")
     wanted = _parse(project, PROJECT_FILE)
     given = {key: value for key, value in (flags or {}).items() if value is not None}
@@ -146,10 +148,10 @@ def load(
 
 
 def _unknown_variable(name: str, known: list[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415  only where it goes wrong
+    from difflib import get_close_matches  # noqa: PLC0415  only when something is wrong
 
     near = get_close_matches(name.removeprefix(_PREFIX), [each.removeprefix(_PREFIX) for each in known], 1)
-    return f"there is no variable {name}: it is ignored" + (f"; is {_PREFIX}{near[0]} meant?" if near else "")
+    return f"unknown variable {name} ignored" + (f"; did you mean {_PREFIX}{near[0]}?" if near else "")
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
@@ -210,14 +212,14 @@ def _checked(key: str, value: Any, where: str) -> Any:
         if value not in _CHOICES[key]:
             raise SettingsError(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
     elif key not in kinds:
-        raise SettingsError(f"{where}there is no setting {key!r}")
+        raise SettingsError(f"{where}unknown setting {key!r}{did_you_mean(key, Settings._fields)}")
     elif not isinstance(value, kinds[key][0]):
         raise SettingsError(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
     return value
 
 
 def _expect_few(globs: Any, where: str, limits: Limits) -> None:
-    """Refuse more globs than a project may name, before any is compiled. Whether they are globs is said later."""
+    """Raise SettingsError for more globs than a project may name, before any is compiled and checked."""
     count = 0
     for each in globs if isinstance(globs, list) else ():
         with suppress(InvalidPattern):
@@ -229,7 +231,7 @@ def _expect_few(globs: Any, where: str, limits: Limits) -> None:
 def _check_globs(globs: Iterable[str], where: str) -> None:
     for each in globs:
         if each.startswith("@") and each != SECRETS:
-            raise SettingsError(f"{where}there is no list of files called {each[1:]!r}; there is {SECRETS[1:]!r}")
+            raise SettingsError(f"{where}unknown list of files {each[1:]!r}; did you mean {SECRETS[1:]!r}?")
         try:
             protection((each,))
         except InvalidPattern as fault:
@@ -237,7 +239,7 @@ def _check_globs(globs: Iterable[str], where: str) -> None:
 
 
 def _from_text(key: str, value: str) -> Any:
-    """A variable's text; words that are neither yes nor no are left for the check to refuse."""
+    """Return the value of a variable; text that means neither yes nor no stays text, which the check refuses."""
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if key == "protect" and value == SECRETS[1:]:
         return value
@@ -252,15 +254,15 @@ def _limits(given: Any, where: str) -> dict[str, Any]:
     kinds = {name: type(value) for name, value in Limits()._asdict().items()}
     for name, value in given.items():
         if name not in kinds:
-            raise SettingsError(f"{where}there is no limit {name!r}")
+            raise SettingsError(f"{where}unknown limit {name!r}{did_you_mean(name, kinds)}")
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise SettingsError(f"{where}limits.{name} must be a number from 0 on, not {value!r}")
+            raise SettingsError(f"{where}limits.{name} must be a number, 0 or larger, not {value!r}")
     return {name: kinds[name](value) for name, value in given.items()}
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What it says, or a ValueError."""
-    import tomllib  # noqa: PLC0415  only where there is a file
+    """Parse TOML that a user or a project wrote. Raises ValueError, also for nesting and numbers without bounds."""
+    import tomllib  # noqa: PLC0415  only needed if there is a file
 
     if _LONG_KEY.search(text):
         raise ValueError("it is nested too deeply")
@@ -275,7 +277,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def levels(value: Any) -> Iterator[list[Any]]:
-    """Yield what a value holds, level by level. Raises ValueError if it is nested too deeply."""
+    """Yield the values inside a value, level by level. Raises ValueError if it is nested too deeply."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [inner for each in level for inner in _within(each)]

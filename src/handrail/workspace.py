@@ -27,7 +27,7 @@ from handrail.policy.rules import from_entry
 from handrail.runtime.session import Services, Session
 from handrail.settings import PROJECT_FILE, Settings
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import ToolResult
+from handrail.tools.tool import Dialect, ToolResult
 
 if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
@@ -182,7 +182,7 @@ class Workspace:
         """The directory, with links resolved."""
         return self._services.boundary.root
 
-    def tools(self, dialect: str) -> ToolRouter:
+    def tools(self, dialect: str | Dialect) -> ToolRouter:
         """Return the tools of a dialect, such as `codex`. Raises UnknownDialectError for other names."""
         return self._default.tools(dialect)
 
@@ -280,11 +280,13 @@ class ClientSession:
             workspace.warnings.append(f"there is no session log: {path} cannot be written: {error.strerror}")
             return SessionLog(None, level="off", chars=0, session=session, tell=inner.tell)
 
-    def tools(self, dialect: str) -> ToolRouter:
-        """Return the tools of a dialect. Raises UnknownDialectError for other names."""
-        if dialect not in self._routers:
-            self._routers[dialect] = ToolRouter(load_dialect(dialect), self._session, self.log)
-        return self._routers[dialect]
+    def tools(self, dialect: str | Dialect) -> ToolRouter:
+        """Return the tools of a dialect, by name or as an object. Raises UnknownDialectError for other names."""
+        name = dialect if isinstance(dialect, str) else dialect.name
+        if name not in self._routers:
+            found = load_dialect(dialect) if isinstance(dialect, str) else dialect
+            self._routers[name] = ToolRouter(found, self._session, self.log)
+        return self._routers[name]
 
     def close(self) -> None:
         """Wait for running calls, and end all commands and terminals of this client."""

@@ -170,7 +170,7 @@ def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Any, root: Pa
 def test_no_search_finds_lists_or_counts_them(guarded: Any, engine: str) -> None:
     from handrail.kernel.search.searcher import Searcher
 
-    guarded.services.__dict__["searcher"] = Searcher(guarded.settings.limits, engine)  # type: ignore[arg-type]
+    guarded._services.__dict__["searcher"] = Searcher(guarded.settings.limits, engine)  # type: ignore[arg-type]
     found = guarded.call("copilot", "grep_search", {"pattern": "TOKEN"})
     assert found.output == "Found 1 matches for 'TOKEN':\n  open.txt:1: TOKEN is elsewhere"
     assert found.metadata["files_searched"] == 2

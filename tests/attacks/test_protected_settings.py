@@ -55,8 +55,8 @@ def test_a_project_can_only_add(root: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        ("nothing", "there is no list of files called 'nothing'; there is 'secrets'"),
-        (["@keys"], "there is no list of files called 'keys'; there is 'secrets'"),
+        ("nothing", "unknown list of files 'nothing'; did you mean 'secrets'?"),
+        (["@keys"], "unknown list of files 'keys'; did you mean 'secrets'?"),
         (["[a"], "protect: '[a' is not a glob: unclosed bracket"),
         ([5], "protect must be a list of strings, not [5]"),
         (7, "protect must be a list of strings, not 7"),

@@ -79,7 +79,7 @@ def test_rules_of_every_scope_hold(reader: Workspace, root: Path) -> None:
         assert session.tools("file").call("file.read", {"path": "open.txt"}).success
         number = session._rules.add(Rule("file.read", ".*open.*", deny=True), scope)
         assert not session.tools("file").call("file.read", {"path": "open.txt"}).success
-        session._rules.book(scope).remove(number)
+        session._rules.file_of(scope).remove(number)
     session.close()
     (root / ".handrail.toml").write_text('[[rule]]\ntool = "*"\npattern = ".*secret.*"\ndeny = true\n')
     with Workspace(str(root)) as other:

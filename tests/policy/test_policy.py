@@ -135,12 +135,12 @@ def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None
             workspace.call("copilot", "create_file", {"path": path, "content": "x"}).warnings
             for path in (".git/hooks/x", "a", "b")
         ]
-        assert workspace._rules.standing() == []
-    begin = "approved, but this time only: the rule could not be stored: "
+        assert workspace._rules.placed() == []
+    begin = "approved this time only: cannot store the rule: "
     assert warnings == [
-        [f"{begin}it is always asked: it reaches into .git, which is guarded"],
+        [f"{begin}this call is always asked about: it reaches into .git, which is guarded"],
         [f"{begin}the rule: the pattern is not a valid regular expression: missing ) at position 1"],
-        [f"{begin}1e+300 hours from now is beyond any calendar"],
+        [f"{begin}1e+300 hours from now is too far in the future"],
     ]
 
 

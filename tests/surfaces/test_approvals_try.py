@@ -51,7 +51,7 @@ def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
 def test_an_undo_that_cannot_be_is_said(here: tuple[str, str], root: Path) -> None:
     begin = "It would fail before anybody is asked: "
     gone = handrail("approvals", "test", "undo", "entries=[9]", *here)
-    assert (gone.stdout, gone.returncode) == (f"{begin}there is no entry 9\n", 3)
+    assert (gone.stdout, gone.returncode) == (f"{begin}entry 9 not found\n", 3)
     (root / "a").write_text("three")
     assert handrail("approvals", "test", "undo", *here).stdout == f"{begin}some files cannot be put back\n"
     said = "undo takes entries=[N] or since=N or nothing, redo nothing, restore path=PATH at=N"

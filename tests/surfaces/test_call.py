@@ -66,7 +66,7 @@ def test_without_a_terminal_the_answer_is_no_and_the_log_says_how_to_allow_it(ro
     log = tmp_path / "log"
     done = handrail("call", "file.write", "path=it's.txt", "content=x", "--root", str(root), "--log", str(log))
     assert timeless(done.stdout) == (
-        "✗ file.write was not approved: there is nobody to ask\n"
+        "✗ file.write was not approved: no approver can be asked\n"
         "  Suggestion: Ask the user: only they can allow it\n"
         "  Code: approval_denied\n"
         "  Time: <time>\n"
@@ -219,7 +219,7 @@ def test_input_that_is_not_utf8_is_a_usage_error() -> None:
 def test_a_root_that_is_not_there_or_not_a_directory_is_a_usage_error(root: Path) -> None:
     (root / "file").write_text("")
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/none")) == (
-        f"cannot open the workspace {root}/none: there is no such directory"
+        f"cannot open the workspace {root}/none: directory not found"
     )
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/file")) == (
         f"cannot open the workspace {root}/file: it is not a directory"

@@ -146,9 +146,9 @@ def test_undo_is_refused_where_nobody_approves_it(done: Path) -> None:
 
 
 def test_what_cannot_be_undone_is_said(done: Path) -> None:
-    assert run(done, "undo", "9", code=1) == "Error: there is no entry 9\n"
+    assert run(done, "undo", "9", code=1) == "Error: entry 9 not found\n"
     assert "choose one of" in run(done, "undo", "1", "--since", "1", code=2)
-    assert run(done, "redo", code=1) == "Error: there is nothing to redo\n"
+    assert run(done, "redo", code=1) == "Error: nothing to redo\n"
     (done / "d" / "b.txt").write_text("mine\n")
     assert "d/b.txt: it was changed since, where the undo would change it" in run(done, "undo", code=1)
     found = json.loads(handrail("undo", "--json", "--root", str(done)).stdout)
@@ -173,7 +173,7 @@ def test_what_cannot_be_put_back_does_not_hold_the_rest_back(root: Path) -> None
         "Restored from before all entries: 1 change\n  a b\n"
     )
     assert (root / "a b").read_text() == "old\n"
-    assert run(root, "undo", "1", "d", "nothing", code=1) == "Error: entry 1 did nothing to nothing\n"
+    assert run(root, "undo", "1", "d", "nothing", code=1) == "Error: entry 1 did not change nothing\n"
 
 
 def test_a_file_that_became_a_directory_comes_back(root: Path) -> None:
@@ -257,7 +257,7 @@ def test_replay_says_what_is_no_log_and_what_is_no_directory(root: Path, tmp_pat
     assert f"{binary} is no session log: it is not text" in run(root, "replay", str(binary), code=2)
     with Workspace(str(root), log=str(log), log_level="debug") as workspace:
         workspace.call("file", "file.list", {})
-    said = f"Error: cannot open the workspace {tmp_path}/nope: there is no such directory\n"
+    said = f"Error: cannot open the workspace {tmp_path}/nope: directory not found\n"
     for arguments in (["replay", str(log)], ["history"], ["show", "1"], ["undo"], ["call", "file.list"]):
         assert run(tmp_path / "nope", *arguments, code=2).endswith(said)
     assert run(log, "replay", str(log), code=2).endswith(

@@ -76,7 +76,7 @@ def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Pat
 
     assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
     assert len(person.asked) == 1
-    assert [standing.rule.tool for standing in asking._rules.standing()] == ["file.write"]
+    assert [standing.rule.tool for standing in asking._rules.placed()] == ["file.write"]
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -115,7 +115,7 @@ def test_a_rule_that_cannot_be_stored_approves_this_once_and_says_so(root: Path)
     why = "the rule: the pattern is too long, or repeats too much"
     assert shown == f"always\nThis time only, since it cannot be remembered: {why}\n"
     (warning,) = envelope(out)["warnings"]
-    assert warning == f"approved, but this time only: the rule could not be stored: {why}"
+    assert warning == f"approved this time only: cannot store the rule: {why}"
     assert handrail("approvals", "list").stdout.startswith("No rules.")
 
 
@@ -209,7 +209,7 @@ def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> No
         status, out, shown = terminal.finish()
     assert status == 3
     assert shown.startswith("handrail: file.write: Run it in a terminal, or with --approve auto, or allow exactly this")
-    assert out.startswith("✗ file.write was not approved: there is nobody to ask\n")
+    assert out.startswith("✗ file.write was not approved: no approver can be asked\n")
 
 
 def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
@@ -289,7 +289,7 @@ def test_an_answer_that_is_piped_in_is_not_an_answer(root: Path) -> None:
 
 
 def test_policies_that_ask_nobody_show_no_question(root: Path) -> None:
-    told = "handrail: file.write: Run with --approve ask or --approve auto\n"
+    told = "handrail: file.write: Use approve="ask" or approve="auto"\n"
     for policy, status, said in (("auto", 0, ""), ("host", 0, ""), ("never", 3, told)):
         with Terminal(
             *ARGV, "call", "file.write", f"path={policy}", "content=x", "--approve", policy, "--root", str(root)

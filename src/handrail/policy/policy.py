@@ -13,16 +13,16 @@ from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, from_text
 
 FILE = "file"
-"""The scope of rules that stand in the project's own file; these can only deny."""
+"""The scope of rules in the project's own file; these can only deny."""
 
 
 _SUGGESTED_CHARS = 300
-"""The longest pattern that the user is shown."""
+"""The length of the longest pattern that is shown to the user."""
 
 
 @record
 class Rules:
-    """All rules that hold in a workspace. Those of a session are its own: see `for_session`."""
+    """Holds all rules of a workspace. Each session has rules of its own, too: see `for_session`."""
 
     user: RuleFile
     project: RuleFile
@@ -32,47 +32,54 @@ class Rules:
     session: RuleFile = field(default_factory=lambda: RuleFile("", Limits()))
 
     def for_session(self) -> "Rules":
+        """Return the same rules with an empty set of session rules."""
         return replace(self, session=RuleFile("", self.limits))
 
-    def book(self, scope: str) -> RuleFile:
-        books: dict[str, RuleFile] = {"session": self.session, "project": self.project, "user": self.user}
-        return books[scope]
+    def file_of(self, scope: str) -> RuleFile:
+        """Return the rules of one scope."""
+        files: dict[str, RuleFile] = {"session": self.session, "project": self.project, "user": self.user}
+        return files[scope]
 
     def add(self, rule: Rule, scope: str = "user") -> int:
-        return self.book(scope).add(rule)
+        """Store a rule and return its number in its scope."""
+        return self.file_of(scope).add(rule)
 
-    def standing(self) -> list[PlacedRule]:
+    def placed(self) -> list[PlacedRule]:
+        """Return all rules with their scopes and numbers."""
         found = [PlacedRule(rule, FILE, number) for number, rule in enumerate(self.own, 1)]
         for scope in ("session", "project", "user"):
-            found += [PlacedRule(rule, scope, number) for number, rule in self.book(scope).now()]
+            found += [PlacedRule(rule, scope, number) for number, rule in self.file_of(scope).now()]
         return found
 
     def decide(self, question: Question) -> Decision:
-        return decide(self.standing(), question, self.limits)
+        """Return what the rules say about a question."""
+        return decide(self.placed(), question, self.limits)
 
     def versions(self) -> tuple[object, ...]:
         """Return what changes when a rule does: the versions of the files, and the rules of the session."""
         return self.user.version(), self.project.version(), tuple(self.session.rules)
 
     def may_forbid(self, tool: str) -> bool:
-        """Whether there is a rule that denies calls of a tool. Every call pays for this, so no rule is looked at."""
+        """Return True if a rule denies calls of a tool. Every call asks this, so that no rule is matched here."""
         if self.user.denies(tool) or self.project.denies(tool) or self.session.denies(tool):
             return True
         return bool(self.own) and any(rule.tool in (tool, ANY_TOOL) for rule in self.own)
 
     def count(self, decision: Decision) -> None:
-        """Note that these rules were used."""
+        """Count the use of the rules that decided."""
         if self.tally is not None:
             self.tally.count([self.key(each) for each in decision.by if each.scope in ("project", "user")])
 
     def key(self, standing: PlacedRule) -> str:
-        """What a rule is counted under: itself, wherever it stands in its book."""
-        rule, path = standing.rule, self.book(standing.scope).path
+        """Return the key under which the uses of a rule are counted, whatever its number is."""
+        rule, path = standing.rule, self.file_of(standing.scope).path
         return Tally.key(path, rule.tool, rule.covers, "deny" if rule.deny else "allow")
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
+    """Decides on a question: deny rules, then the policy, then allow rules, then the approver."""
+
     approve: str
     rules: Rules
     approver: Approver | None = None
@@ -111,14 +118,15 @@ class Policy:
         try:
             self.rules.add(rule_to_keep(question, verdict, self.rules.limits), verdict.keep.scope)
         except (RuleError, OSError) as error:
-            return verdict._replace(warning=f"approved, but this time only: the rule could not be stored: {error}")
+            return verdict._replace(warning=f"approved this time only: cannot store the rule: {error}")
         return verdict
 
 
 def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
+    """Return the rule that stores a yes. Raises RuleError if this call is always asked about."""
     keep = verdict.keep
     if (why := why_always_asked(question)) or question.meant is None:
-        raise RuleError(f"it is always asked: {why}")
+        raise RuleError(f"this call is always asked about: {why}")
     text = keep.rule or exact_pattern(question.meant)
     rule = from_text(question.tool, text, "the rule", limits)._replace(sandbox=question.sandbox)
     if keep.hours is None:
@@ -126,7 +134,7 @@ def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
     try:
         end = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=keep.hours)
     except (OverflowError, ValueError):
-        raise RuleError(f"{keep.hours} hours from now is beyond any calendar") from None
+        raise RuleError(f"{keep.hours} hours from now is too far in the future") from None
     return rule._replace(expires_at=end)
 
 
@@ -143,25 +151,25 @@ def _forbidden(decision: Decision, question: Question) -> Verdict:
 
 
 def _without(standing: PlacedRule, question: Question) -> str:
-    """What switches a rule that forbids off; empty where it ends with its session."""
-    import shlex  # noqa: PLC0415  only where something is refused
+    """Return what disables a rule that denies; empty for a rule that ends with its session."""
+    import shlex  # noqa: PLC0415  only refusals need it
 
     if standing.scope == FILE:
-        return "Take the rule out of the project's .handrail.toml"
+        return "Remove the rule from the project's .handrail.toml"
     words = ["handrail", "approvals", "disable", str(standing.number), "--scope", standing.scope]
     where = ["--root", question.root] if standing.scope == "project" else []
-    return f"Switch the rule off: {shlex.join([*words, *where])}" if standing.scope != "session" else ""
+    return f"Disable the rule: {shlex.join([*words, *where])}" if standing.scope != "session" else ""
 
 
 def nobody(question: Question, user: str = "Pass approver= to Workspace", policy: str = 'approve="auto"') -> Verdict:
-    """Deny a question that no one can be asked; `user` and `policy` say what would allow it."""
+    """Deny a question that no approver can be asked; `user` and `policy` say what would allow it."""
     why = why_always_asked(question)
-    reason = f"there is nobody to ask, and {why}" if why else "there is nobody to ask"
+    reason = f"no approver can be asked, and {why}" if why else "no approver can be asked"
     return refused(question, "nobody", reason, user, policy)
 
 
 def refused(question: Question, by: str, reason: str, user: str, policy: str) -> Verdict:
-    """Refuses what could not be asked: the model hears why, the user what would allow it."""
+    """Deny a question that could not be asked: the model reads why, the user what would allow it."""
     remedy = ASK_THE_USER
     if why_always_asked(question) or question.meant is None:
         instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"
@@ -178,10 +186,10 @@ def _how_to_allow(question: Question, user: str, policy: str) -> str:
 
 
 def _adding_it(question: Question, pattern: str) -> str:
-    """What can be pasted into a shell to store what `always` would; empty where it is too long, or not all seen."""
-    import shlex  # noqa: PLC0415  only where nobody is there
+    """Return the shell command that stores this call as a rule; empty if it is too long or has hidden characters."""
+    import shlex  # noqa: PLC0415  only refusals need it
 
-    from handrail.ops.text.display import one_line  # noqa: PLC0415  the same
+    from handrail.ops.text.display import one_line  # noqa: PLC0415  only refusals need it
 
     if len(pattern) > _SUGGESTED_CHARS:
         return ""

@@ -1,4 +1,4 @@
-"""The capability that a tool is handed for one call: what it may touch, and what it has to say beside its output."""
+"""Gives a tool what it may use during one call, and collects its warnings, metadata and changed files."""
 
 import threading
 import time
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """Which call of its session it is, what its caller names it, and how the caller stops it."""
+    """Identifies a call: its number in the session, the caller's name for it, and how the caller cancels it."""
 
     number: int = 0
     call_id: str | None = None
     cancel: threading.Event | None = None
 
 
-_ASKED_BY_NOBODY = Asked()
+_UNNUMBERED = Asked()
 _OPEN_FOR_WRITING = "Open the workspace without --read-only, and without read_only in the configuration"
 
 
 @record
 class Call:
-    """One call: what it may touch, and what it has to say beside its output."""
+    """One call of a tool. Asks the approver, and gives access to files, searches, commands and pages."""
 
     session: Session
     dialect: str
@@ -46,13 +46,13 @@ class Call:
     bodies: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     """The parameters that are paths."""
-    asked: Asked = _ASKED_BY_NOBODY
+    asked: Asked = _UNNUMBERED
     files_affected: list[str] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
-    """Facts to be said beside the answer, worded like faults."""
+    """Facts that the result reports as warnings; the dialect words them."""
     metadata: dict[str, Any] = field(default_factory=dict)
     waited: float = 0.0
-    """Seconds at the gate, which are not the tool's own."""
+    """Seconds spent waiting for the approver, which do not count as execution time."""
 
     @property
     def cancel(self) -> threading.Event | None:
@@ -72,17 +72,18 @@ class Call:
 
     @property
     def finder(self) -> "Finder":
-        from handrail.runtime.search import Finder  # noqa: PLC0415  only where something is searched
+        from handrail.runtime.search import Finder  # noqa: PLC0415  only searches need it
 
         return Finder(self)
 
     @property
     def commands(self) -> "Commands":
-        from handrail.runtime.commands import Commands  # noqa: PLC0415  only where something is run
+        from handrail.runtime.commands import Commands  # noqa: PLC0415  only commands need it
 
         return Commands(self)
 
     def fetch(self, url: str, seconds: float) -> "Fetched":
+        """Ask for and fetch a page. Rules are asked about every redirect, too."""
         fetcher = self.session.services.fetcher
         given = [name for name, value in self.params.items() if value == url]
 
@@ -94,26 +95,27 @@ class Call:
         return fetcher.fetch(url, seconds, self.cancel, ask)
 
     def check_cancelled(self) -> None:
+        """Raise Cancelled if the caller has cancelled the call."""
         if self.cancel is not None and self.cancel.is_set():
             raise Cancelled
 
     def origin(self, verdict: Verdict, kind: str, undoes: tuple[int, ...] = (), about: str = "") -> Origin:
-        """Who asks, for the journal."""
+        """Return who makes a change, for the journal."""
         who = (self.session.id, self.asked.number, self.asked.call_id, self.dialect, self.tool)
         return Origin(kind, *who, verdict.decided_by, undoes, about)
 
     def begin(self) -> None:
-        """Refuse what a rule forbids before the tool looks at anything: reading and previews are never asked about."""
+        """Raise Denied if a rule forbids the call, before the tool reads anything. Reading is never asked about."""
         if not self.session.may_forbid(self.tool):
             return
         try:
             resolved = self._resolved(None, follow=Effect.DELETE not in self.effects)
-        except Conflict:  # it leads nowhere: the tool will say so
+        except Conflict:  # the path leads nowhere: the tool reports it
             resolved = None
         self._decide(self._question(self.effects, resolved=resolved, unasked="beginning"))
 
     def begin_again(self) -> None:
-        """The file changed before the edit could land: forget what was said and work it out anew."""
+        """Forget the results so far: a file changed before the edit was written, and the tool runs again."""
         self.files_affected.clear()
         self.warnings.clear()
         self.metadata.clear()
@@ -121,8 +123,10 @@ class Call:
     def ask(
         self, effects: Effect, meant: dict[str, Any] | None = None, known: tuple[str, str] | None = None, **shown: Any
     ) -> Verdict:
-        """Pass the gate, or raise Denied. `shown` are the fields of the question that say what would happen, `meant`
-        parameters as rules see them, `known` a path whose place was just looked up, and that place.
+        """Ask whether the call may go on; raise Denied if not.
+
+        `shown` are fields of the question that say what would happen, `meant` are parameters as rules see them, and
+        `known` is a path that was just resolved, with its target.
         """
         if self.session.read_only:
             raise Denied(self.tool, "the workspace is open for reading only", ASK_THE_USER, _OPEN_FOR_WRITING)
@@ -135,7 +139,7 @@ class Call:
         question = self._question(effects, resolved=resolved, guarded=guarded, **shown)
         began = time.perf_counter()
         try:
-            with self.session.open_calls.away():
+            with self.session.open_calls.paused():
                 verdict = self._decide(question)
         finally:
             self.waited += time.perf_counter() - began
@@ -154,9 +158,7 @@ class Call:
         return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, root=self.root, **shown)
 
     def _resolved(self, known: tuple[str, str] | None, *, follow: bool) -> dict[str, Any]:
-        """The parameters with every path as the place that it means. They were looked at before: one that leads nowhere
-        now has been exchanged since.
-        """
+        """Return the parameters with every path resolved. Raises Conflict if a path leads nowhere: it did before."""
         resolved = dict(self.params)
         for name in self.paths & resolved.keys():
             if resolved[name] is not None:

@@ -1,6 +1,6 @@
-"""Who is inside a session: closing lets nobody in any more, and waits for those who still work with its handles."""
+"""Counts running calls. After close() new calls are rejected; wait_until_empty() blocks until the running ones end."""
 
-import os  # noqa: TID251  for the number of this process
+import os  # noqa: TID251  for the process number only
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,41 +9,45 @@ from handrail.model.faults import Closed
 
 
 class OpenCalls:
+    """Counts the calls of a session. Enter it for the time of a call; raises Closed after close()."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)
-        self._inside, self._owner = 0, os.getpid()
+        self._running, self._owner = 0, os.getpid()
         self.closed = False
 
     def __enter__(self) -> None:
         with self._lock:
             if self.closed:
                 raise Closed
-            self._inside += 1
+            self._running += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._running -= 1
             if self.closed:
                 self._left.notify_all()
 
     @contextmanager
-    def away(self) -> Iterator[None]:
-        """While somebody thinks about a question, which may take for ever; whoever comes back too late is refused."""
+    def paused(self) -> Iterator[None]:
+        """Do not count a call while its approver is asked, which may take for ever. Raises Closed if closed then."""
         self.__exit__()
         try:
             yield
         finally:
             with self._lock:
-                self._inside += 1
+                self._running += 1
         if self.closed:
             raise Closed
 
     def close(self) -> None:
+        """Reject new calls from now on."""
         with self._lock:
             self.closed = True
 
     def wait_until_empty(self) -> None:
+        """Block until no call runs."""
         with self._lock:
-            if self._owner == os.getpid():  # in a forked child those who were inside are no more
-                self._left.wait_for(lambda: self._inside == 0)
+            if self._owner == os.getpid():  # a forked child has no threads that could end the calls
+                self._left.wait_for(lambda: self._running == 0)

@@ -1,4 +1,4 @@
-"""Searching, as one call may use it: from a directory beneath the root, through its handle."""
+"""Searches for one call, from a directory in the workspace, without protected files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 
 class Finder:
+    """Searches by content, by name and by relevance, and adds warnings about skipped files to the call."""
+
     def __init__(self, call: "Call") -> None:
         self._call, self._services = call, call.session.services
 
     def search(self, directory: str, request: SearchRequest) -> SearchResult:
+        """Return the lines that match."""
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.search(fd, within, self._call.cancel)
@@ -37,6 +40,7 @@ class Finder:
         return result
 
     def find(self, directory: str, request: FindRequest) -> FindResult:
+        """Return the files whose names match."""
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.find(fd, within, self._call.cancel)
@@ -44,6 +48,7 @@ class Finder:
         return result
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
+        """Return the files that fit a query best."""
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.rank(fd, within, self._call.cancel)
@@ -52,7 +57,7 @@ class Finder:
         return result
 
     def entries(self, directory: str, pattern: str) -> list[FileEntry]:
-        """The files that a glob matches, with size and time; a glob without a slash means the directory's own files."""
+        """Return the files that a glob matches, with size and time; without a slash, those of the directory only."""
         scope = self._permitted(Scope((pattern,), anywhere=False), directory)
         request = FindRequest(scope, limit=self._call.limits.listed_files)
         with self._opened(directory) as fd:
@@ -61,7 +66,7 @@ class Finder:
             return [entry for name in result.files if (entry := self._services.reader.entry_at(fd, name))]
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
-        """The scope without what is protected, and with what is ignored if the person wants that searched."""
+        """Return the scope without protected files, and with ignored files if the settings say so."""
         if not self._services.powers.ignore_files:
             scope = scope.unhidden()
         protected = self._services.boundary.protected
@@ -79,7 +84,7 @@ class Finder:
 
 
 def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:
-    """What a search passed over, and why its answer may be less than expected."""
+    """Yield warnings about what a search skipped, and why it may be incomplete."""
     skipped = result.skipped
     for why in ("too_large", "unreadable", "abandoned", "rules"):
         named = getattr(skipped, why)

@@ -1,4 +1,4 @@
-"""What belongs to an open workspace, and what to one client of it. Programs, terminals and engines start when used."""
+"""Holds what all clients of a workspace share (Services) and what one client has (Session), started on first use."""
 
 import threading
 import time
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Services:
-    """What all sessions of one open workspace share."""
+    """Holds the parts that all sessions of one open workspace share."""
 
     boundary: FsBoundary
     state: State
@@ -47,39 +47,40 @@ class Services:
 
     @cached_property
     def guarded_names(self) -> tuple[str, ...]:
-        """What commands cannot change and no rule approves: the usual names or the person's, and what is ours."""
+        """The names that no command can change and no rule approves: usual or configured ones, and Handrail's own."""
         names = GUARDED if self.powers.guarded is None else self.powers.guarded
         return (*names, *own_places(self.boundary.root))
 
     def guarded(self, paths: Iterable[str]) -> str:
-        """The guarded name that one of these places beneath the root is or lies in; empty where there is none."""
+        """Return the guarded name that one of these paths is, or is inside of; empty if there is none."""
         names = self.guarded_names
         return next((found for path in paths if (found := guarded_place(unquote(path), names))), "")
 
     def masks(self) -> dict[str, tuple[int, int]]:
-        """The protected files that are there now, and what stands there: for a sandbox to cover."""
+        """Return the protected paths that exist now, with their identities, for a sandbox to cover."""
         protected, root = self.boundary.protected, self.boundary.root
         return {} if protected is None else {f"{root}/{name}": found for name, found in protected.masks().items()}
 
     @cached_property
     def searcher(self) -> "Searcher":
-        from handrail.kernel.search.searcher import Searcher  # noqa: PLC0415  the engines load when first used
+        from handrail.kernel.search.searcher import Searcher  # noqa: PLC0415  loaded on first use
 
         return Searcher(self.limits, workspace=self.boundary.root, builtin=self.powers.builtin_search)
 
     @cached_property
     def fetcher(self) -> "Fetcher":
-        from handrail.kernel.web.fetcher import Fetcher  # noqa: PLC0415  the same
+        from handrail.kernel.web.fetcher import Fetcher  # noqa: PLC0415  loaded on first use
 
         return Fetcher(self.limits, self.powers.allow_hosts)
 
     @cached_property
     def command_changes(self) -> "CommandChanges":
-        from handrail.kernel.journal.command_changes import CommandChanges  # noqa: PLC0415  the same
+        from handrail.kernel.journal.command_changes import CommandChanges  # noqa: PLC0415  loaded on first use
 
         return CommandChanges(self.boundary, self.state, self.journal, self.limits)
 
     def close(self) -> None:
+        """Release all handles, and prune the journal once a day."""
         if "command_changes" in vars(self):
             self.command_changes.close()
         self.writer.close()
@@ -92,6 +93,8 @@ class Services:
 
 
 class LastCommand(NamedTuple):
+    """Remembers the last command of a session, for the tools that ask for it."""
+
     command: str
     exit_code: int | None
     output: str
@@ -99,14 +102,14 @@ class LastCommand(NamedTuple):
 
 
 class Session:
-    """One client: its approver, its sandbox with all that runs in it, its last command."""
+    """Holds what belongs to one client: its approver, its sandbox with all that runs there, its last command."""
 
     def __init__(
         self, services: Services, approver: Approver, may_forbid: Callable[[str], bool], *, read_only: bool = False
     ) -> None:
         self.services, self.approver, self.read_only = services, approver, read_only
         self.may_forbid = may_forbid
-        """Whether the approver must hear of a tool's calls before they begin."""
+        """Says whether a rule may forbid a tool, so that the approver must be asked before a call begins."""
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{random_token()}"
         self.last_command: LastCommand | None = None
         self.seen = SeenFiles(services.limits.seen_bytes)
@@ -119,8 +122,9 @@ class Session:
 
     @property
     def sandbox(self) -> "Sandbox":
-        from handrail.kernel.process.runner import Processes  # noqa: PLC0415  most sessions run nothing
-        from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  the same
+        """The sandbox of this session, started on first use. Raises Closed after close()."""
+        from handrail.kernel.process.runner import Processes  # noqa: PLC0415  most sessions run no command
+        from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  loaded on first use
 
         with self._lock:
             if self.open_calls.closed:
@@ -129,7 +133,7 @@ class Session:
                 services, powers = self.services, self.services.powers
                 spools = self._spool_directory()
                 settings = SandboxSettings(
-                    powers.sandbox,  # type: ignore[arg-type]  # one of the levels: the settings have checked it
+                    powers.sandbox,  # type: ignore[arg-type]  # the settings have checked that this is a level
                     allow_reduced=powers.allow_reduced,
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
@@ -138,13 +142,13 @@ class Session:
                     limits=services.limits,
                 )
                 self._sandbox = Sandbox(services.boundary.fd, services.boundary.root, settings, masks=services.masks)
-                self._processes = Processes(self._sandbox, spools)  # its directory must be there to be shown
+                self._processes = Processes(self._sandbox, spools)  # makes the directory that the sandbox shows
             return self._sandbox
 
     @cached_property
     def git(self) -> "GitWatch":
-        """What looks at git directories around this session's commands."""
-        from handrail.kernel.git.watch import GitWatch  # noqa: PLC0415  most sessions run nothing
+        """Checks git directories before and after this session's commands."""
+        from handrail.kernel.git.watch import GitWatch  # noqa: PLC0415  most sessions run no command
 
         services, level = self.services, self.services.powers.sandbox
         record = f"{services.state.path}/git.json"
@@ -153,13 +157,13 @@ class Session:
         )
 
     def _is_busy(self) -> bool:
-        """Whether something runs on that a finished call has started."""
+        """Return True if a process runs that a finished call has started."""
         background = self._sandbox is not None and self._sandbox.has_background
         return background or (self._terminals is not None and self._terminals.any_alive)
 
     def _spool_directory(self) -> str:
-        """Where whole outputs are kept: with our state, or for this session where commands cannot reach that."""
-        from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run nothing
+        """Return the directory for whole outputs: with the state, or a temporary one if commands cannot reach that."""
+        from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run no command
 
         if self.services.powers.sandbox == "off" or identity(self.services.boundary.fd).drop_to is None:
             return f"{self.services.state.path}/output"
@@ -168,13 +172,15 @@ class Session:
 
     @property
     def processes(self) -> "Processes":
+        """What runs commands in the sandbox of this session."""
         _ = self.sandbox
-        assert self._processes is not None  # noqa: S101  the sandbox brings it along
+        assert self._processes is not None  # noqa: S101  made together with the sandbox
         return self._processes
 
     @property
     def terminals(self) -> "Terminals":
-        from handrail.kernel.process.terminals import Terminals  # noqa: PLC0415  the same
+        """The terminals of this session, in its sandbox."""
+        from handrail.kernel.process.terminals import Terminals  # noqa: PLC0415  loaded on first use
 
         sandbox = self.sandbox
         with self._lock:
@@ -183,7 +189,7 @@ class Session:
             return self._terminals
 
     def close(self) -> None:
-        """End everything that runs for this client, and wait for the calls that are still inside."""
+        """End all processes of this client, and wait for the calls that still run."""
         self.open_calls.close()
         with self._closing:
             if self._ended:
@@ -201,8 +207,8 @@ class Session:
             self._ended = True
 
     def _record_last_look(self) -> None:
-        """What background processes left in git directories: nobody waits for an answer, but the history has it."""
-        from handrail.kernel.git.watch import in_short  # noqa: PLC0415  the same
+        """Record in the history what background processes left in git directories: no call is left to report it."""
+        from handrail.kernel.git.watch import in_short  # noqa: PLC0415  loaded on first use
 
         notes, journal = self.git.close(), self.services.journal
         if notes and journal.on:

@@ -1,4 +1,4 @@
-"""What a session last saw of each file, so that it never edits what somebody else has changed since."""
+"""Remembers what a session last saw of each file, so that it does not edit a file that others changed since."""
 
 import threading
 from collections import OrderedDict
@@ -17,12 +17,14 @@ _FILES_AT_MOST = 4096
 class _Saw(NamedTuple):
     version: Version
     data: bytes | None
-    """None where only a part was read, or there is no room to remember it."""
+    """None if only a part was read, or if there is no room to remember it."""
 
 
 class SeenFiles:
-    """Keyed by the place beneath the root, links resolved. Calls of one session may run in parallel: what it wrote
-    itself counts as seen even if an older look at the file is noted later.
+    """Remembers files by their resolved path.
+
+    Calls of one session may run in parallel: a version that the session wrote itself counts as seen, even if an older
+    read of the file is noted later.
     """
 
     def __init__(self, room: int) -> None:
@@ -31,6 +33,7 @@ class SeenFiles:
         self._room, self._held, self._lock = room, 0, threading.Lock()
 
     def note(self, place: str, version: Version, data: bytes | None) -> None:
+        """Remember what the session has read."""
         with self._lock:
             self._drop(place)
             self._files[place] = _Saw(version, data)
@@ -41,7 +44,7 @@ class SeenFiles:
                 self._drop(next(iter(self._files)))
 
     def wrote(self, place: str, version: Version | None, data: bytes | None) -> None:
-        """None: it deleted the file. To be called under the writer's lock, so that the last write is noted last."""
+        """Remember what the session has written; None if it deleted the file. Call it under the writer's lock."""
         if version is None:
             self.forget(place)
         else:
@@ -50,11 +53,12 @@ class SeenFiles:
             self._own[place] = version
 
     def forget(self, place: str) -> None:
+        """Forget a file."""
         with self._lock:
             self._drop(place)
 
     def changed(self, place: str, now: File | None) -> str | None:
-        """How the file differs from what this session knows: changed, deleted, or not at all."""
+        """Return how the file differs from what the session knows: `changed`, `deleted`, or None."""
         with self._lock:
             saw = self._files.get(place)
             if saw is None or (place in self._own and self._own[place] == (now and now.version)):
@@ -64,7 +68,8 @@ class SeenFiles:
         return None if saw.version == now.version or saw.data == now.data else "changed"
 
     def fault(self, path: str, place: str, now: File | None) -> StaleFile:
-        from handrail.ops.text.unified_diff import hunks  # noqa: PLC0415  only where something is stale
+        """Return the fault for a stale file, with the diff if both contents are known."""
+        from handrail.ops.text.unified_diff import hunks  # noqa: PLC0415  only stale files need it
 
         with self._lock:
             saw = self._files.get(place)
@@ -75,7 +80,7 @@ class SeenFiles:
 
     @contextmanager
     def own_command(self, reader: Reader) -> Iterator[None]:
-        """What changes meanwhile is the session's own doing; what somebody else changed before stays so."""
+        """Count changes during a command as the session's own; changes that others made before stay stale."""
         versions = {place: _version(reader, place) for place in list(self._files)}
         before = {place: version for place, version in versions.items() if self._is_known(reader, place, version)}
         try:

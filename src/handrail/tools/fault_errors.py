@@ -16,9 +16,10 @@ def message_of(fault: Fault) -> ToolError:
 
 
 def workspace_error(root: str, fault: PathFault, known: list[str] | None = None) -> WorkspaceError:
-    """Return the error for a root that cannot be opened; `known` are directories that the caller may have meant."""
+    """Return the error for a root that cannot be opened; `known` are names that the caller may have meant."""
+    name = root.rstrip("/").rpartition("/")[2]
     why = next((said for kind, said in _WHY.items() if isinstance(fault, kind)), "a link in it cannot be followed")
-    return WorkspaceError(f"cannot open the workspace {root}: {why}{did_you_mean(root, known or ())}")
+    return WorkspaceError(f"cannot open the workspace {root}: {why}{did_you_mean(name, known or ())}")
 
 
 def history_error(fault: Fault) -> HandrailError:

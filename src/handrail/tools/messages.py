@@ -1,8 +1,8 @@
-"""Wording faults. A dialect's own table goes before the common one, `tools/common_messages.py`.
+"""Words faults and warnings. The table of a dialect goes before the common one (`tools/common_messages.py`).
 
-A table maps a fault, or a tool's name and a fault, to what is said: a code, a message and a suggestion for the model,
-and for the user what would allow it, as format strings over the fault's facts, the root and the call's parameters, or
-as functions of these.
+A table maps a fault, or a tool's name and a fault, to a message: a code, a sentence and a suggestion for the model, and
+what would allow the call, for the user. Sentences are format strings over the facts of the fault, the root and the
+parameters of the call, or functions of these.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,14 +15,18 @@ Sentence = str | Callable[[Facts], str]
 
 
 class Message(NamedTuple):
+    """What a table says about one kind of fault."""
+
     code: str
     message: Sentence
     suggestion: Sentence = ""
     allow: Sentence = ""
-    """What would allow it: told to the user, who alone may loosen anything, and never part of an answer."""
+    """What would allow the call: for the user, never part of a result."""
 
 
 class ToolError(NamedTuple):
+    """The error of a result: a code, a message and a suggestion."""
+
     code: str
     message: str
     suggestion: str
@@ -33,21 +37,21 @@ Words = dict[Key, Message]
 
 
 def render(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
-    """What to say about `fault`: the nearest kind wins, and for one kind the tool's own words."""
+    """Return the error for a fault: the nearest class wins, and for one class the tool's own message."""
     for say in _words_for(tables, tool, fault):
         facts = context | fault.facts()
         return ToolError(say.code, _fill(say.message, facts), _fill(say.suggestion, facts))
-    raise LookupError(f"{type(fault).__name__} has no words")
+    raise LookupError(f"{type(fault).__name__} has no message")
 
 
 def how_to_allow(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> str:
-    """Words what would allow what `fault` refused, for the user; empty if nothing would."""
+    """Return what would allow the call that a fault refused, for the user; empty if nothing would."""
     said = (_fill(say.allow, context | fault.facts()) for say in _words_for(tables, tool, fault))
     return next((line for line in said if line), "")
 
 
 def _words_for(tables: tuple[Words, ...], tool: str, fault: Fault) -> Iterator[Message]:
-    """Finds what the tables say about `fault`, the best match first."""
+    """Yield the messages for a fault, the best match first."""
     for kind in type(fault).__mro__:
         for table in tables:
             say = table.get((tool, kind)) or table.get(kind)

@@ -1,4 +1,4 @@
-"""The schema of a tool's output, read off the type that its function returns.
+"""Derives the schema of a tool's output from the return type of its function.
 
 A `TypedDict` says what the object holds, so the type checker keeps function and schema together; a plain `dict` is some
 object; text has no schema.
@@ -19,7 +19,7 @@ _NAMED: dict[Any, dict[str, Any]] = {
 
 
 def output_schema(returned: Any) -> dict[str, Any] | None:
-    """None where some answers are not objects."""
+    """Return the schema of an output type; None if some outputs are not objects."""
     options = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
     if not all(is_typeddict(option) or (get_origin(option) or option) is dict for option in options):
         return None

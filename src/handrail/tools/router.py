@@ -17,7 +17,7 @@ from handrail.model.warnings import RootReplaced
 from handrail.runtime.call import Asked, Call
 from handrail.runtime.session import Session
 from handrail.tools.messages import Facts, ToolError, how_to_allow, render
-from handrail.tools.schema import Params, name_of, without_nulls
+from handrail.tools.schema import Params, name_of
 from handrail.tools.tool import Dialect, Output, Tool, ToolResult
 
 _BUG = ToolError(
@@ -214,9 +214,8 @@ class ToolRouter:
         try:
             if found is None:
                 raise UnknownTool(tool, list(self.tools))
-            given = without_nulls(found.params, given)
             parsed = found.params.parse(given)
-            ordered = {name: given[name] for name in found.params.fields if name in given}
+            ordered = {name: given[name] for name in found.params.fields if found.params.gives(given, name)}
             call = Call(
                 self._session,
                 self.dialect.name,

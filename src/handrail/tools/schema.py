@@ -1,4 +1,4 @@
-"""Parameters of a tool: declared once as a class, from which the schema and the checks derive.
+"""Declares the parameters of a tool as a class, from which the schema and the checks derive.
 
 Written for start-up time: the same declarations on a general model library take longer to import than the
 whole command line may (docs/decisions/0001-own-parameters.md).
@@ -15,9 +15,9 @@ _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
 class Field:
-    """One parameter: what it is for, its default, and the bounds that it must keep."""
+    """One parameter: its description, its default and its bounds."""
 
-    def __init__(  # noqa: PLR0913  one for each word that a declaration may use
+    def __init__(  # noqa: PLR0913  one for each property that a declaration may have
         self,
         description: str,
         *,
@@ -30,15 +30,15 @@ class Field:
         any_text: bool = False,
     ) -> None:
         self.description, self.default = description, default
-        self.body = body  # the contents of a file: questions show its size, the diff shows the rest
-        self.path = path  # a path: rules match the place that it means
-        self.takes_nul = body or path or any_text  # no program can be handed one; of a path the boundary says so
+        self.body = body  # the content of a file: questions show its size, and the diff shows the rest
+        self.path = path  # a path: rules match the resolved path
+        self.takes_nul = body or path or any_text  # no program can be passed NUL; for paths the boundary refuses it
         self.ge, self.le, self.min_length = ge, le, min_length
         self.bounds = (-LARGEST_INTEGER if ge is None else ge, LARGEST_INTEGER if le is None else le)
         self.required = default is _REQUIRED
 
     def bind(self, name: str, kind: Any) -> None:
-        """Take name and type from the declaration."""
+        """Take the name and the type from the declaration."""
         self.name = name
         options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
         self.nullable = NoneType in options
@@ -82,12 +82,14 @@ class Field:
 
 
 def field(description: str, **options: Any) -> Any:
-    """Typed as Any, so that a declaration with a default reads as what it is."""
+    """Return a Field, typed as Any, so that a declaration may have any type."""
     return Field(description, **options)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Params:
+    """The base of all parameter classes: each annotation with a `field()` is one parameter."""
+
     fields: ClassVar[dict[str, Field]] = {}
     bodies: ClassVar[frozenset[str]] = frozenset()
     paths: ClassVar[frozenset[str]] = frozenset()
@@ -109,7 +111,7 @@ class Params:
 
     @classmethod
     def parse(cls, given: Any) -> "Params":
-        """The parameters as an object, or all that is wrong with them in one fault."""
+        """Return the parameters as an object. Raises BadParameters with all problems at once."""
         problems: list[Problem] = []
         parsed = cls.check(given, "", problems)
         if problems:
@@ -118,13 +120,14 @@ class Params:
 
     @classmethod
     def check(cls, given: Any, where: str, problems: list[Problem]) -> Any:
+        """Return the parameters as an object, and add what is wrong with them to `problems`."""
         if not isinstance(given, dict):
             problems.append(Problem(where, "type", "object", _named(given)))
             return None
         prefix = f"{where}/" if where else ""
         values = {}
         for name, declared in cls.fields.items():
-            if name in given:
+            if cls.gives(given, name):
                 values[name] = declared.check(given[name], prefix + name, problems)
             elif declared.required:
                 problems.append(Problem(where, "missing", name))
@@ -134,6 +137,11 @@ class Params:
             known = ", ".join(cls.fields)
             problems.extend(Problem(where, "unknown", known, name_of(name)) for name in given if name not in cls.fields)
         return cls(**values)
+
+    @classmethod
+    def gives(cls, given: dict[str, Any], name: str) -> bool:
+        """Return True if a parameter is given. Null for an optional one means that it is not."""
+        return name in given and (given[name] is not None or cls.fields[name].required)
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -189,7 +197,7 @@ def _refuse_nul(value: Any, where: str, problems: list[Problem]) -> None:
 
 
 def _number(value: int) -> str:
-    """As it is shown: Python writes out no number of thousands of digits."""
+    """Return a number as text, cut if it has thousands of digits, which Python does not print."""
     return str(value) if abs(value) <= LARGEST_INTEGER else f"a number of {value.bit_length()} bits"
 
 
@@ -200,15 +208,15 @@ def _named(value: Any) -> str:
 
 
 def name_of(value: Any) -> str:
-    """What a caller takes for the name of a tool or a parameter; it is echoed as it was given."""
+    """Return the name of a tool or a parameter as text, whatever the caller passed as a name."""
     return value if isinstance(value, str) else shown(value)
 
 
 def shown(value: Any) -> str:
-    """A value that a caller made up, for the answer."""
+    """Return any value as text, for the result."""
     try:
         return str(value).encode(errors="backslashreplace").decode()
-    except Exception:  # noqa: BLE001  it has no end, or is of a class that fails even at this
+    except Exception:  # noqa: BLE001  the value is endless, or its class fails at this
         return _named(value)
 
 
@@ -218,27 +226,3 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def without_nulls(params: type[Params], given: Any) -> Any:
-    """Drop null for optional parameters: strict mode sends null for a parameter that is left out."""
-    if not isinstance(given, dict):
-        return given
-    kept = {}
-    for name, value in given.items():
-        declared = params.fields.get(name)
-        if declared is None:
-            kept[name] = value
-        elif value is not None or declared.required:
-            kept[name] = _nested(declared, value)
-    return kept
-
-
-def _nested(declared: Field, value: Any) -> Any:
-    if declared.origin is list and isinstance(value, list) and _is_params(declared.args[0]):
-        return [without_nulls(declared.args[0], each) for each in value]
-    return without_nulls(declared.kind, value) if _is_params(declared.kind) else value
-
-
-def _is_params(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Params)

@@ -99,9 +99,9 @@ def _lstat(path: str) -> os.stat_result | None:
 
 
 def directories_beside(path: str) -> list[str]:
-    """Return the directories that lie beside a path, to suggest one to a user who mistyped it."""
-    parent = os.path.dirname(os.path.abspath(path))
+    """Return the names of the directories beside a path, to suggest one to a user who mistyped it."""
     try:
-        return [f"{parent.rstrip('/')}/{each.name}" for each in os.scandir(parent) if each.is_dir()]
+        with os.scandir(os.path.dirname(os.path.abspath(path))) as entries:
+            return [each.name for each in entries if each.is_dir()]
     except OSError:
         return []

@@ -57,7 +57,7 @@ def list_rules(root: str, as_json: bool) -> None:
     with open_workspace(root) as workspace:
         rules = internals(workspace).rules
         counts = rules.tally.read() if rules.tally else {}
-        listed = [(each, None if each.scope == FILE else counts.get(rules.key(each))) for each in rules.standing()]
+        listed = [(each, None if each.scope == FILE else counts.get(rules.key(each))) for each in rules.placed()]
         homes = {"user": rules.user.path, "project": rules.project.path, FILE: ".handrail.toml"}
     if as_json:
         echo_json([_facts(standing, count) for standing, count in listed], indent=2)

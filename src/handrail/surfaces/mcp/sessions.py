@@ -36,7 +36,7 @@ class Client:
         """The tools in one workspace; its session begins with the first call."""
         if workspace not in self._routers:
             opened = self._sessions[workspace] = self._offer.workspaces[workspace].session(approver=ask_the_client)
-            router = opened.tools(self._offer.dialect.name)
+            router = opened.tools(self._offer.dialect)
             self._routers[workspace] = router.only(*(name for name in router.tools if name in self._offer.tools))
         return self._routers[workspace]
 
