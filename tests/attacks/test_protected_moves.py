@@ -141,7 +141,7 @@ def test_what_is_moved_too_deep_to_be_covered_stops_commands(root: Path, opened:
         result = workspace.call("codex", "shell", {"command": "cat open.txt"})
         assert result.error is not None
         assert result.error.code == "sandbox_unavailable"
-        assert "protected files may lie in dddd" in result.error.message
+        assert "protected files may be in dddd" in result.error.message
         shutil.rmtree(root / ("d" * 200))
         run(workspace, "true")
 

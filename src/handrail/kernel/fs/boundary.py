@@ -184,10 +184,8 @@ class FsBoundary:
                 raise NotADirectory(given.given)
             return
         if stat.S_ISDIR(mode):
-            free = is_placeholder(
-                self.fd, "/".join(given.parts)
-            )  # the sandbox created it; for the caller it does not exist
-            raise NotFound(given.given) if free else IsDirectory(given.given)
+            hidden = is_placeholder(self.fd, "/".join(given.parts))  # for tools a placeholder does not exist
+            raise NotFound(given.given) if hidden else IsDirectory(given.given)
         if stat.S_ISLNK(mode):  # the walk followed all links: another process has just created this one
             raise Conflict(given.given)
         raise SpecialFile(given.given, next((name for test, name in _KINDS if test(mode)), "special file"))

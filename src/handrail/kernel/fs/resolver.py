@@ -265,7 +265,7 @@ def _missing(route: _Route, name: str, *, future: bool) -> Place:
 
 
 def _with_plain(flags: int) -> int:
-    """Add flags that prevent blocking and a controlling terminal; with O_PATH, openat2 rejects them and needs neither."""
+    """Add flags against blocking and against a controlling terminal; O_PATH needs neither, and openat2 rejects them."""
     return flags | (os.O_CLOEXEC if flags & O_PATH else _PLAIN)
 
 
