@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.resolver import O_PATH
 from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.git.watch import Round, in_short
+from handrail.kernel.git.watch import GitChecks, in_short
 from handrail.kernel.host.state_dir import State, read_text, write_text
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
@@ -55,7 +55,7 @@ class CommandChanges:
 
     @contextmanager
     def around(
-        self, origin: Origin, warn: _Warn, affected: list[str], git: Round, *, goes_on: bool = False
+        self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks, *, goes_on: bool = False
     ) -> Iterator[None]:
         """Record the changes of a command that runs inside the block.
 
@@ -104,7 +104,7 @@ class CommandChanges:
         for path, new in sorted(wanted, key=lambda each: each[1][3], reverse=True):
             self._remember(path, new, self._read(path, new, room))
 
-    def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: Round) -> bool:
+    def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks) -> bool:
         """Append an entry for the changes since the last scan. Returns whether there were any."""
         files = self._changed_files()
         self._last = self._journal.last_number()
