@@ -34,9 +34,9 @@ def rename_to_free_name(source: str, target: str, dir_fd: int) -> None:
     _renameat2(source, target, dir_fd, 1)
 
 
-def exchange_names(one: str, other: str, dir_fd: int) -> None:
+def exchange_names(first: str, second: str, dir_fd: int) -> None:
     """Exchange two entries with `RENAME_EXCHANGE`: both names exist at every moment."""
-    _renameat2(one, other, dir_fd, 2)
+    _renameat2(first, second, dir_fd, 2)
 
 
 def begin_sync(fd: int) -> None:

@@ -43,7 +43,7 @@ class GitWatch:
     def __init__(
         self, root_fd: int, root: str, record: str, limits: Limits, busy: Callable[[], bool], *, on: bool = True
     ) -> None:
-        """`record` is the path of a file in the state directory; `busy` tells whether a process of this session runs."""
+        """`record` is a path in the state directory; `busy` tells whether a command of this session runs."""
         self._on = on
         self._root_fd, self._root, self._record_path, self._limits, self._busy = root_fd, root, record, limits, busy
         self._sweep, self._known = Sweep(root_fd, limits.scan_directories), Known()

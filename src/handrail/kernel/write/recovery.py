@@ -100,19 +100,19 @@ class Recovery:
         It stays if it replaced the old file by a rename, on a file system where the old file got no second name.
         """
         now, temp, old = _entries(step, fd)
-        ours = _is(step.identity, now)
-        if ours and temp is not None and not _is(step.identity, temp):
-            exchange_names(step.temp, step.name, fd)  # a rename would fail if one is a directory
+        is_new = _is(step.identity, now)
+        if is_new and temp is not None and not _is(step.identity, temp):
+            exchange_names(step.temp, step.name, fd)  # a rename would fail if either is a directory
             return False
-        if old is not None and (now is None or ours):
-            if ours and step.swaps_directory:  # a rename cannot replace a file by a directory, or the reverse
+        if old is not None and (now is None or is_new):
+            if is_new and step.swaps_directory:  # a rename cannot replace a file by a directory, or the reverse
                 os.rename(step.name, step.temp, src_dir_fd=fd, dst_dir_fd=fd)
             os.rename(step.old, step.name, src_dir_fd=fd, dst_dir_fd=fd)
             return False
-        if ours and step.creates:
+        if is_new and step.creates:
             os.unlink(step.name, dir_fd=fd)
             return False
-        return ours
+        return is_new
 
     @staticmethod
     def _drop_spares(step: Step, fd: int) -> bool:
