@@ -13,7 +13,9 @@ The story of a commit:
 8. Clean up: the writer removes second names and empty directories, appends the journal line and ends the intent.
 
 A failure before step 7 rolls the commit back: at once, or, after a kill, when the next process opens the workspace or
-commits (`recovery.py`). A failure in step 8 does not undo the commit; the next commit or open repeats the cleanup.
+commits (`recovery.py`). The one exception is a single file on a file system that has neither exchanges nor hard links:
+one rename replaces it, no old file is left, and recovery finishes the commit. A failure in step 8 does not undo the
+commit; the next commit or open repeats the cleanup.
 """
 
 import errno
