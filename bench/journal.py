@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.measure import Row, compare, show
 from handrail import Workspace
-from handrail.kernel.git.watch import Round
+from handrail.kernel.git.watch import GitChecks
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin, encode, journal_of
 
@@ -109,7 +109,7 @@ def _command(home: Path) -> Row:
         shadow, told = workspace._services.command_changes, list[object]()
 
         def around() -> None:
-            with shadow.around(Origin("command"), told.append, [], Round(None)):
+            with shadow.around(Origin("command"), told.append, [], GitChecks(None)):
                 pass
 
         def status() -> None:

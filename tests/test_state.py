@@ -88,7 +88,7 @@ def test_where_the_journal_is_required_nothing_is_done_that_is_recorded_elsewher
         ):
             result = workspace.call(dialect, tool, params)
             assert result.error is not None
-            assert "the journal, which is required: the state directory /proc/no" in result.error.message
+            assert "cannot write the required journal: the state directory /proc/no" in result.error.message
     assert os.listdir(root) == []
     assert list(nowhere.rglob("journal.jsonl")) == []
 

@@ -141,7 +141,7 @@ def test_what_is_moved_too_deep_to_be_covered_stops_commands(root: Path, opened:
         result = workspace.call("codex", "shell", {"command": "cat open.txt"})
         assert result.error is not None
         assert result.error.code == "sandbox_unavailable"
-        assert "protected files may lie in dddd" in result.error.message
+        assert "protected files may be in dddd" in result.error.message
         shutil.rmtree(root / ("d" * 200))
         run(workspace, "true")
 
@@ -165,7 +165,7 @@ def _hide_behind_a_mode(root: str) -> tuple[list[str], list[str], list[str]]:
 def test_what_is_moved_into_a_closed_directory_stops_commands_until_it_is_open() -> None:
     before, why, after = as_ordinary_user(_hide_behind_a_mode)
     assert before == [".kube/config"]
-    assert why == ["protected files may lie in d, which cannot be looked into"]
+    assert why == ["protected files may be in d, which cannot be read"]
     assert after == ["d/k/config"]
 
 

@@ -188,7 +188,7 @@ def test_a_blob_is_kept_once_and_comes_back_packed_or_not(tmp_path: Path) -> Non
     assert blobs.has(name)
     blobs.drop(name)
     assert not blobs.has(name)
-    with pytest.raises(BlobLost, match="not there any more"):
+    with pytest.raises(BlobLost, match="missing"):
         blobs.get(name)
     blobs.close()
 
@@ -260,7 +260,7 @@ def test_where_the_journal_is_required_nothing_is_done_without_it(root: Path) ->
         Path(workspace._services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
         assert result.error is not None
-        assert result.error.message == "'a' could not be written: the journal, which is required: Not a directory"
+        assert result.error.message == "'a' could not be written: cannot write the required journal: Not a directory"
         (root / "b").write_text("b")
         command = workspace.call("codex", "shell", {"command": "touch c"})
         assert command.error is not None

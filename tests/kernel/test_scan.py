@@ -48,7 +48,7 @@ def tree(root: Path) -> Path:
 
 def test_the_first_look_finds_everything_but_what_is_left_out(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
-    assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "d/b", "d/e/c", "link"]
+    assert sorted(path for path, _ in made.fingerprints()) == [".gitignore", "a", "d/b", "d/e/c", "link"]
     assert found(made) == {}
 
 
@@ -166,7 +166,7 @@ def test_a_directory_that_is_not_to_be_read_is_left_alone(
 ) -> None:
     monkeypatch.setattr(scan_module, "os", Unreadable("d", call))
     made = scan()
-    assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "link"]
+    assert sorted(path for path, _ in made.fingerprints()) == [".gitignore", "a", "link"]
     (tree / "a").write_text("changed")
     assert found(made) == {"a": "changed"}
 
@@ -187,7 +187,7 @@ def test_what_is_too_deep_is_not_entered(
     monkeypatch.setattr(scan_module, "_DEEPEST", 1)
     made = scan()
     assert made.cut
-    assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "d/b", "link"]
+    assert sorted(path for path, _ in made.fingerprints()) == [".gitignore", "a", "d/b", "link"]
 
 
 def test_a_directory_that_became_a_file_is_one_change(scan: Callable[..., Scan], tree: Path) -> None:

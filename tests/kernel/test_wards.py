@@ -164,7 +164,7 @@ def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> Non
         path = Path(workspace._services.state.path) / "protected.json"
         path.write_text(text)
         warnings = workspace.call("codex", "shell", {"command": "true"}).warnings
-    assert any("what earlier ones knew is lost" in each for each in warnings), warnings
+    assert any("the list from earlier sessions is lost" in each for each in warnings), warnings
     with Workspace(str(root), protect=["*.key"]) as workspace:
         assert workspace.call("copilot", "read_file", {"path": "a.key"}).error
     assert len(RememberedFiles(str(path), 9).read()) == 1

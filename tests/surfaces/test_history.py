@@ -111,7 +111,7 @@ def test_show_names_what_cannot_be_shown(root: Path) -> None:
     assert run(root, "show", "1").endswith("\n\nbinary: binary, 2 -> 0 bytes\n")
     assert run(root, "show", "2").endswith("\n\nlarge: the content was not kept\n")
     assert run(root, "show", "3").endswith("\n\ndeleted link link -> binary\n")
-    assert re.search(r"\n\nlost: blob [0-9a-f]{12} is not there any more\n$", run(root, "show", "4"))
+    assert re.search(r"\n\nlost: blob [0-9a-f]{12} is missing\n$", run(root, "show", "4"))
 
 
 def test_show_says_the_modes_as_they_are(root: Path) -> None:

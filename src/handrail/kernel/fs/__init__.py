@@ -1,0 +1,1 @@
+"""Opens, reads and checks files inside the root of a workspace."""

@@ -1,4 +1,4 @@
-"""FsBoundary: an open directory beneath which every path is resolved. Nothing in Handrail reaches a file past it."""
+"""Resolves every path inside one open directory, the root. Handrail reaches files only through this module."""
 
 import errno
 import os
@@ -55,8 +55,8 @@ _FAULTS: dict[int, Callable[[str], Fault]] = {
 }
 
 
-class faults_for:  # noqa: N801  used like a function, and half the price of a generator
-    """Turn what the system refused into an answer about `path` as the caller wrote it."""
+class faults_for:  # noqa: N801  used like a function; costs half as much as a generator
+    """Turns an OSError into the fault for `path`, as the caller wrote it."""
 
     __slots__ = ("_path",)
 
@@ -72,11 +72,14 @@ class faults_for:  # noqa: N801  used like a function, and half the price of a g
 
 
 def raise_fault(error: OSError, path: str) -> NoReturn:
+    """Raise the fault that an OSError means for `path`."""
     make = _FAULTS.get(error.errno or 0)
     raise (make(path) if make else WriteFailed(path, error.strerror or str(error))) from error
 
 
 class FsBoundary:
+    """Holds the root directory open; opens and locates paths inside it, and rejects paths that lead outside."""
+
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -91,7 +94,7 @@ class FsBoundary:
         found = os.fstat(self.fd)
         self.identity = (found.st_dev, found.st_ino)
         self.root = os.path.realpath(given)
-        """For showing, and for taking absolute paths apart; never opened again."""
+        """The root's path, for messages and to split absolute paths; never opened again."""
         self._roots = (self.root, given) if given != self.root else (self.root,)
         self._walk = PathWalk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
@@ -99,10 +102,10 @@ class FsBoundary:
         self._resolver: Resolver = self._fast or self._walk
         self.resolver = "openat2" if fast else "walk"
         self.protected: ProtectedFiles | None = None
-        """What no tool may reach; set when the settings are known."""
+        """The protected files. The session sets them when it has read the settings."""
 
     def close(self) -> None:
-        """Forget the handle too: its number may soon be another directory's."""
+        """Close the root and forget its handle: the system may reuse the number for another directory."""
         fd, self.fd = self.fd, -1
         self._walk.root_fd = -1
         if self._fast:
@@ -110,10 +113,11 @@ class FsBoundary:
         os.close(fd)
 
     def split(self, path: str) -> GivenPath:
+        """Split a path into components relative to the root. Raises a fault for an absolute path outside."""
         return split(path, self._roots, windows=sys.platform == "win32")
 
     def was_replaced(self) -> bool:
-        """Whether the root's name leads to another directory now. The handle keeps the original."""
+        """Return whether the root's path now names another directory. The open handle keeps the original."""
         try:
             now = os.stat(self.root)
         except OSError:
@@ -121,9 +125,11 @@ class FsBoundary:
         return (now.st_dev, now.st_ino) != self.identity
 
     def open_file(self, path: str) -> tuple[int, os.stat_result, str]:
-        """A regular file for reading, and where it lies beneath the root; empty where the system cannot say.
+        """Open a regular file for reading.
 
-        What is not a file is never opened, so that nothing blocks or is set off.
+        Returns the handle, its stat result and its path inside the root with links resolved; this path is empty if
+        the system cannot tell it. Anything but a regular file is not opened: opening a FIFO could block, and opening
+        a device could trigger an action.
         """
         given = self._permitted(path)
         try:
@@ -143,7 +149,7 @@ class FsBoundary:
 
     @staticmethod
     def _open_fast(fast: Openat2, parts: tuple[str, ...], flags: int) -> tuple[int, str | None]:
-        """A handle, and its place, which is its name where no link leads there."""
+        """Open a path with openat2. Returns the handle and the resolved path; None as path if a link led there."""
         if ".." not in parts:
             try:
                 return fast.open(parts, flags, links=False), "/".join(parts)
@@ -178,13 +184,14 @@ class FsBoundary:
                 raise NotADirectory(given.given)
             return
         if stat.S_ISDIR(mode):
-            free = is_placeholder(self.fd, "/".join(given.parts))  # a sandbox keeps the name free
-            raise NotFound(given.given) if free else IsDirectory(given.given)
-        if stat.S_ISLNK(mode):  # links were followed: this one has just come
+            hidden = is_placeholder(self.fd, "/".join(given.parts))  # for tools a placeholder does not exist
+            raise NotFound(given.given) if hidden else IsDirectory(given.given)
+        if stat.S_ISLNK(mode):  # the walk followed all links: another process has just created this one
             raise Conflict(given.given)
         raise SpecialFile(given.given, next((name for test, name in _KINDS if test(mode)), "special file"))
 
     def open_directory(self, path: str) -> int:
+        """Open a directory; the caller closes the handle."""
         given = self._permitted(path)
         with faults_for(path):
             fd = self._resolver.open(given.parts, _DIRECTORY)
@@ -194,7 +201,7 @@ class FsBoundary:
 
     @contextmanager
     def directory(self, path: str) -> Iterator[int]:
-        """Open a directory for as long as the block lasts."""
+        """Open a directory and close it at the end of the block."""
         fd = self.open_directory(path)
         try:
             yield fd
@@ -202,17 +209,18 @@ class FsBoundary:
             os.close(fd)
 
     def open_any_directory(self, path: str) -> int:
-        """A directory, protected or not: for putting right what a killed process left there."""
+        """Open a directory even if it is protected, so that recovery can clean up after a killed process."""
         with faults_for(path):
             return self._resolver.open(self.split(path).parts, _DIRECTORY)
 
     def stat(self, path: str, *, follow: bool = True) -> os.stat_result:
+        """Return the stat result of a path; without `follow`, that of a link itself."""
         given = self._permitted(path)
         with faults_for(path):
             return self._stat(given, follow=follow)
 
     def _stat(self, given: GivenPath, *, follow: bool) -> os.stat_result:
-        place = self._walk.look(given.parts, follow=follow)
+        place = self._walk.locate_to_read(given.parts, follow=follow)
         try:
             found = os.stat(place.name or ".", dir_fd=place.dir_fd, follow_symlinks=False)
             self._check_place(given, place.rel, found)
@@ -220,7 +228,7 @@ class FsBoundary:
         finally:
             place.close()
 
-    # What is protected is refused by the name as it was written, by the place that it leads to, and by what is there.
+    # Protected paths are checked three times: as written, after resolving links, and by inode.
 
     def _permitted(self, path: str) -> GivenPath:
         given = self.split(path)
@@ -235,10 +243,10 @@ class FsBoundary:
             return
         try:
             place = self._canonical(fd) if place is None else place
-            if place is None:  # no /proc, or another mount: by name once more
-                look = self._walk.look(given.parts)
-                look.close()
-                place = look.rel
+            if place is None:  # no /proc, or another mount: resolve the path again by name
+                located = self._walk.locate_to_read(given.parts)
+                located.close()
+                place = located.rel
             self._check_place(given, place, found)
         except BaseException:
             if close:
@@ -252,11 +260,15 @@ class FsBoundary:
                 self.protected.check_file(given.given, found)
 
     def locate(self, path: str, *, follow: bool = True, future: bool = False) -> Place:
-        """The directory and name to change. A link is followed inside, or, where not `follow`, is what is meant."""
+        """Return the directory and the name that a change of `path` applies to.
+
+        With `follow`, a final link is followed if it stays inside the root; otherwise the change applies to the link
+        itself. With `future`, parent directories may be missing.
+        """
         return self.look(path, follow=follow, future=future)[0]
 
     def look(self, path: str, *, follow: bool = True, future: bool = False) -> tuple[Place, os.stat_result | None]:
-        """`locate`, and what stands there."""
+        """Locate a path like `locate`; return the place and the stat result of its entry, None if there is no entry."""
         given = self._permitted(path)
         with faults_for(path):
             place, found = self._look_fast(given) or self._look_walked(given, follow=follow, future=future)
@@ -278,7 +290,7 @@ class FsBoundary:
             raise
 
     def _look_fast(self, given: GivenPath) -> tuple[Place, os.stat_result | None] | None:
-        """One openat2 for the parent; None where a link, a missing parent or `..` asks for the longer way."""
+        """Locate a path by one openat2 of its parent. Returns None if a link, a missing parent or `..` needs a walk."""
         if self._fast is None or not given.parts or given.parts[-1] == "..":
             return None
         try:

@@ -1,4 +1,4 @@
-"""Reads ignore files (`.gitignore` and its like) by handle, and decides which paths they ignore."""
+"""Reads ignore files (`.gitignore` and similar files) by handle, and decides which paths they ignore."""
 
 import errno
 import os
@@ -17,13 +17,13 @@ IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 
 
 class IgnoreFiles:
-    """Reads the ignore files of one walk, within its limits; names those that it cannot follow."""
+    """Reads the ignore files of one walk, within its limits; names the ignore files that it cannot use."""
 
     def __init__(self, limits: Limits, unfit: Named) -> None:
         self._limits, self._unfit, self._left = limits, unfit, limits.ignore_rules
 
     def rules_of(self, fd: int, names: set[str], prefix: str, above: Rules) -> Rules:
-        """Return the rules in force in a directory: its own before those from above."""
+        """Return the rules in force in a directory: its own rules first, then those of its parents."""
         rules = above
         for kind in IGNORE_FILES:
             if kind.partition("/")[0] in names and (text := self._text(fd, kind, prefix)):
@@ -52,9 +52,10 @@ class IgnoreFiles:
 
 
 def ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
+    """Return whether the rules ignore a path."""
     for kind in IGNORE_FILES:
         for start, verdict in rules.get(kind, ()):
-            said = verdict(path[start:], is_directory)
-            if said is not None:
-                return said
+            is_ignored = verdict(path[start:], is_directory)
+            if is_ignored is not None:
+                return is_ignored
     return False

@@ -1,4 +1,4 @@
-"""What a new file takes over from the one it replaces: owner, mode, extended attributes."""
+"""Copies owner, mode and extended attributes from an old file to the new file that replaces it."""
 
 import errno
 import os
@@ -13,12 +13,13 @@ _CAPABILITIES = "security.capability"
 
 
 def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int, *, same_content: bool) -> None:
-    """Owner, mode, extended attributes and with them the ACL. Only the owner may be out of our power.
+    """Copy the owner, the mode and the extended attributes, which include the ACL, to the new file `fd`.
 
-    New content gets no capabilities, as the kernel takes them from a file that is written; a new owner gets no set-id
-    bit.
+    If the process may not change the owner, the new file keeps its own owner and gets no set-id bit. Attributes that
+    the process may not set are skipped. New content gets no capabilities: the kernel, too, removes them when a process
+    writes to a file.
     """
-    made = os.fstat(fd)  # its group may be the directory's
+    made = os.fstat(fd)  # its group may come from the directory
     if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
         for uid, gid in ((found.st_uid, found.st_gid), (-1, found.st_gid)):
             with suppress(PermissionError):
@@ -33,13 +34,13 @@ def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int, *, sa
     made = os.fstat(fd)
     if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
         mode &= ~(stat.S_ISUID | stat.S_ISGID)
-    os.fchmod(fd, mode)  # last: an ACL brings a mode of its own
+    os.fchmod(fd, mode)  # last, because setting an ACL changes the mode
 
 
 def _copy_attributes(source: int, fd: int, without: set[str]) -> None:
     wanted = [name for name in _attributes(source) if name not in without]
     if _ACL in _attributes(fd) and _ACL not in wanted:
-        os.removexattr(fd, _ACL)  # the directory's default, which the old file did not have
+        os.removexattr(fd, _ACL)  # the directory's default ACL, which the old file did not have
     for name in wanted:
         try:
             os.setxattr(fd, name, os.getxattr(source, name))

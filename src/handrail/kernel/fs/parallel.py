@@ -1,4 +1,4 @@
-"""Many small dealings with the file system, shared by a few threads: most of each is spent in the system."""
+"""Runs many small file system operations in a few threads: each spends most of its time in system calls."""
 
 import threading
 from collections import deque
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 MANY = 32
-"""From how many on it is worth it."""
+"""The smallest number of items for which threads are faster."""
 _HELPERS = 3
 
 T = TypeVar("T")
@@ -14,7 +14,10 @@ R = TypeVar("R")
 
 
 def parallel_map(act: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What `act` returns for each, in their order. It ends, well or with a failure, when no thread acts any more."""
+    """Call `act` with each item and return the results in order.
+
+    Uses threads for at least `MANY` items. Returns, or raises the first failure, only after all threads have stopped.
+    """
     if len(items) < MANY:
         return [act(item) for item in items]
     results, waiting, failures = dict[int, R](), deque(range(len(items))), list[BaseException]()
@@ -23,7 +26,7 @@ def parallel_map(act: Callable[[T], R], items: Sequence[T]) -> list[R]:
         try:
             while not failures and (number := _next(waiting)) is not None:
                 results[number] = act(items[number])
-        except BaseException as error:  # noqa: BLE001  raised below, when the others have stopped too
+        except BaseException as error:  # noqa: BLE001  raised below, after the other threads have stopped
             failures.append(error)
 
     helpers = [threading.Thread(target=share, name="handrail-helper") for _ in range(_HELPERS)]
@@ -48,15 +51,18 @@ def _start(helpers: list[threading.Thread]) -> None:
     for helper in helpers:
         try:
             helper.start()
-        except RuntimeError:  # no more threads are to be had: those that there are do it all
+        except RuntimeError:  # the system allows no more threads: the running ones do all the work
             return
 
 
 def _join(helpers: list[threading.Thread], failures: list[BaseException]) -> None:
-    """An interrupt stops the work, and must not leave a thread behind that goes on with handles that are closed."""
+    """Wait for all threads, and collect interrupts.
+
+    An interrupt stops the work, but must not leave a thread behind that uses closed handles.
+    """
     for helper in helpers:
         while helper.is_alive():
             try:
                 helper.join()
-            except BaseException as error:  # noqa: BLE001  an interrupt, raised when they have stopped
+            except BaseException as error:  # noqa: BLE001  an interrupt; raised after the threads have stopped
                 failures.append(error)

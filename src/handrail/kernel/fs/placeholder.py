@@ -1,25 +1,26 @@
-"""Directories that are only there because a sandbox stands on them: marked, so that no listing shows them."""
+"""Recognizes placeholders: empty directories that a sandbox creates as mount points, and that no listing shows."""
 
 import os
 
 SPARE = ".handrail-"
-"""What the names of files on their way in or out begin with."""
+"""The prefix of temporary names: new files before they are published, and old files before they are removed."""
 
 MARK = "user.handrail.placeholder"
 
 
 def is_placeholder(dir_fd: int, name: str) -> bool:
+    """Return whether a directory has the mark of a placeholder."""
     try:
         return os.getxattr(f"/proc/self/fd/{dir_fd}/{name}", MARK, follow_symlinks=False) == b"1"
-    except (OSError, AttributeError):  # no mark, or a system without marks
+    except (OSError, AttributeError):  # no mark, or a system without extended attributes
         return False
 
 
 def is_empty_directory(dir_fd: int, name: str) -> bool:
-    """Tells a placeholder without its mark: not every file system keeps marks."""
+    """Return whether a name is an empty directory, as a placeholder is on a file system without extended attributes."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    except OSError:  # absent, or no directory: whoever reads it says what it is
+    except OSError:  # not found, or not a directory: the caller that reads it reports that
         return False
     try:
         return not os.listdir(fd)

@@ -1,8 +1,8 @@
-"""Files that no tool may reach: by name, by the place that a path leads to, and by identity.
+"""Rejects protected files, which no tool may reach: by name, by resolved path, and by identity.
 
-A name says enough for most. Identity is for files that have another name as well: hard links, targets of protected
-links, and what was moved out of a protected place, in this session or an earlier one. These are known from looking over
-the whole tree from time to time.
+The name is enough for most files. Identity is for files that also have another name: hard links, targets of protected
+links, and files that were moved away from a protected path, in this session or an earlier one. Handrail scans the
+whole tree from time to time to find them.
 """
 
 import os
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from handrail.kernel.host.remembered_files import RememberedFiles
 
 OWN_RULE = "Handrail's own files"
-_CALM = 20
-"""How many times as long as a look takes it stays good."""
+_REUSE_FACTOR = 20
+"""A scan result is reused for at least this many times the time that the scan took."""
 
 
 class ProtectedFiles:
+    """Knows the protected files of a workspace; rejects paths and files that are protected."""
+
     def __init__(
         self,
         root_fd: int,
@@ -34,26 +36,26 @@ class ProtectedFiles:
         own: tuple[str, ...] = (),
         remembered: "RememberedFiles | None" = None,
     ) -> None:
-        """`own` are places beneath the root where our own files lie: a tool that could write there could approve."""
+        """`own` are paths in the root with Handrail's own files: a tool that could write there could approve calls."""
         self._root_fd, self._protection, self._limits = root_fd, protection, limits
         self._own = tuple(f"{folded_path(place)}/" for place in own)
         self._lock = threading.Lock()
         self._latest = ProtectedNames()
         self._good_until = 0.0
         self._known: dict[int, ProtectedNode] = {}
-        """Every file and directory that was ever seen to be protected, by its inode number."""
+        """Every file and directory that a scan found to be protected, by inode number."""
         self._lasting: dict[int, ProtectedNode] = {}
-        """Those of them that are outermost and still there, as far as a look can tell."""
+        """The outermost ones of `_known` that still exist, as far as a scan can tell."""
         self._remembered, self._kept = remembered, dict[int, ProtectedNode]()
-        self._lost = self._unkept = ""
+        self._unread = self._unwritten = ""
 
     @property
     def trouble(self) -> str:
-        """Why a protected file that is moved may not be known any more; empty where it is."""
-        return self._lost or self._unkept
+        """Why Handrail may not recognize a protected file after a move; empty if it does."""
+        return self._unread or self._unwritten
 
     def check_name(self, given: str, place: str) -> None:
-        """Refuse a name. Whether there is such a file is not told."""
+        """Raise `ProtectedPath` if a name is protected, whether or not the file exists."""
         rule = self._rule_for(place)
         if rule:
             raise ProtectedPath(given, rule)
@@ -62,17 +64,18 @@ class ProtectedFiles:
         if self._own and f"{folded_path(place)}/".startswith(self._own):
             return OWN_RULE
         rule = self._protection.rule_for(place)
-        if rule or not (unnamed := self._look().unnamed):
+        if rule or not (unnamed := self._scanned().unnamed):
             return rule
         return next((unnamed[each] for each in with_parents(place) if each in unnamed), "")
 
     def check_file(self, given: str, found: os.stat_result) -> None:
+        """Raise `ProtectedPath` if a file is protected under another name."""
         rule = self._rule_by_identity(found)
         if rule:
             raise ProtectedPath(given, rule)
 
     def hides(self, place: str) -> bool:
-        """Whether what lies beneath the root at `place` is in no list and no result."""
+        """Return whether lists and results leave out the entry at `place` in the root."""
         if self._rule_for(place):
             return True
         if not self._known:
@@ -82,32 +85,33 @@ class ProtectedFiles:
         except FileNotFoundError:
             return False
         except OSError:
-            return True  # too deep to name, or closed: it may be anything that is protected
+            return True  # the path is too long, or access is denied: the entry may be protected
         return bool(self._rule_by_identity(found))
 
     def _rule_by_identity(self, found: os.stat_result) -> str:
-        self._look()
+        self._scanned()
         seen = self._known.get(found.st_ino)
         if seen is None or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             return ""
         if seen.is_still(found):
-            return seen.rule  # by whatever name
-        # Changed since: the same file edited, or a new one under the number of one that is gone.
-        fresh = self._look(fresh=True)
+            return seen.rule  # under any name
+        # The file has changed: a process edited it, or a new file has the inode number of a deleted one.
+        fresh = self._scanned(fresh=True)
         now = fresh.lasting.get(found.st_ino) or fresh.files.get(found.st_ino)
         if now is None:
             self._known.pop(found.st_ino, None)
         return now.rule if now else ""
 
     def masks(self) -> dict[str, Identity]:
-        """Every protected name that is there now, for a sandbox to cover; with it, all other names of such files."""
-        look = self._look(fresh=True)
-        if look.missing and look.blind:
-            where = ", ".join(look.blind[:3])
-            raise SandboxUnavailable("strict", [f"protected files may lie in {where}, which cannot be looked into"])
-        return dict(look.masks)
+        """Return all protected names that exist now, and all other names of these files, for a sandbox to cover."""
+        names = self._scanned(fresh=True)
+        if names.missing and names.unreadable:
+            where = ", ".join(names.unreadable[:3])
+            raise SandboxUnavailable("strict", [f"protected files may be in {where}, which cannot be read"])
+        return dict(names.masks)
 
-    def _look(self, *, fresh: bool = False) -> ProtectedNames:
+    def _scanned(self, *, fresh: bool = False) -> ProtectedNames:
+        """Return the last scan result; scan again if it is too old, or with `fresh`."""
         with self._lock:
             started = time.monotonic()
             if not self._protection:
@@ -115,34 +119,35 @@ class ProtectedFiles:
             if fresh or started > self._good_until:
                 if not self._good_until:
                     self._recall()
-                self._latest = ProtectionScan(self._root_fd, self._protection, self._known, self._lasting).look()
+                self._latest = ProtectionScan(self._root_fd, self._protection, self._known, self._lasting).run()
                 self._learn(self._latest)
                 ended = time.monotonic()
-                self._good_until = ended + max(self._limits.protect_seconds, _CALM * (ended - started))
+                self._good_until = ended + max(self._limits.protect_seconds, _REUSE_FACTOR * (ended - started))
             return self._latest
 
     def _recall(self) -> None:
-        """Begin with what earlier sessions knew. What no rule protects any more is left alone."""
+        """Load the files that earlier sessions knew; leave out those that no rule protects now."""
         try:
             kept = self._remembered.read() if self._remembered else {}
         except (OSError, ValueError) as error:
-            self._lost = f"what earlier ones knew is lost: {error}"
+            self._unread = f"the list from earlier sessions is lost: {error}"
             return
         self._kept = {number: seen for number, seen in kept.items() if self._protection.has(seen.rule)}
         self._lasting = dict(self._kept)
         self._known |= self._kept
 
-    def _learn(self, look: ProtectedNames) -> None:
-        gone = set() if look.blind else look.missing
-        self._known |= look.files
-        self._known |= look.lasting
-        self._lasting = {number: seen for number, seen in self._lasting.items() if number not in gone} | look.lasting
-        new = {number: seen for number, seen in look.lasting.items() if not seen.is_kept_as(self._kept.get(number))}
+    def _learn(self, found: ProtectedNames) -> None:
+        """Add the files of a scan to the known ones, and save the changes for later sessions."""
+        gone = set() if found.unreadable else found.missing
+        self._known |= found.files
+        self._known |= found.lasting
+        self._lasting = {number: seen for number, seen in self._lasting.items() if number not in gone} | found.lasting
+        new = {number: seen for number, seen in found.lasting.items() if not seen.is_kept_as(self._kept.get(number))}
         if self._remembered is None or not (new or gone & self._kept.keys()):
             return
         try:
-            self._remembered.update(look.lasting, gone)
+            self._remembered.update(found.lasting, gone)
         except OSError as error:
-            self._unkept = error.strerror or str(error)
+            self._unwritten = error.strerror or str(error)
         else:
-            self._kept, self._unkept = dict(self._lasting), ""
+            self._kept, self._unwritten = dict(self._lasting), ""

@@ -1,7 +1,7 @@
-"""One look over a workspace's tree: what is protected there, under which names, and where no look is possible.
+"""Scans the tree of a workspace for protected files, all their names, and directories that it cannot read.
 
-A rule protects by name and by place. What is known from an earlier look is protected under every name, and so is what a
-protected link leads to; a directory protects all that lies in it.
+A rule protects names and paths. A file that an earlier scan found is protected under every name, and so is the target
+of a protected link. A protected directory protects everything in it.
 """
 
 import ctypes
@@ -23,52 +23,55 @@ _TARGET = O_PATH | os.O_NONBLOCK | os.O_CLOEXEC if O_PATH else os.O_RDONLY | os.
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _STATX_BTIME, _STATX_BYTES, _BTIME_AT = 0x800, 256, 80
 _NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
-_UNJUDGED = None
+_WITHOUT_RULES = None
 
 Identity = tuple[int, int]
 
 
 class ProtectedNode(NamedTuple):
-    """How a protected file or directory is known again, whatever its name is by then."""
+    """Holds the facts by which a later scan recognizes a protected file or directory under any name."""
 
     rule: str
     born: int
-    """In nanoseconds; 0 where it is not known."""
+    """Creation time in nanoseconds; 0 if unknown."""
     size: int
     mtime_ns: int
 
     def is_still(self, found: os.stat_result) -> bool:
+        """Return whether size and modification time are unchanged."""
         return (self.size, self.mtime_ns) == (found.st_size, found.st_mtime_ns)
 
     def is_same(self, found: os.stat_result, born: int) -> bool:
-        """Tells the same file, edited or not, from a new one with the number of one that is gone."""
+        """Return whether this is the same file, edited or not, and not a new one with a reused inode number."""
         return self.born == born if self.born and born else self.is_still(found)
 
     def is_kept_as(self, kept: "ProtectedNode | None") -> bool:
-        """Whether what is kept suffices to know it again."""
+        """Return whether the saved facts are enough to recognize this file."""
         return kept is not None and (kept == self or (kept[:2] == self[:2] and self.born != 0))
 
 
 @record
 class ProtectedNames:
+    """Holds the result of one scan."""
+
     masks: dict[str, Identity] = field(default_factory=dict)
-    """The outermost protected names, and what stands there; links only if they lead outside."""
+    """The outermost protected names, and the identity of each entry; links only if they lead outside the root."""
     rules: dict[str, str] = field(default_factory=dict)
-    """What protects these names, and links."""
+    """The rule for each of these names, and for links."""
     unnamed: dict[str, str] = field(default_factory=dict)
-    """Those of them that no rule names: protected by what they are, or by what leads there."""
+    """The names that no rule matches: protected by the file's identity, or because a protected link leads there."""
     files: dict[int, ProtectedNode] = field(default_factory=dict)
-    """Every protected file and directory, by its inode number."""
+    """Every protected file and directory, by inode number."""
     lasting: dict[int, ProtectedNode] = field(default_factory=dict)
-    """The outermost protected files and directories, by number: later sessions should know them again."""
+    """The outermost protected files and directories, by inode number: later sessions should recognize them."""
     missing: set[int] = field(default_factory=set)
-    """Those of an earlier look that are nowhere now."""
-    blind: list[str] = field(default_factory=list)
-    """Directories that cannot be looked into, but that a command could make accessible."""
+    """The inode numbers of an earlier scan that this scan did not find."""
+    unreadable: list[str] = field(default_factory=list)
+    """Directories that the scan cannot read, but that a command could make readable."""
 
 
 class ProtectionScan:
-    """Makes one look. `known` is every protected file of earlier looks, `lasting` those that must be found again."""
+    """Runs one scan. `known` are all protected files of earlier scans; `lasting` are those that it must find again."""
 
     def __init__(
         self,
@@ -78,29 +81,31 @@ class ProtectionScan:
         lasting: Mapping[int, ProtectedNode],
     ) -> None:
         self._root_fd, self._protection, self._known, self._lasting = root_fd, protection, known, lasting
-        self._look = ProtectedNames()
+        self._result = ProtectedNames()
         self._fd = -1
         self._waiting: list[tuple[str, str | None, str]] = []
-        """Directories to list: prefix, prefix by which rules judge its names (None: not at all), rule from above."""
-        self._met: set[int] = set()
-        self._several: dict[int, ProtectedNode] = {}
+        """Directories to list: prefix, prefix for matching rules (None: match no rules), rule of a parent directory."""
+        self._found: set[int] = set()
+        self._hard_linked: dict[int, ProtectedNode] = {}
         self._followed: set[str] = set()
 
-    def look(self) -> ProtectedNames:
+    def run(self) -> ProtectedNames:
+        """Scan the tree and return the result."""
         self._walk("", "")
-        if self._several:
+        if self._hard_linked:
             for prefix in ("", ".git/"):
-                self._walk_by_number(prefix, self._several)
-        look = self._look
-        look.missing = self._lasting.keys() - self._met
-        if look.missing:  # `.git` is not searched otherwise: it is large, and its names mean something else
-            self._walk_by_number(".git/", {number: self._lasting[number] for number in look.missing})
-            look.missing -= self._met
-        return look
+                self._walk_by_number(prefix, self._hard_linked)
+        result = self._result
+        result.missing = self._lasting.keys() - self._found
+        if result.missing:  # otherwise `.git` is not scanned: it is large, and rules do not apply to its names
+            self._walk_by_number(".git/", {number: self._lasting[number] for number in result.missing})
+            result.missing -= self._found
+        return result
 
     def _walk_by_number(self, prefix: str, wanted: Mapping[int, ProtectedNode]) -> None:
+        """Scan a directory for inode numbers only."""
         self._known = wanted
-        self._walk(prefix, _UNJUDGED)
+        self._walk(prefix, _WITHOUT_RULES)
 
     def _walk(self, prefix: str, judged: str | None) -> None:
         self._waiting.append((prefix, judged, ""))
@@ -111,8 +116,8 @@ class ProtectionScan:
         try:
             self._fd = os.open(prefix or ".", _DIRECTORY, dir_fd=self._root_fd)
         except OSError as error:
-            if error.errno not in _GONE and not self._is_a_strangers(prefix, error):
-                self._look.blind.append(prefix.rstrip("/"))
+            if error.errno not in _GONE and not self._is_of_other_user(prefix, error):
+                self._result.unreadable.append(prefix.rstrip("/"))
             return
         try:
             with os.scandir(self._fd) as entries:
@@ -121,8 +126,8 @@ class ProtectionScan:
         finally:
             os.close(self._fd)
 
-    def _is_a_strangers(self, prefix: str, error: OSError) -> bool:
-        """Whether a directory is closed to us by another user, and so to every command."""
+    def _is_of_other_user(self, prefix: str, error: OSError) -> bool:
+        """Return whether another user denies access to a directory, and so denies it to every command."""
         if error.errno not in (errno.EACCES, errno.EPERM):
             return False
         try:
@@ -148,7 +153,7 @@ class ProtectionScan:
         if path == ".git":
             return False
         if judged is None:
-            return path not in self._look.rules
+            return path not in self._result.rules
         return judged == prefix or self._protection.may_hold(judged + name)
 
     def _rule_of_known(self, entry: "os.DirEntry[str]") -> str:
@@ -168,33 +173,33 @@ class ProtectionScan:
             self._note_target(path, rule)
 
     def _mark(self, path: str, found: os.stat_result, rule: str, born: int) -> None:
-        self._look.rules[path] = rule
+        self._result.rules[path] = rule
         if not self._protection.rule_for(path):
-            self._look.unnamed[path] = rule
-        if not stat.S_ISLNK(found.st_mode):  # of a link, what it leads to is covered
-            self._look.masks[path] = (found.st_dev, found.st_ino)
-            self._look.lasting[found.st_ino] = ProtectedNode(rule, born, found.st_size, found.st_mtime_ns)
+            self._result.unnamed[path] = rule
+        if not stat.S_ISLNK(found.st_mode):  # for a link, the sandbox covers the target
+            self._result.masks[path] = (found.st_dev, found.st_ino)
+            self._result.lasting[found.st_ino] = ProtectedNode(rule, born, found.st_size, found.st_mtime_ns)
 
     def _note_file(self, found: os.stat_result, rule: str) -> None:
-        self._met.add(found.st_ino)
+        self._found.add(found.st_ino)
         if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-            seen = self._look.files[found.st_ino] = ProtectedNode(rule, 0, found.st_size, found.st_mtime_ns)
+            seen = self._result.files[found.st_ino] = ProtectedNode(rule, 0, found.st_size, found.st_mtime_ns)
             if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
-                self._several[found.st_ino] = seen
+                self._hard_linked[found.st_ino] = seen
 
     def _note_target(self, path: str, rule: str) -> None:
-        """What a protected link leads to is protected too, but for what the link itself lies in."""
+        """Protect the target of a protected link, unless the target is a directory that contains the link."""
         try:
             fd = os.open(path, _TARGET, dir_fd=self._root_fd)
         except OSError:
-            return  # it leads nowhere, or where we may not go either
+            return  # the target does not exist, or tools cannot reach it either
         try:
             found, place = os.fstat(fd), place_of(fd, self._root_fd)
             if place is not None and f"{path}/".startswith(f"{place}/" if place else ""):
                 return
             self._note_file(found, rule)
-            if place is None:  # outside, where a command may be shown it
-                self._look.masks[path] = (found.st_dev, found.st_ino)
+            if place is None:  # outside the root, where a command may see it
+                self._result.masks[path] = (found.st_dev, found.st_ino)
                 return
             if self._is_covered(place):
                 return
@@ -205,17 +210,17 @@ class ProtectionScan:
             os.close(fd)
 
     def _is_covered(self, place: str) -> bool:
-        return any(above in self._look.rules for above in with_parents(place))
+        return any(above in self._result.rules for above in with_parents(place))
 
     def _follow(self, path: str, judged: str) -> None:
-        """A rule that names what lies behind an ordinary link means what the link leads to."""
+        """Scan the target of an ordinary link, because a rule may name a path that goes through the link."""
         if path in self._followed:
             return
         self._followed.add(path)
         try:
             fd = os.open(path, _TARGET | os.O_DIRECTORY, dir_fd=self._root_fd)
         except OSError:
-            return  # it leads to no directory
+            return  # the target is not a directory
         try:
             place = place_of(fd, self._root_fd)
         finally:
@@ -225,7 +230,7 @@ class ProtectionScan:
 
 
 def with_parents(place: str) -> list[str]:
-    """A path and the directories that it lies in, the outermost first."""
+    """Return a path and its parent directories, the outermost first."""
     parts = place.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
@@ -233,16 +238,16 @@ def with_parents(place: str) -> list[str]:
 def _stat(entry: "os.DirEntry[str]") -> os.stat_result | None:
     try:
         return entry.stat(follow_symlinks=False)
-    except OSError:  # gone since it was listed
+    except OSError:  # deleted after it was listed
         return None
 
 
 def _born(found: os.stat_result, name: str, dir_fd: int) -> int:
-    """When a file came into being; 0 where the system does not say. An empty name means the handle itself."""
-    told = getattr(found, "st_birthtime_ns", 0) or int(getattr(found, "st_birthtime", 0) * 1_000_000_000)
+    """Return the creation time of a file; 0 if the system cannot tell it. An empty name means the handle itself."""
+    created = getattr(found, "st_birthtime_ns", 0) or int(getattr(found, "st_birthtime", 0) * 1_000_000_000)
     statx = libc_function("statx")
-    if told or statx is None:
-        return told
+    if created or statx is None:
+        return created
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     if statx(dir_fd, os.fsencode(name), _NO_FOLLOW | _EMPTY_PATH, _STATX_BTIME, answer):
         return 0

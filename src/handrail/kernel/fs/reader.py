@@ -1,4 +1,4 @@
-"""Reading: whole files, pages of huge ones, directories and trees. Everything goes through the boundary."""
+"""Reads whole files, pages of large files, and directories. Opens all of them through the boundary."""
 
 import os
 import stat
@@ -21,11 +21,13 @@ _CHUNK = 1 << 20
 
 
 class Reader:
+    """Reads files and directories of a workspace, within the limits."""
+
     def __init__(self, boundary: FsBoundary, limits: Limits) -> None:
         self.boundary, self._limits, self._lines = boundary, limits, LineIndex()
 
     def read(self, path: str) -> File:
-        """A whole file, to look at or to edit."""
+        """Return a whole file. Raises `TooLarge` if it exceeds the limit for edits."""
         fd, found, place = self.boundary.open_file(path)
         try:
             size, limit = found.st_size, self._limits.edit_bytes
@@ -33,7 +35,7 @@ class Reader:
                 raise TooLarge(path, size, limit)
             data = os.read(fd, size + 1)
             while len(data) != size and len(data) <= limit and (more := os.read(fd, _CHUNK)):
-                data += more  # a short read, or a file that grows while it is read
+                data += more  # a short read, or the file grows meanwhile
             if len(data) > limit:
                 raise TooLarge(path, len(data), limit)
             return File(path, data, Version.of(found), stat.S_IMODE(found.st_mode), place)
@@ -43,15 +45,16 @@ class Reader:
             os.close(fd)
 
     def read_if_there(self, path: str) -> File | None:
+        """Return a whole file; None if there is none."""
         try:
             return self.read(path)
         except NotFound:
             return None
 
     def standing(self, path: str) -> Node | None:
-        """What stands under a name, a link itself rather than what it leads to; None where it is free.
+        """Return the entry under a name with its content, a link as a link; None if there is no such entry.
 
-        Behind a link there are no names, only those of where it leads.
+        Returns None also if the path leads through a link: the entry then has another name.
         """
         try:
             place, found = self.boundary.look(path, follow=False)
@@ -72,7 +75,7 @@ class Reader:
             place.close()
 
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
-        """Lines `first`, `first` + 1, … of a file of any size, in constant memory; at most `room` bytes of them."""
+        """Return lines `first`, `first` + 1, … of a file of any size, at most `room` bytes; uses constant memory."""
         fd, found, place = self.boundary.open_file(path)
         try:
             room, seconds = room or self._limits.page_bytes, self._limits.page_seconds
@@ -83,7 +86,7 @@ class Reader:
             os.close(fd)
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
-        """The first bytes of a file, and its size."""
+        """Return the first `count` bytes of a file, and its size."""
         fd, found, _ = self.boundary.open_file(path)
         try:
             return os.read(fd, count), found.st_size
@@ -91,7 +94,7 @@ class Reader:
             os.close(fd)
 
     def entries(self, path: str) -> list[FileEntry]:
-        """What a directory holds, sorted by name. Links are looked through as far as they stay inside."""
+        """Return the entries of a directory, sorted by name; a link inside the root has the kind of its target."""
         with self._scanned(path) as (fd, listed):
             entries = [entry for each in listed if (entry := self._entry(path, each))]
             entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]
@@ -99,7 +102,7 @@ class Reader:
         return entries
 
     def listing(self, path: str) -> Listing:
-        """The same by name only: no file is looked at but links and special ones."""
+        """Return the names in a directory by kind. Reads the stat results of links and special files only."""
         directories, files, others = list[str](), list[str](), list[os.DirEntry[str]]()
         with self._scanned(path) as (fd, listed):
             for each in listed:
@@ -109,8 +112,8 @@ class Reader:
                     others.append(each)
                 elif each.name[0] != "." or not is_placeholder(fd, each.name):
                     directories.append(each.name)
-            looked_at = [entry for each in others if (entry := self._entry(path, each))]
-        return Listing(sorted(directories), sorted(files), sorted(looked_at))
+            entries = [entry for each in others if (entry := self._entry(path, each))]
+        return Listing(sorted(directories), sorted(files), sorted(entries))
 
     @contextmanager
     def _scanned(self, path: str) -> "Iterator[tuple[int, Iterable[os.DirEntry[str]]]]":
@@ -124,7 +127,7 @@ class Reader:
             os.close(fd)
 
     def names(self, path: str) -> list[str]:
-        """All that is in a directory, also what no list shows."""
+        """Return all names in a directory, with those that no list shows."""
         fd = self.boundary.open_directory(path)
         try:
             return sorted(os.listdir(fd))
@@ -132,7 +135,7 @@ class Reader:
             os.close(fd)
 
     def _shown(self, path: str, listed: "Iterable[os.DirEntry[str]]") -> "Iterable[os.DirEntry[str]]":
-        """What is protected is in no list."""
+        """Return the entries without the protected ones."""
         protected = self.boundary.protected
         if protected is None:
             return listed
@@ -144,7 +147,7 @@ class Reader:
     def _entry(self, directory: str, each: "os.DirEntry[str]") -> FileEntry | None:
         try:
             found = each.stat(follow_symlinks=False)
-        except FileNotFoundError:  # deleted since the directory was read
+        except FileNotFoundError:  # deleted after the directory was read
             return None
         if not each.is_symlink():
             return FileEntry(each.name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
@@ -156,7 +159,7 @@ class Reader:
 
     @staticmethod
     def entry_at(dir_fd: int, name: str) -> FileEntry | None:
-        """Return one entry of an open directory, a link itself; None if it was deleted."""
+        """Return one entry of an open directory, a link as a link; None if it was deleted."""
         try:
             found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
         except OSError:
@@ -164,11 +167,13 @@ class Reader:
         return FileEntry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
 
     def stat(self, path: str, *, follow: bool = True) -> FileEntry:
+        """Return name, kind, size and time of a path; without `follow`, those of a link itself."""
         found = self.boundary.stat(path, follow=follow)
         name = (self.boundary.split(path).parts or ("",))[-1]
         return FileEntry(name, kind_of(found.st_mode), found.st_size, found.st_mtime_ns)
 
     def kind(self, path: str) -> str | None:
+        """Return the kind of the entry at a path, links followed; None if there is none."""
         try:
             return self.stat(path).kind
         except NotFound:

@@ -1,6 +1,7 @@
-"""Two ways to open beneath a directory handle, with one meaning: `Openat2` lets Linux do it, `PathWalk` goes by hand.
+"""Opens paths inside an open directory, the root, in two ways: `Openat2` asks Linux, `PathWalk` opens each component.
 
-Both raise OSError with the kernel's own numbers; EXDEV means that the path leaves the root.
+Both ways give the same results. Both raise OSError with the error numbers of Linux; EXDEV means that the path leaves
+the root, ENOLINK that it ends in a dangling link.
 """
 
 import ctypes
@@ -21,27 +22,28 @@ _RESOLVE = 0x08 | 0x02  # BENEATH | NO_MAGICLINKS
 _NO_LINKS = 0x04
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
 O_PATH = getattr(os, "O_PATH", 0)
-# What opening or reading says when the name is no longer what it was looked at as.
+# Error numbers of opening or reading a name that another process has just replaced.
 _EXCHANGED = (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENOENT)
 _PLAIN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Place(NamedTuple):
-    """Where a name lives: an open directory (the caller closes it) and one component. The root's own name is ''."""
+    """Holds the position of one entry: its open directory, which the caller closes, and its name; '' for the root."""
 
     dir_fd: int
     name: str
     rel: str
+    """The path of `name` inside the root, links resolved."""
     rest: tuple[str, ...] = ()
-    """Components that follow where `name`, a directory, is still missing."""
+    """The components after `name`, if `name` is a parent directory that does not exist yet."""
 
     @property
     def target(self) -> str:
-        """The whole path beneath the root, links resolved."""
+        """The whole path inside the root, links resolved."""
         return "/".join([self.rel, *self.rest]) if self.rest else self.rel
 
     def stat(self) -> os.stat_result | None:
-        """The entry itself, a link not followed; None where there is none."""
+        """Return the stat result of the entry itself, without following a link; None if there is no entry."""
         try:
             return os.stat(self.name or ".", dir_fd=self.dir_fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -52,11 +54,13 @@ class Place(NamedTuple):
 
 
 class Resolver(Protocol):
+    """Opens a path inside the root."""
+
     def open(self, parts: tuple[str, ...], flags: int) -> int: ...
 
 
 class Openat2:
-    """`openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`; links with absolute targets are left to the walk."""
+    """Opens paths with `openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`; leaves absolute links to `PathWalk`."""
 
     def __init__(self, root_fd: int, walk: "PathWalk", retries: int) -> None:
         self.root_fd, self._walk, self._retries = root_fd, walk, retries
@@ -73,7 +77,11 @@ class Openat2:
         self._how: dict[tuple[int, bool], bytes] = {}
 
     def open(self, parts: tuple[str, ...], flags: int, *, links: bool = True) -> int:
-        """Without `links`, one anywhere on the way is ELOOP, and so is a directory that was just moved."""
+        """Open a path and return the handle.
+
+        Without `links`, raises ELOOP if any component is a link, or if the path seems to leave the root, as it may
+        while another process moves a directory.
+        """
         how = self._how.get((flags, links))
         if how is None:
             resolve = _RESOLVE if links else _RESOLVE | _NO_LINKS
@@ -87,13 +95,14 @@ class Openat2:
             if code == errno.EXDEV and not links:
                 raise os_error(errno.ELOOP)
             if code == errno.EXDEV:
-                return self._walk.open(parts, flags)  # an absolute link may still lead back inside
+                return self._walk.open(parts, flags)  # an absolute link may still lead back into the root
             if code not in (errno.EAGAIN, errno.EINTR):
-                raise OSError(code, os.strerror(code))
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                raise os_error(code)
+        raise os_error(errno.EAGAIN)
 
     @staticmethod
     def works(root_fd: int) -> bool:
+        """Return whether this system has openat2."""
         if sys.platform != "linux":
             return False
         try:
@@ -104,14 +113,15 @@ class Openat2:
 
 
 class PathWalk:
-    """Component by component, never through a link unseen; `..` goes back to a handle that is still held."""
+    """Resolves paths component by component and checks every link; keeps parents open, so that `..` returns to them."""
 
     def __init__(self, root_fd: int, roots: tuple[str, ...], limits: Limits) -> None:
         self.root_fd, self._roots, self._limits = root_fd, roots, limits
 
     def open(self, parts: tuple[str, ...], flags: int) -> int:
+        """Open a path and return the handle; retry if another process replaces an entry meanwhile."""
         for _ in range(self._limits.resolve_retries):
-            place = self.look(parts)
+            place = self.locate_to_read(parts)
             try:
                 fd = os.open(place.name or ".", _with_plain(flags) | os.O_NOFOLLOW, dir_fd=place.dir_fd)
             except OSError as error:
@@ -123,103 +133,144 @@ class PathWalk:
             if not stat.S_ISLNK(os.fstat(fd).st_mode):
                 return fd
             os.close(fd)  # O_PATH opens the link itself
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        raise os_error(errno.EAGAIN)
 
-    def look(self, parts: tuple[str, ...], *, follow: bool = True) -> Place:
-        """`locate` for reading, where a dangling link is just a file that is not there."""
+    def locate_to_read(self, parts: tuple[str, ...], *, follow: bool = True) -> Place:
+        """Locate a path like `locate`, but report a dangling link as a file that does not exist."""
         try:
             return self.locate(parts, follow=follow)
         except OSError as error:
             raise (os_error(errno.ENOENT) if error.errno == errno.ENOLINK else error) from None
 
     def locate(self, parts: tuple[str, ...], *, follow: bool = True, future: bool = False) -> Place:
-        """The directory and the name that `parts` end in. The last component may be missing; in the `future`
-        also those before it.
+        """Return the directory and the name of the last component.
+
+        The last component may be missing. With `future`, directories before it may be missing, too. Without `follow`,
+        a final link is not followed.
         """
         for _ in range(self._limits.resolve_retries):
-            with suppress(BlockingIOError):  # EAGAIN: a rename raced the walk
+            with suppress(BlockingIOError):  # EAGAIN: another process renamed an entry during the walk
                 return self._locate(parts, follow=follow, future=future)
         raise os_error(errno.EAGAIN)
 
     def _locate(self, parts: tuple[str, ...], *, follow: bool, future: bool) -> Place:
-        held, names = [os.dup(self.root_fd)], list[str]()
-        todo, links, through_link = deque(parts), 0, False
+        route = _Route(self.root_fd, parts)
         try:
-            while todo:
-                part = todo.popleft()
+            while route.todo:
+                part = route.todo.popleft()
                 if part == "..":
-                    if not names:
-                        raise os_error(errno.EXDEV)
-                    os.close(held.pop())
-                    names.pop()
+                    route.leave()
                     continue
-                mode = self._mode(held[-1], part)
-                if mode is None and (through_link or (todo and (not future or ".." in todo))):
-                    # Writing through a dangling link would create what it only promises.
-                    raise os_error(errno.ENOLINK if through_link else errno.ENOENT)
-                if mode is not None and stat.S_ISLNK(mode) and (todo or follow):
-                    links += 1
-                    through_link = through_link or not todo
-                    todo.extendleft(reversed(self._link_parts(part, held, names, links)))
-                elif mode is not None and todo:
-                    held.append(self._enter(held[-1], part, mode))
-                    names.append(part)
+                mode = route.mode(part)
+                if mode is None:
+                    return _missing(route, part, future=future)
+                if stat.S_ISLNK(mode) and (route.todo or follow):
+                    self._follow(route, part)
+                elif route.todo:
+                    route.enter(part, mode)
                 else:
-                    return Place(held.pop(), part, "/".join([*names, part]), tuple(todo))
-            if names:
-                os.close(held.pop())
-            return Place(held.pop(), names[-1] if names else "", "/".join(names))
+                    return route.place(part)
+            return route.place_of_directory()
         finally:
-            for fd in held:
-                os.close(fd)
+            route.close()
 
-    @staticmethod
-    def _mode(dir_fd: int, name: str) -> int | None:
+    def _follow(self, route: "_Route", name: str) -> None:
+        """Replace a link by its target. An absolute target must lie in the root; the route restarts there."""
+        route.links += 1
+        if route.links > self._limits.links:
+            raise os_error(errno.ELOOP)
+        route.ends_in_link = route.ends_in_link or not route.todo
+        target = route.read_link(name)
+        if target.startswith("/"):
+            target = self._inside_root(target)
+            route.restart()
+        route.todo.extendleft(reversed([part for part in target.split("/") if part not in ("", ".")]))
+
+    def _inside_root(self, target: str) -> str:
+        for root in self._roots:
+            stem = root.rstrip("/")
+            if target == stem or target.startswith(stem + "/"):
+                return target[len(stem) :]
+        raise os_error(errno.EXDEV)
+
+
+class _Route:
+    """Holds the progress of one walk: the open directories from the root on, and the components left to resolve."""
+
+    def __init__(self, root_fd: int, parts: tuple[str, ...]) -> None:
+        self._handles, self._names = [os.dup(root_fd)], list[str]()
+        self.todo = deque(parts)
+        self.links = 0
+        self.ends_in_link = False
+        """Whether the last component of the path was a link."""
+
+    def mode(self, name: str) -> int | None:
+        """Return the mode of an entry of the current directory; None if there is no such entry."""
         try:
-            return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode
+            return os.stat(name, dir_fd=self._handles[-1], follow_symlinks=False).st_mode
         except FileNotFoundError:
             return None
 
-    @staticmethod
-    def _enter(dir_fd: int, name: str, mode: int) -> int:
+    def enter(self, name: str, mode: int) -> None:
+        """Open a directory in the current one and make it the current one."""
         if not stat.S_ISDIR(mode):
             raise os_error(errno.ENOTDIR)
         try:
-            return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
+            self._handles.append(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._handles[-1]))
         except OSError as error:
             raise (os_error(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
+        self._names.append(name)
 
-    @staticmethod
-    def _read_link(name: str, dir_fd: int) -> str:
+    def leave(self) -> None:
+        """Go back to the parent of the current directory."""
+        if not self._names:
+            raise os_error(errno.EXDEV)
+        os.close(self._handles.pop())
+        self._names.pop()
+
+    def restart(self) -> None:
+        """Go back to the root."""
+        while self._names:
+            self.leave()
+
+    def read_link(self, name: str) -> str:
         try:
-            return os.readlink(name, dir_fd=dir_fd)
+            return os.readlink(name, dir_fd=self._handles[-1])
         except OSError as error:
             raise (os_error(errno.EAGAIN) if error.errno in _EXCHANGED else error) from None
 
-    def _link_parts(self, name: str, held: list[int], names: list[str], links: int) -> list[str]:
-        """The components that a link stands for; an absolute one must lead back beneath the root and starts there."""
-        if links > self._limits.links:
-            raise os_error(errno.ELOOP)
-        target = self._read_link(name, held[-1])
-        if target.startswith("/"):
-            stems = [root.rstrip("/") for root in self._roots]
-            stem = next((s for s in stems if target == s or target.startswith(s + "/")), None)
-            if stem is None:
-                raise os_error(errno.EXDEV)
-            target = target[len(stem) :]
-            while len(held) > 1:
-                os.close(held.pop())
-            names.clear()
-        return [part for part in target.split("/") if part not in ("", ".")]
+    def place(self, name: str) -> Place:
+        """Return the place of an entry of the current directory, and hand its handle over to the caller."""
+        return Place(self._handles.pop(), name, "/".join([*self._names, name]), tuple(self.todo))
+
+    def place_of_directory(self) -> Place:
+        """Return the place of the current directory in its parent; the root has no parent and an empty name."""
+        if not self._names:
+            return Place(self._handles.pop(), "", "")
+        os.close(self._handles.pop())
+        return Place(self._handles.pop(), self._names[-1], "/".join(self._names))
+
+    def close(self) -> None:
+        for fd in self._handles:
+            os.close(fd)
+
+
+def _missing(route: _Route, name: str, *, future: bool) -> Place:
+    """Return the place of a name that does not exist, if the caller may create it; raise OSError otherwise."""
+    if route.ends_in_link:  # creating the target of a dangling link would write to an unexpected path
+        raise os_error(errno.ENOLINK)
+    if route.todo and (not future or ".." in route.todo):
+        raise os_error(errno.ENOENT)
+    return route.place(name)
 
 
 def _with_plain(flags: int) -> int:
-    """Never block, never become a controlling terminal; openat2 refuses these beside O_PATH, which needs neither."""
+    """Add flags against blocking and against a controlling terminal; O_PATH needs neither, and openat2 rejects them."""
     return flags | (os.O_CLOEXEC if flags & O_PATH else _PLAIN)
 
 
 def _was_exchanged(error: OSError, place: Place) -> bool:
-    """Whether opening failed because a link stood for a moment where something else was looked at."""
+    """Return whether opening failed because another process replaced the entry after the walk had located it."""
     if error.errno != errno.ENOTDIR:
         return error.errno == errno.ELOOP
     now = place.stat()
@@ -227,7 +278,7 @@ def _was_exchanged(error: OSError, place: Place) -> bool:
 
 
 def place_of(fd: int, root_fd: int) -> str | None:
-    """The place of an open file or directory beneath the root, links resolved; None where the system cannot say."""
+    """Return the path of an open file or directory in the root, links resolved; None if the system cannot tell it."""
     try:
         here, top = os.readlink(f"/proc/self/fd/{fd}"), os.readlink(f"/proc/self/fd/{root_fd}")
     except OSError:

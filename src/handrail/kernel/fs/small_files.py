@@ -1,4 +1,4 @@
-"""Opens files beneath a handle without following links, and reads small ones whole without waiting."""
+"""Opens files inside an open directory without following links, and reads small files whole without blocking."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ def read_small(fd: int, most: int) -> bytes:
 
 
 def open_file(dir_fd: int, path: str, flags: int = FILE) -> int:
-    """A file beneath `dir_fd`, no link on the way."""
+    """Open a file inside the directory `dir_fd`. Raises OSError if a component of the path is a link."""
     *parents, name = path.split("/")
     at = dir_fd
     try:

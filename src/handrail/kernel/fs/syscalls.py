@@ -1,4 +1,4 @@
-"""Calls of the C library that Python does not offer, and writes and syncs that the writer and the journal share."""
+"""Wraps C library calls that Python does not offer, and writes and syncs that the writer and the journal share."""
 
 import ctypes
 import errno
@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-_BEGIN = 2  # SYNC_FILE_RANGE_WRITE
+_SYNC_FILE_RANGE_WRITE = 2
 
 
 @cache
 def libc_function(name: str) -> Any:
-    """One of the C library's own; None where it has none of this name."""
+    """Return a function of the C library; None if the library has no function of this name."""
     return getattr(ctypes.CDLL(None, use_errno=True), name, None)
 
 
 def os_error(code: int) -> OSError:
+    """Return the OSError for an error number, with the text of the system."""
     return OSError(code, os.strerror(code))
 
 
@@ -29,35 +30,36 @@ def _renameat2(source: str, target: str, dir_fd: int, flag: int) -> None:
 
 
 def rename_to_free_name(source: str, target: str, dir_fd: int) -> None:
-    """`renameat2(RENAME_NOREPLACE)`, for file systems without hard links."""
+    """Rename with `RENAME_NOREPLACE`, for file systems without hard links; raise FileExistsError if `target` exists."""
     _renameat2(source, target, dir_fd, 1)
 
 
-def exchange_names(one: str, other: str, dir_fd: int) -> None:
-    """`renameat2(RENAME_EXCHANGE)`: what stood under each name stands under the other, and neither is ever free."""
-    _renameat2(one, other, dir_fd, 2)
+def exchange_names(first: str, second: str, dir_fd: int) -> None:
+    """Exchange two entries with `RENAME_EXCHANGE`: both names exist at every moment."""
+    _renameat2(first, second, dir_fd, 2)
 
 
 def begin_sync(fd: int) -> None:
-    """Let the disk begin with what was written, so that there is less to wait for when it is synced."""
+    """Start writing the file's data to the disk without waiting, so that a later sync takes less time."""
     call = libc_function("sync_file_range")
     if call is not None:
-        call(fd, ctypes.c_int64(0), ctypes.c_int64(0), _BEGIN)
+        call(fd, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE)
 
 
 def can_sync_whole() -> bool:
+    """Return whether `sync_whole` works on this system."""
     return libc_function("syncfs") is not None
 
 
 def sync_whole(directories: Iterable[int]) -> None:
-    """All that was written to the file systems of these open directories is on the disk, or it raises."""
+    """Sync the file systems of these open directories. Raises OSError if the disk has not stored all data."""
     for fd in {os.fstat(fd).st_dev: fd for fd in directories}.values():
         if libc_function("syncfs")(fd) < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+            raise os_error(ctypes.get_errno())
 
 
 def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data`; a single write may store only a part."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -1,4 +1,4 @@
-"""Follows paths that the user named, and believes no name that an agent can change."""
+"""Resolves paths that the user configured, and rejects every path that an agent could redirect."""
 
 import os
 import stat
@@ -10,9 +10,10 @@ _LINKS = Limits().links
 
 
 def resolved(path: str, agents: tuple[str, ...]) -> str | None:
-    """Return where an absolute path leads; None if to nothing, or if a name on the way lies in one of `agents`.
+    """Return an absolute path with links resolved; None if it does not exist or a name on the way lies in `agents`.
 
-    These are the directories that commands can write: what they named, renamed or linked says nothing here.
+    `agents` are the directories that commands can write: a command could have created, renamed or linked any name
+    there, so no such name is trusted.
     """
     place, rest, links = "/", path.split("/")[::-1], 0
     while rest:
@@ -39,6 +40,7 @@ def resolved(path: str, agents: tuple[str, ...]) -> str | None:
 
 
 def in_any(path: str, directories: Iterable[str]) -> bool:
+    """Return whether a path is one of the directories, or lies in one of them."""
     return f"{path}/".startswith(tuple(f"{directory.rstrip('/')}/" for directory in directories))
 
 

@@ -1,0 +1,1 @@
+"""Finds git directories, and keeps commands from planting anything that git would run."""

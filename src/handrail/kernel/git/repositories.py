@@ -1,4 +1,4 @@
-"""Finds the git directories and `.git` files of a workspace from git's own records; the tree is not walked."""
+"""Finds the git directories and `.git` files of a workspace in git's own files, without walking the tree."""
 
 import os
 import posixpath
@@ -15,31 +15,33 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class GitDirectory(NamedTuple):
-    """A git directory beneath the root, and the tree that it belongs to."""
+    """Holds the path of a git directory in the root."""
 
     path: str
     linked: bool = False
-    """Whether it is one of a linked worktree, which shares the rest with another."""
+    """Whether it belongs to a linked worktree, which shares most files with the main repository."""
 
 
 class Repositories(NamedTuple):
+    """Holds the git directories and `.git` files of a workspace."""
+
     directories: list[GitDirectory]
     files: list[str]
     """`.git` files of submodules and linked worktrees."""
     submodules: list[str]
-    """The trees that an index names as submodules, with a `.git` or without."""
+    """The trees that an index names as submodules, with or without a `.git`."""
     unread: list[str]
-    """Indexes that are too large to be read, and the first tree beyond the limit."""
+    """Indexes that are too large to read, and the `.git` of the first tree beyond the limit."""
     odd: list[tuple[str, tuple[int, ...]]]
-    """Indexes that name something outside of their tree, and what each is known by."""
+    """Indexes that name a path outside of their tree, each with its mark."""
 
 
 Known = dict[str, tuple[tuple[int, ...], Index | None]]
-"""By the path of an index: what it was known by, and what it names (None: too large)."""
+"""The mark and the names of each index that was read, by path; None as names if it is too large."""
 
 
 def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
-    """Reads a regular file beneath `dir_fd`, no link on the way; None where there is none, or a larger one."""
+    """Read a regular file in `dir_fd` without following links; return None if it is missing or larger than `most`."""
     try:
         fd = open_file(dir_fd, path, FILE)
     except OSError:
@@ -57,7 +59,7 @@ def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
 
 
 def kind_at(dir_fd: int, path: str) -> str:
-    """Says what stands at `path`, no link on the way: absent, directory, link, file, special or unreachable."""
+    """Return the kind of an entry, without following links: absent, directory, link, file, special or unreachable."""
     try:
         fd = open_file(dir_fd, path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -74,11 +76,15 @@ def kind_at(dir_fd: int, path: str) -> str:
 
 
 def below(tree: str, name: str) -> str:
+    """Return the path of a name in a tree; the tree of the root is empty."""
     return f"{tree}/{name}" if tree else name
 
 
 def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) -> Repositories:
-    """Finds them from the top: its worktrees, the submodules in each index, and so on down, as far as the limit."""
+    """Find the repositories of a workspace, up to the limit.
+
+    Starts with the root, and continues with the linked worktrees and the submodules that each index names.
+    """
     found, waiting, seen = Repositories([], [], [], [], []), [""], set[str]()
     known = {} if known is None else known
     while waiting:
@@ -95,52 +101,65 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
             found.directories.append(GitDirectory(dot_git))
             waiting += _worktrees(root_fd, root, dot_git, found)
             git_directory = dot_git
-        else:  # one that is no file cannot be guarded, as whoever tries will say
+        else:  # if it is not a file, guarding it fails later, and the sandbox reports that
             found.files.append(dot_git)
             git_directory = place_of(root_fd, tree, root)
         if git_directory:
-            for index in _indexes(root_fd, git_directory):
-                names = _names_of(root_fd, index, limits, known)
-                if names is None:
-                    found.unread.append(index)
-                elif not names.plain:
-                    found.odd.append((index, known[index][0]))
-                trees = [below(tree, link) for link in names.links] if names else []
-                found.submodules.extend(trees)
-                waiting += trees
+            waiting += _submodules(root_fd, tree, git_directory, limits, known, found)
     return found
 
 
+def _submodules(
+    root_fd: int, tree: str, git_directory: str, limits: Limits, known: Known, found: Repositories
+) -> list[str]:
+    """Return the submodules that the indexes of a tree name, and add them and the odd indexes to `found`."""
+    trees: list[str] = []
+    for index in _indexes(root_fd, git_directory):
+        names = _names_of(root_fd, index, limits, known)
+        if names is None:
+            found.unread.append(index)
+            continue
+        if not names.plain:
+            found.odd.append((index, known[index][0]))
+        trees += [below(tree, link) for link in names.links]
+    found.submodules.extend(trees)
+    return trees
+
+
 def place_of(root_fd: int, tree: str, root: str) -> str:
-    """The git directory that the `.git` file of a tree leads to, beneath the root; empty where it lies elsewhere."""
+    """Return the git directory that the `.git` file of a tree names; empty if it is not in the root."""
     place = pointed_to(read_plain(root_fd, below(tree, ".git"), _SMALL) or b"")
     parts = place.split("/")
     while parts and parts[0] == "..":
         parts.pop(0)
-    if not place or ".." in parts:  # behind a link `..` would lead elsewhere
+    if not place or ".." in parts:  # after a link, `..` would lead to another directory
         return ""
     found = inside(root, posixpath.join(root, tree, place))
     return found if kind_at(root_fd, found) == "directory" else ""
 
 
 def inside(root: str, path: str) -> str:
+    """Return an absolute path relative to the root; empty if it is not in the root."""
     path = posixpath.normpath(path)
     return path[len(root) + 1 :] if path.startswith(f"{root.rstrip('/')}/") else ""
 
 
 def _worktrees(root_fd: int, root: str, dot_git: str, found: Repositories) -> Iterator[str]:
-    """The trees of the linked worktrees that lie beneath the root."""
+    """Yield the trees of the linked worktrees in the root, and add their git directories to `found`."""
     for name in names_in(root_fd, f"{dot_git}/worktrees"):
         own = f"{dot_git}/worktrees/{name}"
-        told = (read_plain(root_fd, f"{own}/gitdir", _SMALL) or b"").decode(errors="surrogateescape").strip()
-        tree = inside(root, posixpath.join(root, own, posixpath.dirname(told))) if told else ""
+        dot_git_file = (read_plain(root_fd, f"{own}/gitdir", _SMALL) or b"").decode(errors="surrogateescape").strip()
+        tree = inside(root, posixpath.join(root, own, posixpath.dirname(dot_git_file))) if dot_git_file else ""
         if tree and kind_at(root_fd, f"{tree}/.git") == "file":
             found.directories.append(GitDirectory(own, linked=True))
             yield tree
 
 
 def open_directory(root_fd: int, path: str) -> int:
-    """Opens a directory, no link on the way. One that its owner cannot list, git can still use: it is opened up."""
+    """Open a directory without following links.
+
+    If its owner has no permission to list it, add the permission first: git can use such a directory, too.
+    """
     try:
         return open_file(root_fd, path, _DIRECTORY)
     except PermissionError:
@@ -156,7 +175,7 @@ def open_directory(root_fd: int, path: str) -> int:
 
 
 def names_in(root_fd: int, path: str) -> list[str]:
-    """The names in a directory, no link on the way; none where there is no such directory."""
+    """Return the names in a directory, without following links; none if the directory cannot be opened."""
     try:
         fd = open_directory(root_fd, path)
     except OSError:
@@ -173,13 +192,14 @@ def _indexes(root_fd: int, git_directory: str) -> list[str]:
 
 
 def _names_of(root_fd: int, index: str, limits: Limits, known: Known) -> Index | None:
+    """Return the names in an index; None if it is too large. Reads it only if it changed."""
     try:
         about = os.stat(index, dir_fd=root_fd, follow_symlinks=False)
-    except OSError:  # it went again
+    except OSError:  # deleted meanwhile
         return Index([])
-    sign = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-    if index not in known or known[index][0] != sign:
+    mark = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if index not in known or known[index][0] != mark:
         found = read_index(read_plain(root_fd, index, limits.edit_bytes) or b"")
         too_large = len(found.links) > limits.scan_directories or about.st_size > limits.edit_bytes
-        known[index] = sign, None if too_large else found
+        known[index] = mark, None if too_large else found
     return known[index][1]

@@ -1,4 +1,4 @@
-"""Finds in git directories what ordinary git work does not leave there, and sets it aside."""
+"""Finds entries in git directories that ordinary git work does not create, and sets them aside."""
 
 import hashlib
 import os
@@ -24,21 +24,21 @@ from handrail.ops.git_names import (
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TICK_NS = 20_000_000
-"""Two changes within so short a time may bear the same date."""
+"""Two changes within this time may have the same timestamp."""
 _LINKED = {*OCCUPIED_LINKED, "commondir", "gitdir", "locked"}
 _TRIES = 10_000
 
 
 class Offence(NamedTuple):
-    """Something in a git directory that does not belong there."""
+    """Holds an entry in a git directory that does not belong there."""
 
     directory: str
     name: str
-    """Beneath the directory."""
+    """The path in the directory."""
     why: str
     """link, special, unknown, orders, outside, submodule"""
-    sign: str
-    """What it is known by."""
+    mark: str
+    """Identifies the entry: another entry of the same name has another mark."""
 
     @property
     def path(self) -> str:
@@ -46,6 +46,8 @@ class Offence(NamedTuple):
 
 
 class _Listed(NamedTuple):
+    """Holds the result of listing one directory."""
+
     ctime_ns: int
     inode: int
     offences: list[Offence]
@@ -53,15 +55,16 @@ class _Listed(NamedTuple):
 
 
 class Sweep:
-    """Looks over git directories. A directory in which nothing happened is not listed again."""
+    """Searches git directories for offences. Does not list a directory again if nothing changed in it."""
 
     def __init__(self, root_fd: int, most_directories: int) -> None:
         self._root_fd, self._most = root_fd, most_directories
         self._listed: dict[str, _Listed] = {}
         self.cut = False
-        """There were more directories than are looked at."""
+        """Whether there were more directories than the limit allows."""
 
-    def look(self, directories: Iterable[GitDirectory]) -> list[Offence]:
+    def search(self, directories: Iterable[GitDirectory]) -> list[Offence]:
+        """Return the offences in some git directories."""
         found: list[Offence] = []
         self.cut, count = False, 0
         for directory in directories:
@@ -84,9 +87,9 @@ class Sweep:
         try:
             fd = open_directory(self._root_fd, path)
         except OSError:
-            return None  # it went again
+            return None  # deleted meanwhile
         try:
-            looked_at, about = time.time_ns(), os.fstat(fd)
+            listed_at, about = time.time_ns(), os.fstat(fd)
             known = self._listed.get(path)
             if known is not None and (known.ctime_ns, known.inode) == (about.st_ctime_ns, about.st_ino):
                 return known
@@ -96,12 +99,13 @@ class Sweep:
                     self._judge(directory, inside, entry, listed)
         finally:
             os.close(fd)
-        if about.st_ctime_ns + _TICK_NS < looked_at:
+        if about.st_ctime_ns + _TICK_NS < listed_at:
             self._listed[path] = listed
         return listed
 
     @staticmethod
     def _judge(directory: GitDirectory, inside: str, entry: "os.DirEntry[str]", listed: _Listed) -> None:
+        """Add an entry to the offences, or to the directories to search, or to neither."""
         name = f"{inside}/{entry.name}" if inside else entry.name
         if not inside and entry.name in (_LINKED if directory.linked else OCCUPIED):
             return  # guarded by a mount
@@ -115,12 +119,12 @@ class Sweep:
         else:
             why = "" if belongs(inside, entry.name) else "unknown"
         if why:
-            listed.offences.append(Offence(directory.path, name, why, _sign(entry) if why == "link" else why))
-        elif is_directory and _is_looked_into(name):
+            listed.offences.append(Offence(directory.path, name, why, _mark_of(entry) if why == "link" else why))
+        elif is_directory and _is_searched(name):
             listed.below.append(name)
 
     def _orders(self, directory: str) -> Iterator[Offence]:
-        """Unfinished operations that would run something, or whose files cannot be read."""
+        """Yield unfinished operations that would run a command, or that have unreadable files."""
         for name in (*sorted(UNFINISHED), ""):
             contents, harmless = [], True
             for each in names_in(self._root_fd, f"{directory}/{name}" if name else directory):
@@ -137,12 +141,12 @@ class Sweep:
 
 
 def fingerprint(content: bytes) -> str:
-    """What a content is known by, so that no other can pass for it."""
+    """Return a hash that identifies a content; no other content has the same."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _sign(entry: "os.DirEntry[str]") -> str:
-    """What a link is known by: its number alone may be another's by now."""
+def _mark_of(entry: "os.DirEntry[str]") -> str:
+    """Return the mark of a link: inode and ctime, because the system reuses inode numbers."""
     try:
         about = entry.stat(follow_symlinks=False)
     except OSError:
@@ -150,13 +154,13 @@ def _sign(entry: "os.DirEntry[str]") -> str:
     return f"{about.st_ino} {about.st_ctime_ns}"
 
 
-def _is_looked_into(name: str) -> bool:
+def _is_searched(name: str) -> bool:
     top = name.partition("/")[0]
     return top in DEEP or top in UNFINISHED or name in SHALLOW
 
 
 def set_aside(root_fd: int, offence: Offence) -> str:
-    """Moves it where git does not look, and returns its new path. Raises OSError where that fails."""
+    """Move an offence to a directory that git does not read, and return its new path. Raises OSError."""
     top = open_file(root_fd, offence.directory, _DIRECTORY)
     try:
         aside = _aside_in(top)
@@ -169,6 +173,7 @@ def set_aside(root_fd: int, offence: Offence) -> str:
 
 
 def _aside_in(top: int) -> int:
+    """Open the directory for offences in a git directory, and create it if it is missing."""
     try:
         os.mkdir(ASIDE, 0o755, dir_fd=top)
     except FileExistsError:
@@ -180,6 +185,7 @@ def _aside_in(top: int) -> int:
 
 
 def _move(top: int, name: str, aside: int) -> str:
+    """Move an entry to `aside` under a name that is not used there, and return that name."""
     parent, _, last = name.rpartition("/")
     source = open_file(top, parent, _DIRECTORY) if parent else os.dup(top)
     try:
@@ -192,7 +198,7 @@ def _move(top: int, name: str, aside: int) -> str:
 
 
 def put_back(root_fd: int, directory: str, kept: str, name: str) -> None:
-    """Gives an unfinished operation its name again, where that is free."""
+    """Move an unfinished operation back to its name, if the name does not exist."""
     top = open_file(root_fd, directory, _DIRECTORY)
     try:
         aside = os.open(ASIDE, _DIRECTORY, dir_fd=top)
@@ -206,5 +212,5 @@ def put_back(root_fd: int, directory: str, kept: str, name: str) -> None:
 
 
 def head_of(root_fd: int, directory: str) -> str:
-    """What HEAD says, to know whether an unfinished operation is still where it was."""
+    """Return the content of HEAD. If it has changed, an unfinished operation does not apply any more."""
     return (read_plain(root_fd, f"{directory}/HEAD", 4096) or b"").decode(errors="surrogateescape")

@@ -1,8 +1,8 @@
-"""Looks at git directories around commands, so that git outside the sandbox runs nothing that a command planted.
+"""Checks git directories before and after commands, so that git outside the sandbox runs nothing a command planted.
 
-Mounts keep the names that git obeys (`sandbox/guard.py`). What mounts cannot do is done here: names that ordinary git
-work does not write, links, and unfinished operations that hold commands are set aside when the last command has ended.
-What was there before the first one began is the user's own, and stays.
+Mounts guard the names that git obeys (`sandbox/view/occupied_names.py`). This module handles the rest: names that
+ordinary git work does not write, links, and unfinished operations that contain commands. It sets them aside after the
+last command has ended. Entries that existed before the first command belong to the user and stay.
 """
 
 import fcntl
@@ -32,57 +32,61 @@ from handrail.model.paths import quote
 from handrail.model.warnings import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
 from handrail.ops.git_names import ASIDE, is_plain_config
 
-Tell = Callable[[Fault], None]
-Signs = dict[str, tuple[str, str]]
-"""By tree: what would run in it, and what that is known by."""
+_Warn = Callable[[Fault], None]
+_Armed = dict[str, tuple[str, str]]
+"""By tree: the kind of thing that git would run in it, and its mark."""
 
 
 class GitWatch:
-    """One session's. Commands of other sessions and processes are known by a lock on the record."""
+    """Watches the git directories for one session. A lock on the record shows commands of other processes."""
 
     def __init__(
         self, root_fd: int, root: str, record: str, limits: Limits, busy: Callable[[], bool], *, on: bool = True
     ) -> None:
-        """`record` is a file of ours; `busy` tells whether something of this session still runs."""
+        """`record` is a path in the state directory; `busy` tells whether a command of this session runs."""
         self._on = on
         self._root_fd, self._root, self._record_path, self._limits, self._busy = root_fd, root, record, limits, busy
         self._sweep, self._known = Sweep(root_fd, limits.scan_directories), Known()
         self._lock, self._running, self._record = threading.Lock(), 0, -1
         self._own: dict[str, str] = {}
-        """What was there before: the user's, by path and sign."""
+        """The marks of the offences that existed before the first command, by path: they belong to the user."""
         self._parked: list[list[str]] = []
+        """Unfinished operations that were set aside: git directory, name there, own name, content of HEAD."""
         self._guarded: frozenset[str] | None = None
-        self._armed: Signs = {}
+        """The git directories and `.git` files that existed when the session ran its first command."""
+        self._armed: _Armed = {}
 
     @contextmanager
-    def around(self, tell: Tell) -> Iterator["Round"]:
-        """Run a command inside."""
+    def around(self, warn: _Warn) -> Iterator["GitChecks"]:
+        """Check the git directories before and after a command that runs inside the block."""
         if not self._on:
-            yield Round(None)
+            yield GitChecks(None)
             return
         with self._lock:
             self._running += 1
             if self._record < 0:
                 for note in self._begin():
-                    tell(note)
-        looks = Round(self)
+                    warn(note)
+        checks = GitChecks(self)
         try:
-            yield looks
+            yield checks
         finally:
-            if not looks.ended:
-                for note in looks.after(()):
-                    tell(note)
+            if not checks.ended:
+                for note in checks.after(()):
+                    warn(note)
 
     def close(self) -> list[Note]:
-        """Look for the last time, when everything has ended."""
+        """Check for the last time, after all commands have ended. Returns the warnings."""
         with self._lock:
             return self._end(self._repositories(), last=True) if self._record >= 0 else []
 
     def remember(self, trees: Iterable[str]) -> None:
+        """Remember what git would run in these trees before a command."""
         with self._lock:
             self._armed = self._armed_among([*trees, ""])
 
     def ended(self, trees: Iterable[str]) -> list[Note]:
+        """Check after a command. Returns warnings about offences, and about trees in which git would run new things."""
         with self._lock:
             self._running -= 1
             notes = self._end(self._repositories())
@@ -93,28 +97,29 @@ class GitWatch:
     # ── the record ──
 
     def _begin(self) -> list[Note]:
-        """Note what is there before the first command begins, and put right what a killed process left."""
+        """Record the offences that exist before the first command, and clean up after a killed process."""
         try:
             self._record = os.open(self._record_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:  # the state directory cannot be used: then nobody else hears of our commands
+        except OSError:  # the state directory is not usable: other processes do not see our commands
             self._record = os.memfd_create("handrail-git")
         notes, alone = [], self._take_lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
-        told = self._read_record()
+        facts = self._read_record()
         repositories = self._repositories()
         if self._guarded is None:
             self._guarded = frozenset([*(each.path for each in repositories.directories), *repositories.files])
-        self._own, self._parked = told.get("own") or {}, told.get("parked") or []
+        self._own, self._parked = facts.get("own") or {}, facts.get("parked") or []
         if alone:
-            if told.get("own") is not None:
+            if facts.get("own") is not None:
                 notes = self._set_aside(repositories, whole=True)
-            theirs = self._put_back()
-            self._own = {each.path: each.sign for each in self._offences(repositories) if each.path not in theirs}
-            self._own |= dict.fromkeys(self._unseen(repositories), "")
+            restored = self._put_back()
+            self._own = {each.path: each.mark for each in self._offences(repositories) if each.path not in restored}
+            self._own |= dict.fromkeys(self._unchecked(repositories), "")
             self._write_record({"own": self._own, "parked": []})
         self._take_lock(fcntl.LOCK_SH)
         return notes
 
     def _end(self, repositories: Repositories, *, last: bool = False) -> list[Note]:
+        """Set offences aside, and close the record if no command of this session runs."""
         over = last or (self._running == 0 and not self._busy())
         alone = over and self._take_lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
         notes = self._set_aside(repositories, whole=alone)
@@ -133,7 +138,7 @@ class GitWatch:
         return True
 
     def _read_record(self) -> dict[str, Any]:
-        with suppress(ValueError):  # cut short by a kill: it says nothing
+        with suppress(ValueError):  # a kill cut the record short: ignore it
             found = json.loads(os.pread(self._record, MIB, 0) or b"{}")
             if isinstance(found, dict):
                 return found
@@ -141,32 +146,36 @@ class GitWatch:
 
     def _write_record(self, facts: dict[str, Any]) -> None:
         data = json.dumps(facts).encode()
-        with suppress(OSError):  # a full disk: only what a kill would leave is then not known
+        with suppress(OSError):  # a full disk: the record matters only after a kill
             os.pwrite(self._record, data, 0)
             os.ftruncate(self._record, len(data))
 
-    # ── looking ──
+    # ── offences ──
 
     def _repositories(self) -> Repositories:
         return find(self._root_fd, self._root, self._limits, self._known)
 
     def _offences(self, repositories: Repositories) -> list[Offence]:
-        """In git directories that were there when the session began, and in submodules that are not guarded."""
+        """Return the offences in guarded git directories, and in submodules that are not guarded."""
         guarded = self._guarded or frozenset()
-        found = self._sweep.look(each for each in repositories.directories if each.path in guarded)
-        for tree, (_, sign) in self._armed_among(repositories.submodules).items():
-            found.append(Offence(tree, ".git", "submodule", sign))
-        for index, number in repositories.odd:
+        found = self._sweep.search(each for each in repositories.directories if each.path in guarded)
+        for tree, (_, mark) in self._armed_among(repositories.submodules).items():
+            found.append(Offence(tree, ".git", "submodule", mark))
+        for index, numbers in repositories.odd:
             directory, _, name = index.rpartition("/")
             if directory in guarded:
-                found.append(Offence(directory, name, "outside", " ".join(map(str, number))))
+                found.append(Offence(directory, name, "outside", " ".join(map(str, numbers))))
         return found
 
     def _set_aside(self, repositories: Repositories, *, whole: bool) -> list[Note]:
-        """While other commands run only links go: what is unfinished, or not yet known, may be theirs."""
+        """Set the new offences aside, and return the warnings.
+
+        Without `whole`, other commands still run: unfinished operations and unknown names may be their current work,
+        so only links, special files and submodules are set aside.
+        """
         notes: list[Note] = []
         for each in self._offences(repositories):
-            if self._own.get(each.path) == each.sign or not (whole or each.why in ("link", "special", "submodule")):
+            if self._own.get(each.path) == each.mark or not (whole or each.why in ("link", "special", "submodule")):
                 continue
             name = quote(each.path)
             try:
@@ -175,9 +184,10 @@ class GitWatch:
                 notes.append(GitNotSetAside(name, each.why, error.strerror or str(error)))
             else:
                 notes.append(GitSetAside(name, each.why, quote(where)))
-        return [*notes, *(GitUnseen(quote(each)) for each in self._unseen(repositories) if each not in self._own)]
+        return [*notes, *(GitUnseen(quote(each)) for each in self._unchecked(repositories) if each not in self._own)]
 
-    def _unseen(self, repositories: Repositories) -> list[str]:
+    def _unchecked(self, repositories: Repositories) -> list[str]:
+        """Return the paths that are too large or too many to check."""
         return [*repositories.unread, *([".git"] if self._sweep.cut else [])]
 
     def _move(self, offence: Offence) -> str:
@@ -190,33 +200,34 @@ class GitWatch:
         return where
 
     def _put_back(self) -> set[str]:
-        """Give commands back the unfinished operations that they left, unless HEAD has moved. Returns their paths."""
+        """Move the unfinished operations of commands back, unless HEAD has moved. Returns their paths."""
         parked, self._parked = self._parked, []
         for directory, kept, name, head in parked:
             if head_of(self._root_fd, directory) == head:
-                with suppress(OSError):  # the user has cleared it away, or closed the directory: it stays where it is
+                with suppress(OSError):  # the user removed it, or denies access: it stays aside
                     put_back(self._root_fd, directory, kept, name)
         return {f"{directory}/{name}" for directory, _, name, _ in parked}
 
     # ── repositories that are not guarded ──
 
-    def _armed_among(self, trees: Iterable[str]) -> Signs:
-        found: Signs = {}
+    def _armed_among(self, trees: Iterable[str]) -> _Armed:
+        """Return the trees in which git would run something."""
+        found: _Armed = {}
         for tree in dict.fromkeys(trees):
-            what = self._arms(tree)
-            if what is not None:
-                found[tree] = what
+            armed = self._arms(tree)
+            if armed is not None:
+                found[tree] = armed
         return found
 
     def _arms(self, tree: str) -> tuple[str, str] | None:
-        """What git would run in a tree with a `.git` that is not guarded (or that is a git directory itself)."""
+        """Return what git would run in a tree, if its `.git` is not guarded or the tree is itself a git directory."""
         guarded = self._guarded or frozenset()
         dot_git = below(tree, ".git")
         kind = kind_at(self._root_fd, dot_git)
         if dot_git in guarded:
             return None
         if kind in ("link", "special", "unreachable"):
-            return ("redirection", kind) if kind == "link" else None  # git takes no other for a repository
+            return ("redirection", kind) if kind == "link" else None  # git accepts no other kind
         if kind == "file":
             place = place_of(self._root_fd, tree, self._root)
             if place in guarded or any(place.startswith(f"{each}/modules/") for each in guarded):
@@ -227,12 +238,12 @@ class GitWatch:
         return self._arms_of(tree or ".") if self._looks_bare(tree or ".") else None
 
     def _looks_bare(self, tree: str) -> bool:
-        """Whether git takes a directory without a `.git` for a repository."""
+        """Return whether git takes a directory without a `.git` for a repository."""
         kinds = [kind_at(self._root_fd, f"{tree}/{name}") for name in ("HEAD", "objects", "refs")]
         return not {"absent", "unreachable"}.intersection(kinds)
 
     def _arms_of(self, directory: str) -> tuple[str, str] | None:
-        """All that git would run there: the first kind, and what all of it is known by."""
+        """Return the first kind of thing that git would run in a git directory, and one mark for all of them."""
         found: list[tuple[str, str]] = []
         config = read_plain(self._root_fd, f"{directory}/config", MIB)
         if config is None and kind_at(self._root_fd, f"{directory}/config") not in ("absent", "unreachable"):
@@ -243,42 +254,43 @@ class GitWatch:
             found.append(("redirection", "commondir"))
         hooks = [name for name in names_in(self._root_fd, f"{directory}/hooks") if not name.endswith(".sample")]
         if hooks or kind_at(self._root_fd, f"{directory}/hooks") in ("link", "file"):
-            found.append(("hooks", _dates(self._root_fd, f"{directory}/hooks", hooks)))
-        offences = [each for each in self._sweep.look([GitDirectory(directory)]) if each.why in ("link", "orders")]
+            found.append(("hooks", _mark_of_files(self._root_fd, f"{directory}/hooks", hooks)))
+        offences = [each for each in self._sweep.search([GitDirectory(directory)]) if each.why in ("link", "orders")]
         if offences:
-            found.append(("orders", "".join(sorted(each.path + each.sign for each in offences))))
-        return (found[0][0], "|".join(sign for _, sign in found)) if found else None
+            found.append(("orders", "".join(sorted(each.path + each.mark for each in offences))))
+        return (found[0][0], "|".join(mark for _, mark in found)) if found else None
 
 
-class Round:
-    """The looks around one command; without a watch, none."""
+class GitChecks:
+    """Runs the checks before and after one command; without a watch, runs none."""
 
     def __init__(self, watch: GitWatch | None) -> None:
         self._watch, self.ended = watch, False
 
     def before(self, trees: Iterable[str]) -> None:
-        """`trees` are those that have a `.git`, or look like a git directory, before the command."""
+        """Check before the command. `trees` are the directories that have a `.git` or look like a git directory."""
         if self._watch is not None:
             self._watch.remember(trees)
 
     def after(self, trees: Iterable[str]) -> list[Note]:
-        """The same afterwards. Returns what is to be said about them, and about what was set aside."""
+        """Check after the command. Returns the warnings about these trees and about entries set aside."""
         self.ended = True
         return self._watch.ended(trees) if self._watch is not None else []
 
 
 def in_short(note: Note) -> str:
-    """A note as the history has it."""
+    """Return a warning as a short text for the journal."""
     if isinstance(note, GitSetAside):
         return f"git: {note.name} set aside ({note.why}) as {note.where}"
     if isinstance(note, GitNotSetAside):
         return f"git: {note.name} ({note.why}) could not be set aside"
     if isinstance(note, GitArmed):
         return f"git: the repository in {note.path} has {note.what} that git may run"
-    return f"git: {note.what} not looked through" if isinstance(note, GitUnseen) else ""
+    return f"git: {note.what} not checked" if isinstance(note, GitUnseen) else ""
 
 
 def _rename_submodule(root_fd: int, tree: str) -> str:
+    """Rename the `.git` of a submodule, so that git ignores it; return its new path."""
     fd = open_file(root_fd, tree, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         taken = set(os.listdir(fd))
@@ -289,11 +301,11 @@ def _rename_submodule(root_fd: int, tree: str) -> str:
     return f"{tree}/{new}"
 
 
-def _dates(root_fd: int, directory: str, names: list[str]) -> str:
-    """What the files are known by."""
+def _mark_of_files(root_fd: int, directory: str, names: list[str]) -> str:
+    """Return one mark for some files: inode, size and times of each."""
     known = []
     for name in names:
-        with suppress(OSError):  # it went again
+        with suppress(OSError):  # deleted meanwhile
             about = os.stat(f"{directory}/{name}", dir_fd=root_fd, follow_symlinks=False)
             known.append(f"{name} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}")
     return "|".join(known)

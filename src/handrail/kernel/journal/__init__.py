@@ -1,0 +1,1 @@
+"""Records every change of a workspace, with the contents before and after it."""

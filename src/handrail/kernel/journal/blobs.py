@@ -1,7 +1,8 @@
-"""Contents by their fingerprint, each kept once. Written plain, because a commit waits for it; packed a little later.
+"""Stores file contents as blobs, each content once, named by its fingerprint.
 
-A blob is `blobs/a/bcdef…`, or the same with `.z` once it is packed. It gets its name when it is whole, so that what a
-kill leaves lies in `blobs/new`. Reading checks the fingerprint: a damaged blob is never handed out.
+A blob is written uncompressed, because a commit waits for it; a thread compresses it a little later. A blob is
+`blobs/a/bcdef…`, or the same with `.z` once it is compressed. It gets this name when it is complete, so a kill leaves
+partial blobs only in `blobs/new`. Reading checks the fingerprint: a damaged blob is never returned.
 """
 
 import os
@@ -17,32 +18,37 @@ from handrail.kernel.host.state_dir import make_private
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0
-_FANNED = 1
-"""Digits of a fingerprint that name its directory: sixteen of them are made soon, and to make one takes long."""
+_PREFIX_DIGITS = 1
+"""The digits of a fingerprint that name its directory. Creating a directory is slow; one digit needs only sixteen."""
 _REMEMBERED_BYTES = 1 << 20
 
 
-class BlobLost(Exception):  # noqa: N818  a fact about one blob, turned into a conflict or a warning by whoever asked
+class BlobLost(Exception):  # noqa: N818  not an error of the program: the caller turns it into a conflict or a warning
+    """Says that a blob is missing or damaged."""
+
     def __init__(self, blob: str, why: str) -> None:
         super().__init__(f"blob {blob[:12]} is {why}")
 
 
 def fingerprint(data: bytes) -> str:
-    return sha256(data).hexdigest()  # the one that processors have instructions for
+    """Return the name of the blob for a content."""
+    return sha256(data).hexdigest()  # fast, because processors have instructions for SHA-256
 
 
 class Blobs:
+    """Stores, returns and removes the blobs of one workspace."""
+
     def __init__(self, path: str, *, sync: bool) -> None:
         self._path, self._fresh, self._sync = path, os.path.join(path, "new"), sync
         self._latest = b"", fingerprint(b"")
-        """What one edit of a file leaves is what the next begins with."""
+        """The last content and its fingerprint: the result of one edit is often the start of the next."""
         self._count, self._lock = 0, threading.Lock()
         self._unpacked: deque[str] = deque()
         self._closing = threading.Event()
         self._packer: threading.Thread | None = None
 
     def put(self, data: bytes) -> str:
-        """Keep it, unless it is kept already. Raises OSError."""
+        """Store a content, if it is not stored yet, and return its fingerprint. Raises OSError."""
         latest, known = self._latest
         blob = known if data == latest else fingerprint(data)
         if len(data) <= _REMEMBERED_BYTES:
@@ -55,6 +61,7 @@ class Blobs:
         return blob
 
     def get(self, blob: str) -> bytes:
+        """Return the content of a blob. Raises `BlobLost`."""
         place = self._place(blob)
         try:
             try:
@@ -62,53 +69,55 @@ class Blobs:
             except FileNotFoundError:
                 data = zlib.decompress(_read(f"{place}.z"))
         except FileNotFoundError:
-            raise BlobLost(blob, "not there any more") from None
+            raise BlobLost(blob, "missing") from None
         except (OSError, zlib.error) as error:
             raise BlobLost(blob, f"damaged ({error})") from None
         if fingerprint(data) != blob:
-            raise BlobLost(blob, "damaged (its content has another fingerprint)")
+            raise BlobLost(blob, "damaged (the fingerprint of its content differs)")
         return data
 
     def has(self, blob: str) -> bool:
+        """Return whether a blob is stored."""
         place = self._place(blob)
         return os.path.exists(place) or os.path.exists(f"{place}.z")
 
     def sweep(self) -> None:
-        """Take away what writers that were killed left half written."""
+        """Remove partial blobs of killed processes."""
         for name in _names(self._fresh):
             if not _alive(int(name.partition("-")[0])):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self._fresh, name))
 
     def listed(self) -> Iterator[tuple[str, int, float, bool]]:
-        """Every blob with its size on the disk, when it was written, and whether it is packed."""
+        """Yield every blob with its size on the disk, its time of writing, and whether it is compressed."""
         for prefix in _names(self._path):
-            if len(prefix) == _FANNED:
+            if len(prefix) == _PREFIX_DIGITS:
                 for name in _names(os.path.join(self._path, prefix)):
                     with suppress(FileNotFoundError):
                         found = os.stat(os.path.join(self._path, prefix, name))
                         yield prefix + name.removesuffix(".z"), found.st_size, found.st_mtime, name.endswith(".z")
 
     def drop(self, blob: str) -> None:
+        """Remove a blob."""
         for name in (self._place(blob), f"{self._place(blob)}.z"):
             with suppress(FileNotFoundError):
                 os.unlink(name)
 
     def pack(self, blob: str) -> None:
-        """Compress what was written plain. What cannot be packed stays as it is."""
+        """Compress a blob. If that fails, the blob stays uncompressed."""
         place = self._place(blob)
-        with suppress(OSError):  # a full disk, or the blob was pruned or packed meanwhile
+        with suppress(OSError):  # a full disk, or another process has pruned or compressed the blob
             self._write(f"{place}.z", zlib.compress(_read(place), 1), sync=self._sync)
             os.unlink(place)
 
     def close(self) -> None:
-        """What is not packed yet is packed when the journal is pruned: nobody should wait for it."""
+        """Stop the thread that compresses blobs. Pruning compresses the rest later, so that closing is fast."""
         self._closing.set()
         if self._packer is not None:
             self._packer.join()
 
     def _place(self, blob: str) -> str:
-        return f"{self._path}/{blob[:_FANNED]}/{blob[_FANNED:]}"
+        return f"{self._path}/{blob[:_PREFIX_DIGITS]}/{blob[_PREFIX_DIGITS:]}"
 
     @staticmethod
     def _is_there(place: str, size: int) -> bool:
@@ -150,7 +159,7 @@ class Blobs:
 
     def _pack_when_idle(self) -> None:
         waiting = -1
-        while len(self._unpacked) != waiting:  # while blobs keep coming, calls are being made
+        while len(self._unpacked) != waiting:  # wait until no new blobs arrive: calls come first
             waiting = len(self._unpacked)
             if self._closing.wait(_IDLE_SECONDS):
                 return
@@ -174,7 +183,7 @@ def _read(path: str) -> bytes:
 def _names(path: str) -> list[str]:
     try:
         return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):  # nothing was kept yet, or something is in the way
+    except (FileNotFoundError, NotADirectoryError):  # no blob is stored yet, or a file has the name of the directory
         return []
 
 

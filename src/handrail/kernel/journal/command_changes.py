@@ -1,5 +1,7 @@
-"""What commands do to the files, for the journal: contents are kept before a command as far as the bounds allow, and
-what the scan finds changed afterwards is recorded as one entry.
+"""Records in the journal which files a command changes.
+
+Before a command it stores the contents of files, within the limits. After the command it records all files that the
+scan finds changed as one entry.
 """
 
 import json
@@ -14,28 +16,31 @@ from typing import Any, NamedTuple
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.resolver import O_PATH
 from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.git.watch import Round, in_short
+from handrail.kernel.git.watch import GitChecks, in_short
 from handrail.kernel.host.state_dir import State, read_text, write_text
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
 from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin
-from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, sign_of
+from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, fingerprint_of
 from handrail.model.faults import Fault, WriteFailed
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete
 
-_NAMED = 5
-Tell = Callable[[Fault], None]
+_NAMED_PATHS = 5
+"""How many paths a warning names."""
+_Warn = Callable[[Fault], None]
 
 
 class _Kept(NamedTuple):
-    sign: Fingerprint
+    """Holds a stored entry, and the fingerprint that the file had then."""
+
+    fingerprint: Fingerprint
     node: KeptNode
 
 
 class CommandChanges:
-    """Shared by all sessions of an open workspace: each change is found once, and recorded for one command."""
+    """Finds and records changes by commands. All sessions of a workspace share it: each change is recorded once."""
 
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, limits: Limits) -> None:
         self._fd, self._state, self._journal, self._limits = boundary.fd, state, journal, limits
@@ -44,26 +49,29 @@ class CommandChanges:
         self._scan = Scan(boundary.fd, limits, frozenset([os.path.relpath(state.path, boundary.root)]))
         self._index = index_path(state)
         kept = load_index(self._index).items()
-        self._kept: dict[str, _Kept] = {path: _Kept((*sign,), KeptNode(*node)) for path, (sign, node) in kept}
+        self._kept: dict[str, _Kept] = {path: _Kept((*mark,), KeptNode(*node)) for path, (mark, node) in kept}
         self._last: int | None = None
-        """The last entry of the journal when the files were last looked at."""
+        """The number of the last journal entry at the last scan; None before the first scan."""
 
     @contextmanager
     def around(
-        self, origin: Origin, tell: Tell, affected: list[str], git: Round, *, goes_on: bool = False
+        self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks, *, goes_on: bool = False
     ) -> Iterator[None]:
-        """Run a command inside. `goes_on`: it has been running since the last look, so what changed since is its."""
+        """Record the changes of a command that runs inside the block.
+
+        `goes_on` means that the command has been running since the last scan: all changes since then are its own.
+        """
         try:
             self._journal.check()
             with self._lock:
                 if self._last is None or not goes_on:
-                    self._look()
+                    self._store_new_contents()
                     git.before(self._scan.repositories)
         except OSError as error:
             if self._journal.mode == "required":
-                why = f"the journal, which is required: {error.strerror or error}"
+                why = f"cannot write the required journal: {error.strerror or error}"
                 raise WriteFailed(self._journal.path, why) from error
-            tell(NotJournaled(error.strerror or str(error)))
+            warn(NotJournaled(error.strerror or str(error)))
             yield
             return
         try:
@@ -71,71 +79,78 @@ class CommandChanges:
         finally:
             try:
                 with self._lock:
-                    if self._record(origin, tell, affected, git) and self._journal.elsewhere:
-                        tell(JournaledElsewhere(os.path.dirname(self._journal.path), self._journal.elsewhere))
+                    if self._record(origin, warn, affected, git) and self._journal.elsewhere:
+                        warn(JournaledElsewhere(os.path.dirname(self._journal.path), self._journal.elsewhere))
             except OSError as error:
-                tell(NotJournaled(error.strerror or str(error)))
+                warn(NotJournaled(error.strerror or str(error)))
 
     def close(self) -> None:
+        """Stop watching, and save the index of stored contents for the next session."""
         self._scan.close()
         if self._last is not None:
             body = json.dumps(self._kept)
             write_text(self._index, f"{zlib.crc32(body.encode()):08x}\n{body}")
 
-    def _look(self) -> None:
-        """Keep what is new since the last look, the newest first: that is what nobody has a copy of."""
+    def _store_new_contents(self) -> None:
+        """Store the contents of files that changed since the last scan, the newest first: they have no other copy."""
         self._last, room = self._journal.last_number(), _Room(self._limits)
         wanted = []
         for path, (old, new) in self._changed().items():
             kept = self._kept.get(path)
             if new is None or stat.S_ISDIR(new[0]):
                 self._kept.pop(path, None)
-            elif old == new or kept is None or kept.sign != new:
+            elif old == new or kept is None or kept.fingerprint != new:
                 wanted.append((path, new))
-        for path, sign in sorted(wanted, key=lambda each: each[1][3], reverse=True):
-            self._remember(path, sign, self._read(path, sign, room))
+        for path, new in sorted(wanted, key=lambda each: each[1][3], reverse=True):
+            self._remember(path, new, self._read(path, new, room))
 
-    def _record(self, origin: Origin, tell: Tell, affected: list[str], git: Round) -> bool:
-        """Whether there was something to be recorded."""
+    def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks) -> bool:
+        """Append an entry for the changes since the last scan. Returns whether there were any."""
+        files = self._changed_files()
+        self._last = self._journal.last_number()
+        recorded = files[: self._limits.scan_kept_files]
+        if len(files) > len(recorded) or self._scan.cut:
+            warn(ScanIncomplete(self._limits.scan_files if self._scan.cut else self._limits.scan_kept_files))
+        lost = [file.path for file in recorded if _unkept(file.before)]
+        if lost:
+            warn(NotKept(len(lost), [quote(path) for path in lost[:_NAMED_PATHS]]))
+        findings = git.after(self._scan.repositories)
+        for finding in findings:
+            warn(finding)
+        if not files and not findings:
+            return False
+        affected.extend(quote(file.path) for file in recorded)
+        self._append(origin, recorded, "; ".join([*_about(lost), *map(in_short, findings)]))
+        return True
+
+    def _changed_files(self) -> list[ChangedPath]:
+        """Return the files that differ from their state before the command, sorted by path; store the new contents."""
         recorded, room = self._recorded_since(), _Room(self._limits)
         files: list[ChangedPath] = []
         for path, (old, new) in sorted(self._changed().items()):
             before = recorded[path] if path in recorded else self._former(path, old)
             if old == new and _unkept(before):
-                continue  # nothing says that it changed, and there is nothing to compare it with
+                continue  # no sign of a change, and no stored content to compare with
             after = self._read(path, new, room)
             self._remember(path, new, after)
             if _differ(before, after):
                 files.append(ChangedPath(path, before, after, self._count(before, after)))
-        self._last = self._journal.last_number()
-        most = self._limits.scan_kept_files
-        if len(files) > most or self._scan.cut:
-            tell(ScanIncomplete(self._limits.scan_files if self._scan.cut else most))
-        lost = [file.path for file in files[:most] if _unkept(file.before)]
-        if lost:
-            tell(NotKept(len(lost), [quote(path) for path in lost[:_NAMED]]))
-        found = git.after(self._scan.repositories)
-        for each in found:
-            tell(each)
-        if files or found:
-            affected.extend(quote(file.path) for file in files[:most])
-            note = "; ".join([*_about(lost), *map(in_short, found)])
-            with self._state.lock():
-                self._journal.append(self._journal.compose(origin, files[:most], note))
-                self._last = self._journal.last_number()
-        return bool(files or found)
+        return files
+
+    def _append(self, origin: Origin, files: list[ChangedPath], note: str) -> None:
+        with self._state.lock():
+            self._journal.append(self._journal.compose(origin, files, note))
+            self._last = self._journal.last_number()
 
     def _changed(self) -> Changed:
-        """What is protected is neither named nor kept: commands do not reach it, so that somebody else changed it."""
+        """Return the changes without protected files: no command reaches these, so another process changed them."""
         changed, protected = self._scan.changed(), self._protected
-        return (
-            changed
-            if protected is None
-            else {path: signs for path, signs in changed.items() if not protected.hides(path)}
-        )
+        if protected is None:
+            return changed
+        return {path: fingerprints for path, fingerprints in changed.items() if not protected.hides(path)}
 
     def _recorded_since(self) -> dict[str, KeptNode | None]:
-        """What commits, which have entries of their own, made of files since the last look."""
+        """Return the new state of files that commits changed since the last scan; commits have their own entries."""
         found: dict[str, KeptNode | None] = {}
         for entry in self._journal.backwards():
             if isinstance(entry, JournalEntry):
@@ -145,46 +160,48 @@ class CommandChanges:
                     found.setdefault(file.path, file.after)
         return found
 
-    def _former(self, path: str, sign: Fingerprint | None) -> KeptNode | None:
-        if sign is None or stat.S_ISDIR(sign[0]):
-            return sign and KeptNode("directory", "", stat.S_IMODE(sign[0]))
+    def _former(self, path: str, old: Fingerprint | None) -> KeptNode | None:
+        """Return the entry before the command, with its content if that is stored."""
+        if old is None or stat.S_ISDIR(old[0]):
+            return old and KeptNode("directory", "", stat.S_IMODE(old[0]))
         kept = self._kept.get(path)
         if (
             kept is not None
-            and kept.sign == sign
+            and kept.fingerprint == old
             and (kept.node.kind == "link" or self._journal.blobs.has(kept.node.kept))
         ):
             return kept.node
-        return KeptNode("file", "", stat.S_IMODE(sign[0]))
+        return KeptNode("file", "", stat.S_IMODE(old[0]))
 
-    def _remember(self, path: str, sign: Fingerprint | None, node: KeptNode | None) -> None:
-        if sign is None or node is None or node.kind == "directory" or _unkept(node):
+    def _remember(self, path: str, fingerprint: Fingerprint | None, node: KeptNode | None) -> None:
+        if fingerprint is None or node is None or node.kind == "directory" or _unkept(node):
             self._kept.pop(path, None)
         else:
-            self._kept[path] = _Kept(sign, node)
+            self._kept[path] = _Kept(fingerprint, node)
 
-    def _read(self, path: str, sign: Fingerprint | None, room: "_Room") -> KeptNode | None:
-        """What stands there, its content kept if there is room. Raises OSError where it cannot be kept."""
-        if sign is None:
+    def _read(self, path: str, fingerprint: Fingerprint | None, room: "_Room") -> KeptNode | None:
+        """Return the entry at a path; store its content if there is room. Raises OSError if storing fails."""
+        if fingerprint is None:
             return None
-        mode = stat.S_IMODE(sign[0])
-        if stat.S_ISDIR(sign[0]):
+        mode = stat.S_IMODE(fingerprint[0])
+        if stat.S_ISDIR(fingerprint[0]):
             return KeptNode("directory", "", mode)
         try:
-            if stat.S_ISLNK(sign[0]):
+            if stat.S_ISLNK(fingerprint[0]):
                 return KeptNode("link", self._link(path), mode)
-            data = self._data(path, sign) if room.takes(sign[2]) else None
+            data = self._data(path, fingerprint) if room.takes(fingerprint[2]) else None
         except OSError:
-            data = None  # it went again, or is not to be read
+            data = None  # deleted meanwhile, or not readable
         return KeptNode("file", "" if data is None else self._journal.blobs.put(data), mode)
 
-    def _data(self, path: str, sign: Fingerprint) -> bytes | None:
+    def _data(self, path: str, fingerprint: Fingerprint) -> bytes | None:
         fd = open_file(self._fd, path)
         try:
             data = b""
-            while len(data) < sign[2] and (more := os.read(fd, sign[2] - len(data))):
+            size = fingerprint[2]
+            while len(data) < size and (more := os.read(fd, size - len(data))):
                 data += more
-            return data if sign_of(os.fstat(fd)) == sign else None  # else it is not what was looked at
+            return data if fingerprint_of(os.fstat(fd)) == fingerprint else None  # otherwise it changed after the scan
         finally:
             os.close(fd)
 
@@ -196,6 +213,7 @@ class CommandChanges:
             os.close(fd)
 
     def _count(self, before: KeptNode | None, after: KeptNode | None) -> tuple[int, int] | None:
+        """Return the numbers of lines added and removed; None if a content is not stored or not a file."""
         texts = []
         for node in (before, after):
             if node is not None and (node.kind != "file" or _unkept(node)):
@@ -208,12 +226,13 @@ class CommandChanges:
 
 
 class _Room:
-    """How much may still be kept."""
+    """Counts how many files and bytes may still be stored."""
 
     def __init__(self, limits: Limits) -> None:
         self._files, self._bytes, self._largest = limits.scan_kept_files, limits.scan_kept_bytes, limits.scan_file_bytes
 
     def takes(self, size: int) -> bool:
+        """Reserve room for a file. Returns False if there is not enough."""
         if size > self._largest or size > self._bytes or not self._files:
             return False
         self._files -= 1
@@ -222,14 +241,15 @@ class _Room:
 
 
 def index_path(state: State) -> str:
+    """Return the path of the index of stored contents."""
     return os.path.join(state.path, "kept.json")
 
 
 def load_index(path: str) -> dict[str, Any]:
-    """What is kept of the files as they are, by path; nothing where the index is damaged."""
+    """Return fingerprint and stored entry of each file, by path; nothing if the index is damaged."""
     try:
-        told, _, body = read_text(path).partition("\n")
-        if told != f"{zlib.crc32(body.encode()):08x}":
+        checksum, _, body = read_text(path).partition("\n")
+        if checksum != f"{zlib.crc32(body.encode()):08x}":
             return {}
         found: dict[str, Any] = json.loads(body)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a commit does to the workspace, as the journal keeps it."""
+"""Converts the changes of a commit into the changed paths of its journal entry."""
 
 import os
 import stat
@@ -13,11 +13,11 @@ from handrail.model.files import Change, Node, Put, Remove, RemoveDirectory, Res
 from handrail.ops.text.line_diff import changes, differing, lines_of
 
 _COUNTED_BYTES = 1 << 19
-_EFFORT = 5_000
+_DIFF_EFFORT = 5_000
 
 
 class CommittedChange(NamedTuple):
-    """One change that is prepared: what was found, and the file that is to take its place."""
+    """Holds one prepared change: the old entry that was found, and the new file that will replace it."""
 
     change: Change
     target: str
@@ -26,15 +26,18 @@ class CommittedChange(NamedTuple):
     made: os.stat_result | None
 
 
-def touched(blobs: Blobs, done: list[CommittedChange], made: list[str]) -> Iterator[ChangedPath]:
-    """Contents are kept on the way. `made` are the directories that the commit created. Raises OSError."""
+def changed_paths(blobs: Blobs, done: list[CommittedChange], made: list[str]) -> Iterator[ChangedPath]:
+    """Yield the changed paths of a commit, and store their contents as blobs.
+
+    `made` are the directories that the commit created. Raises OSError if a content cannot be stored.
+    """
     for rel in made:
         yield ChangedPath(rel, None, KeptNode("directory"))
-    for names in parallel_map(lambda one: [*_touched_by(blobs, one)], done):
+    for names in parallel_map(lambda one: [*_paths_of(blobs, one)], done):
         yield from names
 
 
-def _touched_by(blobs: Blobs, done: CommittedChange) -> Iterator[ChangedPath]:
+def _paths_of(blobs: Blobs, done: CommittedChange) -> Iterator[ChangedPath]:
     if isinstance(done.change, RemoveDirectory):
         yield ChangedPath(done.target, KeptNode("directory", mode=_mode(done.found)), None)
     elif isinstance(done.change, (Put, Remove, Restore)):
@@ -42,10 +45,10 @@ def _touched_by(blobs: Blobs, done: CommittedChange) -> Iterator[ChangedPath]:
         after, new = _after(blobs, done)
         yield ChangedPath(done.target, before, after, count_lines(old, new))
         if isinstance(done.change, Restore):
-            yield from _beneath(blobs, done.target, done.change)
+            yield from _paths_inside(blobs, done.target, done.change)
 
 
-def _beneath(blobs: Blobs, stem: str, change: Restore) -> Iterator[ChangedPath]:
+def _paths_inside(blobs: Blobs, stem: str, change: Restore) -> Iterator[ChangedPath]:
     for rel, before, after in change.beneath():
         texts = [b"" if node is None else node.data if node.kind == "file" else None for node in (before, after)]
         yield ChangedPath(f"{stem}/{rel}", _node(blobs, before), _node(blobs, after), count_lines(*texts))
@@ -59,6 +62,7 @@ def _node(blobs: Blobs, node: Node | None) -> KeptNode | None:
 
 
 def _before(blobs: Blobs, done: CommittedChange) -> tuple[KeptNode | None, bytes | None]:
+    """Return the old entry, and its content if that is known."""
     if done.found is None:
         return None, b""
     mode = _mode(done.found)
@@ -68,11 +72,12 @@ def _before(blobs: Blobs, done: CommittedChange) -> tuple[KeptNode | None, bytes
         return KeptNode("link", os.readlink(done.place.name, dir_fd=done.place.dir_fd), mode), None
     base = done.change.base if isinstance(done.change, (Put, Remove, Restore)) else None
     if base is None:
-        return KeptNode("file", "", mode), None  # too large, or not to be read: it goes without a copy
+        return KeptNode("file", "", mode), None  # too large or not readable: removed without a copy
     return KeptNode("file", blobs.put(base.data), mode), base.data
 
 
 def _after(blobs: Blobs, done: CommittedChange) -> tuple[KeptNode | None, bytes | None]:
+    """Return the new entry, and its content if it is a file."""
     change = done.change
     if isinstance(change, Put):
         return KeptNode("file", blobs.put(change.data), _mode(done.made)), change.data
@@ -88,12 +93,12 @@ def _mode(found: os.stat_result | None) -> int:
 
 
 def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int] | None:
-    """Lines added and removed; None where there are too many to count, or none to be had."""
+    """Return the numbers of lines added and removed; None if a content is too large or unknown."""
     if old is None or new is None or max(len(old), len(new)) > _COUNTED_BYTES:
         return None
     gone, come = map(lines_of, differing(old, new))
     common = not set(gone).isdisjoint(come)
     if not common or len(gone) <= 1 or len(come) <= 1:
         return len(come) - common, len(gone) - common
-    spans = changes(gone, come, _EFFORT)
+    spans = changes(gone, come, _DIFF_EFFORT)
     return sum(span[3] - span[2] for span in spans), sum(span[1] - span[0] for span in spans)

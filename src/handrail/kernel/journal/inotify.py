@@ -1,13 +1,14 @@
-"""Which directories something happened in, as Linux reports it: so that a scan need not look into all the others.
+"""Reports the directories in which something changed, with Linux inotify, so that a scan can skip all the others.
 
-The system tells of every change made through a name in a watched directory, on file systems of this machine. What it
-cannot tell (a change made through another name of the same file, or on another machine) is for the scan to look for.
+Linux reports every change that a process makes through a name in a watched directory, on local file systems. It does
+not report a change through another name of the same file, or from another machine; the scan must find these changes.
 """
 
 import ctypes
 import os
 import struct
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED, _CREATE, _DELETE = 0x02, 0x04, 0x08, 0xC0, 0x100, 0x200
@@ -22,7 +23,7 @@ _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0x
 
 
 class Watcher:
-    """`changed()` is None where anything may have happened: at first, after too many events, where it can't work."""
+    """Watches directories. Knows no changes before `begin()`, after too many events, or if inotify does not work."""
 
     def __init__(self, root_fd: int, directories: int) -> None:
         self._room, self._paths, self._sure, self._fd = directories, dict[int, str](), False, -1
@@ -32,10 +33,11 @@ class Watcher:
 
     @property
     def works(self) -> bool:
+        """Whether directories are watched."""
         return self._fd >= 0
 
     def add(self, fd: int, path: str) -> None:
-        """Watch an open directory, before it is listed."""
+        """Watch an open directory. Call this before listing it."""
         if self._fd < 0:
             return
         watch = self._libc.inotify_add_watch(self._fd, b"/proc/self/fd/%d" % fd, _MASK)
@@ -45,18 +47,23 @@ class Watcher:
             self._paths[watch] = path
 
     def begin(self) -> None:
-        """All that is watched is about to be listed: from here on events tell the whole story."""
+        """Start a complete scan: the events from now on contain all changes after it."""
         self._read()
         self._sure = self._fd >= 0
 
     def changed(self) -> set[str] | None:
-        """A directory that came under a name is another one than was watched there, and so are all beneath it."""
+        """Return the directories in which something changed since the last call; None if any may have changed.
+
+        If a directory appears under a watched name, it replaced the watched one; the result contains it and all
+        watched directories in it.
+        """
         found = self._read()
         if not self._sure or self._fd < 0:
             return None
         return found
 
     def close(self) -> None:
+        """Stop watching."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._sure = -1, False
@@ -67,29 +74,34 @@ class Watcher:
         came: set[str] = set()
         with suppress(BlockingIOError):
             while self._fd >= 0:
-                data = os.read(self._fd, _BUFFER)
-                at = 0
-                while at < len(data):
-                    watch, mask, _, size = _EVENT.unpack_from(data, at)
-                    name = data[at + _EVENT.size : at + _EVENT.size + size]
-                    at += _EVENT.size + size
+                for watch, mask, name in _events(os.read(self._fd, _BUFFER)):
                     if mask & _OVERFLOW:
                         self._sure = False
                     elif mask & _IGNORED and watch in self._paths:
-                        found.add(self._paths.pop(watch))  # another may have its name by now, which is not watched
+                        found.add(self._paths.pop(watch))  # another directory may have its name now, and is not watched
                     elif watch in self._paths:
                         found.add(path := self._paths[watch])
                         if mask & _ISDIR and mask & (_CREATE | _MOVED):
-                            came.add(f"{path}/{os.fsdecode(name.rstrip(_NUL))}".lstrip("/"))
-        return found | self._beneath(came) if came else found
+                            came.add(f"{path}/{name}".lstrip("/"))
+        return found | self._watched_in(came) if came else found
 
-    def _beneath(self, came: set[str]) -> set[str]:
-        """What is watched there; most that come were not there before."""
+    def _watched_in(self, came: set[str]) -> set[str]:
+        """Return the watched directories in these ones; usually none, because most of these are new."""
         stems = tuple(f"{path}/" for path in came.intersection(self._paths.values()))
         return {path for path in self._paths.values() if f"{path}/".startswith(stems)} if stems else set()
 
 
+def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yield watch, mask and name of each event in a buffer."""
+    at = 0
+    while at < len(data):
+        watch, mask, _, size = _EVENT.unpack_from(data, at)
+        at += _EVENT.size + size
+        yield watch, mask, os.fsdecode(data[at - size : at].rstrip(_NUL))
+
+
 def _file_system(fd: int) -> int:
+    """Return the number that identifies the type of a file system; 0 if unknown."""
     buffer = ctypes.create_string_buffer(256)
     if ctypes.CDLL(None, use_errno=True).fstatfs(fd, buffer):
         return 0

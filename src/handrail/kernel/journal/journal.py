@@ -1,5 +1,6 @@
-"""The journal: one line for each change of the workspace, kept outside of it. Append-only JSON lines, each with a
-checksum, so that damage costs the lines it strikes and no others. Contents are in `blobs.py`.
+"""Reads and appends the journal: one line for each commit, command or undo, in a file outside of the workspace.
+
+Each line is JSON with a checksum, so damage to one line does not affect the others. `blobs.py` stores the contents.
 """
 
 import errno
@@ -23,7 +24,7 @@ _SUM = len(',"sum":"00000000"}')
 
 
 class KeptNode(NamedTuple):
-    """What stood under a name. `kept` is a file's blob or a link's target; a file that was not kept has none."""
+    """Holds the entry under a name. `kept` is the blob of a file, empty if not stored, or the target of a link."""
 
     kind: str
     """file, link, directory"""
@@ -32,17 +33,17 @@ class KeptNode(NamedTuple):
 
 
 class ChangedPath(NamedTuple):
-    """One name that changed; None is a name that was free."""
+    """Holds one path that changed, with the entry before and after; None means that there was no entry."""
 
     path: str
     before: KeptNode | None
     after: KeptNode | None
     lines: tuple[int, int] | None = None
-    """Added and removed; None where they were not counted."""
+    """The numbers of lines added and removed; None if not counted."""
 
 
 class Origin(NamedTuple):
-    """Who asked for a change, and who approved it."""
+    """Holds the session and call that made a change, and who approved it."""
 
     kind: str = "commit"
     """commit, command, undo, redo, restore"""
@@ -54,20 +55,22 @@ class Origin(NamedTuple):
     by: str = ""
     undoes: tuple[int, ...] = ()
     about: str = ""
-    """The command that was run, in short."""
+    """The command, shortened."""
 
 
 class JournalEntry(NamedTuple):
+    """Holds one line of the journal."""
+
     n: int
     time: float
     origin: Origin
     files: tuple[ChangedPath, ...]
     note: str = ""
-    """What could not be kept, and why."""
+    """Contents that could not be stored, and findings in git directories."""
 
 
 class HistoryEntry(NamedTuple):
-    """One entry of the history, and whether it still stands."""
+    """Holds one entry of the history, and whether it is undone."""
 
     entry: JournalEntry
     undone: bool
@@ -78,67 +81,71 @@ class HistoryEntry(NamedTuple):
 
     @property
     def time(self) -> float:
-        """In seconds since 1970."""
+        """Seconds since 1970."""
         return self.entry.time
 
     @property
     def tool(self) -> str:
-        """The tool that was called; for what took something back: undo, redo or restore."""
+        """The tool that made the change; undo, redo or restore if no tool did."""
         return self.entry.origin.tool or self.entry.origin.kind
 
     @property
     def files(self) -> list[str]:
-        """The names that changed, directories included, as tools write them."""
+        """The paths that changed, directories included, as tools write them."""
         return [quote(file.path) for file in self.entry.files]
 
     @property
     def undoable(self) -> bool:
-        """It still stands, and its contents were kept. Whether a later change is in the way, a dry run says."""
+        """Whether the entry is not undone and all its contents are stored. Only a dry run finds conflicting changes."""
         nodes = [node for file in self.entry.files for node in (file.before, file.after)]
         return not self.undone and all(node is None or node.kind != "file" or node.kept for node in nodes)
 
 
 class Damage(NamedTuple):
-    """Bytes in the journal that cannot be read."""
+    """Holds the position of damaged bytes in the journal."""
 
     at: int
     size: int
 
 
-class JournalUnreadable(OSError):  # noqa: N818  said to the person, like any other trouble of the disk
+class JournalUnreadable(OSError):  # noqa: N818  named after the fact that the command line reports
+    """Says that the journal file cannot be read."""
+
     def __init__(self, error: OSError, path: str) -> None:
         super().__init__(error.errno, error.strerror, path)
 
 
 @record
 class Journal:
-    """`mode` is on, required or off. Writing happens under the workspace's lock."""
+    """Reads and appends the entries of a workspace. `mode` is on, required or off. Write only under the lock."""
 
     path: str
     blobs: Blobs
     mode: str = "on"
     trouble: str = ""
-    """What could not be recorded since somebody asked."""
+    """Why the journal missed a change since the last `take_trouble()`."""
     elsewhere: str = ""
-    """Why it does not lie where it belongs."""
+    """Why the journal is not in its usual directory; empty if it is."""
     _end: tuple[int, int, int] = field(default=(0, 0, 0))
-    """The file's inode and size as we left it, and the last number in it."""
+    """Inode and size of the file after our last write, and the number of the last entry."""
 
     @property
     def on(self) -> bool:
+        """Whether changes are recorded."""
         return self.mode != "off"
 
     def check(self) -> None:
-        """Raise OSError where changes must be recorded and could only be for a while."""
+        """Raise OSError if the journal is required but could only be written to a temporary directory."""
         if self.mode == "required" and self.elsewhere:
             raise OSError(errno.EACCES, self.elsewhere)
 
     def compose(self, origin: Origin, files: Iterable[ChangedPath], note: str = "") -> bytes:
-        """The next line, finished but not written."""
+        """Return the line of the next entry without writing it."""
         self.check()
         return encode(JournalEntry(self.last_number() + 1, round(time.time(), 3), origin, tuple(files), note))
 
     def append(self, line: bytes) -> None:
+        """Write a line to the end of the journal: all of it or nothing."""
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             found = os.fstat(fd)
@@ -147,40 +154,42 @@ class Journal:
             try:
                 _write(fd, line, start)
             except OSError:
-                os.ftruncate(fd, start)  # half a line would look like damage
+                os.ftruncate(fd, start)  # a partial line would look like damage
                 raise
             self._end = (found.st_ino, start + len(line), _number(line))
         finally:
             os.close(fd)
 
     def ensure(self, line: bytes) -> None:
-        """Write what a killed process had finished but may not have written, or not to its end."""
+        """Append the line of a killed process, unless the journal already has the whole line."""
         if self.last_number() < _number(line) or not _is_whole(self.path):
             self.append(line)
 
     @property
     def pruned(self) -> str:
-        """A file whose date says when it was last pruned, and what lies beside it."""
+        """The path of a file whose time says when the journal and the files next to it were last pruned."""
         return os.path.join(os.path.dirname(self.path), "pruned")
 
     def wants_pruning(self) -> bool:
+        """Return whether the last pruning was more than a day ago."""
         try:
             return os.stat(self.pruned).st_mtime < time.time() - DAY
-        except OSError:  # there is none yet, or it cannot be told
+        except OSError:  # never pruned, or the time is unknown
             return True
 
     def take_trouble(self) -> str:
+        """Return why the journal missed a change, and forget it; empty if it missed none."""
         trouble, self.trouble = self.trouble, ""
         return trouble
 
     def backwards(self) -> Iterator[JournalEntry | Damage]:
-        """From the newest on. What cannot be read comes as damage, and the rest goes on."""
+        """Yield the entries, the newest first; a `Damage` for each line that cannot be read."""
         for at, line in lines_backwards(self.path):
             entry = decode(line)
             yield Damage(at, len(line)) if entry is None else entry
 
     def listed(self, session: str | None = None) -> Iterator[HistoryEntry | Damage]:
-        """From the newest on, each with whether it is undone: only later ones can say so."""
+        """Yield the entries, the newest first, each with whether a later entry undid it."""
         undone: set[int] = set()
         for entry in self.backwards():
             if isinstance(entry, Damage):
@@ -192,7 +201,7 @@ class Journal:
                 yield HistoryEntry(entry, entry.n in undone)
 
     def entry(self, n: int) -> JournalEntry | None:
-        """By bisection: the numbers rise through the file."""
+        """Return the entry with number `n`; None if there is none. Uses bisection, because the numbers only rise."""
         try:
             with open(self.path, "rb") as file:
                 return _find(file, n)
@@ -202,7 +211,7 @@ class Journal:
             raise JournalUnreadable(error, self.path) from None
 
     def last_number(self) -> int:
-        """The number of the newest entry, damaged ones counted; 0 where there is none."""
+        """Return the number of the newest entry, counting damaged lines; 0 if there is no entry."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -213,51 +222,52 @@ class Journal:
         for each in self.backwards():
             if isinstance(each, JournalEntry):
                 return each.n + damaged
-            damaged += each.at + each.size < found.st_size  # one that was cut short had not got its number for good
+            damaged += each.at + each.size < found.st_size  # an incomplete last line does not count
         return damaged
 
 
 def open_journal(root: str) -> tuple[State, Journal]:
-    """The journal of a workspace that is not open, to look into."""
+    """Return the state and the journal of a workspace that is not open, for reading."""
     state = State(os.path.realpath(existing_directory(root)))
     return state, journal_of(state)
 
 
 def journal_of(state: State, mode: str = "on", *, sync: bool = True) -> Journal:
+    """Return the journal in a state directory."""
     blobs = Blobs(os.path.join(state.path, "blobs"), sync=sync)
     return Journal(os.path.join(state.path, "journal.jsonl"), blobs, mode, elsewhere=state.warning or "")
 
 
 def encode(entry: JournalEntry) -> bytes:
+    """Return the line of an entry, with its checksum."""
     facts: dict[str, Any] = {"n": entry.n, "time": entry.time}
     facts |= {name: value for name in Origin._fields if (value := getattr(entry.origin, name)) not in ("", None, ())}
     facts["files"] = [list(file) for file in entry.files]
     if entry.note:
         facts["note"] = entry.note
-    return _sealed(_to_json(facts).encode()) + b"\n"
+    return _with_checksum(_to_json(facts).encode()) + b"\n"
 
 
-def _sealed(body: bytes) -> bytes:
+def _with_checksum(body: bytes) -> bytes:
     return b'%b,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
 
 
 def decode(line: bytes) -> JournalEntry | None:
-    """None where the line is damaged."""
+    """Return the entry of a line; None if the line is damaged."""
     body = line[:-_SUM] + b"}"
-    if line != _sealed(body):
+    if line != _with_checksum(body):
         return None
     try:
         facts = json.loads(body)
         origin = {name: facts[name] for name in Origin._fields if name in facts}
         origin["undoes"] = tuple(facts.get("undoes", ()))
-        return JournalEntry(
-            facts["n"], facts["time"], Origin(**origin), tuple(map(_touched, facts["files"])), facts.get("note", "")
-        )
+        files = tuple(map(_changed_path, facts["files"]))
+        return JournalEntry(facts["n"], facts["time"], Origin(**origin), files, facts.get("note", ""))
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _touched(file: list[Any]) -> ChangedPath:
+def _changed_path(file: list[Any]) -> ChangedPath:
     path, before, after, lines = file
     return ChangedPath(path, before and KeptNode(*before), after and KeptNode(*after), lines and tuple(lines))
 
@@ -267,7 +277,7 @@ def _number(line: bytes) -> int:
 
 
 def _is_whole(path: str) -> bool:
-    """Whether the last line has its end."""
+    """Return whether the last line is complete."""
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read() == b"\n"
@@ -281,7 +291,7 @@ def _write(fd: int, line: bytes, at: int) -> None:
 
 
 def _clean_end(fd: int, size: int, line: bytes) -> int:
-    """Where the next line goes: over its own beginning, if a kill cut it short; behind any other broken end."""
+    """Return the offset of the next line: over its own cut beginning, or after any other incomplete last line."""
     if not size or os.pread(fd, 1, size - 1) == b"\n":
         return size
     start = max(0, size - len(line))
@@ -293,7 +303,7 @@ def _clean_end(fd: int, size: int, line: bytes) -> int:
 
 
 def lines_backwards(path: str) -> Iterator[tuple[int, bytes]]:
-    """The lines from the last on, each with where it starts. Empty ones are left out."""
+    """Yield the lines of a file, the last first, each with its offset; skip empty lines."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -340,7 +350,7 @@ def _find(file: BinaryIO, n: int) -> JournalEntry | None:
 
 
 def _next_entry(file: BinaryIO) -> tuple[int, JournalEntry | None]:
-    """The next line that can be read, and where it starts."""
+    """Return the next undamaged entry with its offset; None as entry at the end of the file."""
     at = file.tell()
     for line in iter(file.readline, b""):
         entry = decode(line.removesuffix(b"\n"))

@@ -1,5 +1,6 @@
-"""Forgetting: entries that are too old or too much go from the journal, and then contents that no entry names. Session
-logs go when they are as old, and records of intent whose directory never came back.
+"""Removes old or excess entries from the journal, then blobs that no entry names.
+
+Also removes old session logs, and old intent files whose directory never came back.
 """
 
 import fcntl
@@ -8,58 +9,90 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.kernel.host.state_dir import State, write_whole
 from handrail.kernel.journal.journal import Journal, JournalEntry, decode, lines_backwards
 from handrail.model.limits import DAY, Limits
 
 _YOUNG_SECONDS = 3600
-"""What was written so lately may belong to an entry that is not written yet."""
+"""A blob younger than this may belong to an entry that is not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
+    """Counts what pruning removed."""
+
     entries: int
     blobs: int
     bytes: int
 
 
+class _Blob(NamedTuple):
+    size: int
+    written: float
+    packed: bool
+
+
+class _Selection(NamedTuple):
+    """Holds the part of the journal that stays."""
+
+    start: int | None
+    """The offset of the oldest entry that stays; None if the journal is empty."""
+    dropped: int
+    """The number of entries before `start`."""
+    blobs: set[str]
+    """The blobs that stay."""
+
+
 def prune(state: State, journal: Journal, *, days: float, most_bytes: int) -> Pruned:
-    """Keep the newest entries, as many as are young enough and fit; always the last one, so that numbers go on."""
+    """Remove entries that are older than `days` or exceed `most_bytes`, then the blobs that no entry names.
+
+    The newest entry always stays, so that the numbers continue. Compresses the blobs that stay.
+    """
     with state.lock():
-        blobs = {blob: (size, written, packed) for blob, size, written, packed in journal.blobs.listed()}
-        named = _named_by_index(state)
-        start, dropped, size = None, 0, 0
-        for at, line in lines_backwards(journal.path):
-            entry = decode(line)
-            new = {blob for blob in _blobs(entry) if blob not in named and blob in blobs} if entry else set()
-            size += sum(blobs[blob][0] for blob in new)
-            if dropped or (start is not None and entry and _too_much(entry, days, size, most_bytes)):
-                dropped += 1
-            else:
-                start, named = at, named | new
-        if dropped and start is not None:
-            _cut(journal.path, start)
-        freed = [
-            blob for blob, (_, written, _) in blobs.items() if blob not in named and _is_old(written, _YOUNG_SECONDS)
-        ]
-        for blob in freed:
-            journal.blobs.drop(blob)
+        blobs = {blob: _Blob(size, written, packed) for blob, size, written, packed in journal.blobs.listed()}
+        kept = _select(journal, blobs, _named_by_index(state), days=days, most_bytes=most_bytes)
+        if kept.dropped and kept.start is not None:
+            _cut(journal.path, kept.start)
+        freed = _free(journal, blobs, kept.blobs)
     for blob in blobs.keys() - freed:
-        if not blobs[blob][2]:
+        if not blobs[blob].packed:
             journal.blobs.pack(blob)
-    return Pruned(dropped, len(freed), sum(blobs[blob][0] for blob in freed))
+    return Pruned(kept.dropped, len(freed), sum(blobs[blob].size for blob in freed))
+
+
+def _select(journal: Journal, blobs: dict[str, _Blob], named: set[str], *, days: float, most_bytes: int) -> _Selection:
+    """Go back from the newest entry, and select entries until one is too old or the blobs exceed `most_bytes`."""
+    start, dropped, size = None, 0, 0
+    for at, line in lines_backwards(journal.path):
+        entry = decode(line)
+        new = {blob for blob in _blobs(entry) if blob not in named and blob in blobs} if entry else set()
+        size += sum(blobs[blob].size for blob in new)
+        if dropped or (start is not None and entry and _too_much(entry, days, size, most_bytes)):
+            dropped += 1
+        else:
+            start, named = at, named | new
+    return _Selection(start, dropped, named)
+
+
+def _free(journal: Journal, blobs: dict[str, _Blob], named: set[str]) -> list[str]:
+    """Remove the blobs that nothing names, and return them; young blobs stay."""
+    freed = [name for name, blob in blobs.items() if name not in named and _is_old(blob.written, _YOUNG_SECONDS)]
+    for name in freed:
+        journal.blobs.drop(name)
+    return freed
 
 
 def prune_daily(state: State, journal: Journal, limits: Limits) -> None:
-    """Once a day, by whoever closes a workspace."""
-    with suppress(OSError):  # housekeeping: a disk that says no has said so to the calls that matter
+    """Prune the journal and remove old files; a session calls this at closing, once a day."""
+    with suppress(OSError):  # only housekeeping: calls report a failing disk
         os.close(os.open(journal.pruned, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         os.utime(journal.pruned)
         with state.lock():
             for directory in (state.pending, state.sessions):
                 for name in os.listdir(directory):
-                    with suppress(OSError):  # the others can go all the same
+                    with suppress(OSError):  # continue with the other files
                         _drop_if_old(os.path.join(directory, name), limits.journal_days * DAY)
         if journal.on and os.path.exists(journal.path):
             prune(state, journal, days=limits.journal_days, most_bytes=limits.journal_bytes)
@@ -68,7 +101,7 @@ def prune_daily(state: State, journal: Journal, limits: Limits) -> None:
 def _drop_if_old(path: str, seconds: float) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a record of intent is locked while its process lives
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a live process holds the lock of its intent file
         if _is_old(os.fstat(fd).st_mtime, seconds):
             os.unlink(path)
     finally:
@@ -84,7 +117,7 @@ def _is_old(moment: float, seconds: float) -> bool:
 
 
 def _named_by_index(state: State) -> set[str]:
-    from handrail.kernel.journal.command_changes import index_path, load_index  # noqa: PLC0415  it loads what few prunings need
+    from handrail.kernel.journal.command_changes import index_path, load_index  # noqa: PLC0415  loads modules that pruning needs rarely
 
     return {node[1] for _, node in load_index(index_path(state)).values() if node[0] == "file"}
 
@@ -97,7 +130,7 @@ def _blobs(entry: JournalEntry) -> Iterator[str]:
 
 
 def _cut(path: str, start: int) -> None:
-    """Leave out what comes before `start`, whole or not at all."""
+    """Remove everything before `start` from a file, atomically."""
     with open(path, "rb") as file:
         file.seek(start)
         write_whole(path, file.read())

@@ -1,7 +1,7 @@
-"""What changed in the workspace since it was last looked at, by size, times and inode; no contents are read.
+"""Finds the files that changed since the last scan, by size, times and inode; reads no contents.
 
-Directories that hold what tools made (`DEFAULT_EXCLUSIONS`) or that ignore files leave out are not entered. Where the
-system reports changes (`inotify.py`), only the directories in which something happened are listed again.
+Does not enter directories with generated files (`DEFAULT_EXCLUSIONS`), or directories that ignore files exclude. If the
+system reports changes (`inotify.py`), it lists only the directories in which something changed.
 """
 
 import os
@@ -18,37 +18,45 @@ from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
 from handrail.ops.search.results import Named
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_RULES = {".gitignore", ".ignore", ".rgignore"}
+_IGNORE_NAMES = {".gitignore", ".ignore", ".rgignore"}
 _DEEPEST = 200
 _TICK_NS = 20_000_000
-"""Two changes within so short a time may bear the same date."""
+"""Two changes within this time may have the same timestamp."""
 
 Fingerprint = tuple[int, int, int, int, int]
-"""Mode, inode, size, time of the content, time of the entry. Of a directory only the mode."""
+"""Mode, inode, size, mtime and ctime of a file; of a directory only the mode, and zeros."""
 Changed = dict[str, tuple[Fingerprint | None, Fingerprint | None]]
-"""By path: what it was and what it is; None where nothing was there."""
+"""Old and new fingerprint by path; None if there was no entry."""
 
 
 @dataclass(slots=True)
 class _Directory:
+    """Holds what the scan knows about one directory."""
+
     mode: int
     rules: Rules
-    names: dict[str, Fingerprint] = field(default_factory=dict)
+    files: dict[str, Fingerprint] = field(default_factory=dict)
+    """Files and links by name."""
     below: set[str] = field(default_factory=set)
+    """The directories in it that the scan enters."""
     left_out: set[str] = field(default_factory=set)
+    """The directories in it that the scan does not enter."""
     unsure: bool = False
-    """Its files may change without a word: they have other names, or lie on another file system."""
+    """Whether files may change without an event: they have hard links, or are on another file system."""
     fresh: set[str] = field(default_factory=set)
-    """Written so shortly before the look that a change right after it would not show."""
+    """Files that changed so shortly before the scan that a change right after it may not be visible."""
 
     @property
     def is_repository(self) -> bool:
-        if ".git" in self.names or ".git" in self.left_out:
+        """Whether git takes the directory for a repository."""
+        if ".git" in self.files or ".git" in self.left_out:
             return True
-        return "HEAD" in self.names and all(name in self.below or name in self.left_out for name in ("objects", "refs"))
+        return "HEAD" in self.files and all(name in self.below or name in self.left_out for name in ("objects", "refs"))
 
 
 class Scan:
+    """Knows all files of a workspace as of the last scan, and finds changes."""
+
     def __init__(self, root_fd: int, limits: Limits, leave_out: frozenset[str] = frozenset()) -> None:
         self._fd, self._limits, self._leave_out = root_fd, limits, leave_out
         self._device = os.fstat(root_fd).st_dev
@@ -56,38 +64,41 @@ class Scan:
         self._known: dict[str, _Directory] = {}
         self._ignore_files = IgnoreFiles(limits, Named(0))
         self._unsure: set[str] = set()
-        """Those of the known that say so, and perhaps some that went."""
+        """Directories that are `unsure`; some may not exist any more."""
         self._trees: set[str] = set()
-        """Those of the known that git takes for a repository, and perhaps some that went."""
+        """Directories that git takes for a repository; some may not exist any more."""
         self._count = 0
         self.cut = False
-        """There are more files than are watched."""
+        """Whether there are more files or deeper directories than the limits allow."""
 
     @property
     def repositories(self) -> list[str]:
-        """The directories that have a `.git`, or look like a git directory, as of the last look."""
+        """The directories that have a `.git` or look like a git directory, as of the last scan."""
         return sorted(self._trees.intersection(self._known))
 
     def changed(self) -> Changed:
-        """What is different from the last time; at first, everything."""
+        """Scan, and return all differences from the last scan; the first time, everything."""
         changed: Changed = {}
-        self._ignore_files = IgnoreFiles(self._limits, Named(0))  # one that is not followed leaves more to be found
+        # The scan does not name the ignore files that it cannot use: without them it only finds more.
+        self._ignore_files = IgnoreFiles(self._limits, Named(0))
         touched = self._watcher.changed()
-        if touched is None or not self._known or not self._look_into(touched, changed):
-            for path, (before, now) in self._look_at_all().items():
+        if touched is None or not self._known or not self._scan_some(touched, changed):
+            for path, (before, now) in self._scan_all().items():
                 changed[path] = changed[path][0] if path in changed else before, now
         return changed
 
-    def signs(self) -> Iterator[tuple[str, Fingerprint]]:
+    def fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
+        """Yield path and fingerprint of every file, as of the last scan."""
         for path, known in self._known.items():
             stem = f"{path}/" if path else ""
-            for name, sign in known.names.items():
-                yield stem + name, sign
+            for name, fingerprint in known.files.items():
+                yield stem + name, fingerprint
 
     def close(self) -> None:
+        """Stop watching for changes."""
         self._watcher.close()
 
-    def _look_at_all(self) -> Changed:
+    def _scan_all(self) -> Changed:
         before, self._known, self._count, self.cut = self._known, {}, 0, False
         self._unsure.clear()
         self._watcher.begin()
@@ -98,29 +109,30 @@ class Scan:
                 _compare(path, before.get(path), self._known.get(path), changed)
         return changed
 
-    def _look_into(self, touched: set[str], changed: Changed) -> bool:
-        """Only the directories in which something happened; False where that is not enough."""
+    def _scan_some(self, touched: set[str], changed: Changed) -> bool:
+        """Scan only the directories in which something changed. Returns False if a complete scan is necessary."""
         for path in sorted(touched | self._unsure):
             before = self._known.get(path)
             if before is None:
-                continue  # it went with one above it
+                continue  # removed together with a parent directory
             above = self._known.get(path.rpartition("/")[0]) if path else None
             fd = self._open(path)
             now = self._list(fd, path, above.rules if above else {}) if fd is not None else None
-            if now is None or any(before.names.get(name) != now.names.get(name) for name in _RULES):
+            if now is None or any(before.files.get(name) != now.files.get(name) for name in _IGNORE_NAMES):
                 return False
-            self._count += len(now.names) - len(before.names)
+            self._count += len(now.files) - len(before.files)
             self._know(path, now)
             _compare(path, before, now, changed)
             self._go_below(path, before, now, changed)
         return True
 
     def _go_below(self, path: str, before: _Directory, now: _Directory, changed: Changed) -> None:
+        """Forget the directories that disappeared from a directory, and scan the new ones."""
         stem = f"{path}/" if path else ""
         for name in before.below - now.below:
             for gone in [each for each in self._known if f"{each}/".startswith(f"{stem}{name}/")]:
                 known = self._known.pop(gone)
-                self._count -= len(known.names)
+                self._count -= len(known.files)
                 if name not in now.left_out:
                     _compare(gone, known, None, changed)
         for name in now.below - before.below:
@@ -131,7 +143,7 @@ class Scan:
                     _compare(each, None, self._known[each], changed)
 
     def _open(self, path: str) -> int | None:
-        """A directory beneath the root, no link on the way."""
+        """Open a directory in the root without following links; return None if that fails."""
         fd = os.dup(self._fd)
         for part in path.split("/") if path else ():
             above = fd
@@ -144,9 +156,9 @@ class Scan:
         return fd
 
     def _enter(self, fd: int, path: str, rules: Rules) -> list[str]:
-        """List a directory and all below it, depth first, one handle a level. The handle is closed."""
+        """Scan a directory and all in it, depth first, with one handle per level; return their paths. Closes `fd`."""
         came: list[str] = []
-        levels = [(fd, path, iter(self._take(fd, path, rules, came)))]
+        levels = [(fd, path, iter(self._add(fd, path, rules, came)))]
         try:
             while levels:
                 above, stem, names = levels[-1]
@@ -160,20 +172,21 @@ class Scan:
                 try:
                     fd = os.open(name, _DIRECTORY, dir_fd=above)
                 except OSError:
-                    continue  # it went again, or is not to be read
+                    continue  # deleted meanwhile, or not readable
                 inside = f"{stem}/{name}" if stem else name
-                levels.append((fd, inside, iter(self._take(fd, inside, self._known[stem].rules, came))))
+                levels.append((fd, inside, iter(self._add(fd, inside, self._known[stem].rules, came))))
         finally:
             for fd, _, _ in levels:
                 os.close(fd)
         return came
 
-    def _take(self, fd: int, path: str, rules: Rules, came: list[str]) -> set[str]:
+    def _add(self, fd: int, path: str, rules: Rules, came: list[str]) -> set[str]:
+        """List a new directory and remember it; return the directories in it to enter."""
         known = self._list(os.dup(fd), path, rules)
         if known is None:
             return set()
         self._know(path, known)
-        self._count += len(known.names)
+        self._count += len(known.files)
         came.append(path)
         return known.below
 
@@ -183,7 +196,7 @@ class Scan:
         (self._trees.add if directory.is_repository else self._trees.discard)(path)
 
     def _list(self, fd: int, path: str, rules: Rules) -> _Directory | None:
-        """One directory. The handle is closed."""
+        """List one directory; return None if that fails. Closes `fd`."""
         self._watcher.add(fd, path)
         fresh_since = time.time_ns() - _TICK_NS
         try:
@@ -196,28 +209,30 @@ class Scan:
             found.unsure = here.st_dev != self._device
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    inside = stem + entry.name not in self._leave_out and _wanted(fd, stem, entry.name, found.rules)
+                    inside = stem + entry.name not in self._leave_out and _is_entered(fd, stem, entry.name, found.rules)
                     (found.below if inside else found.left_out).add(entry.name)
                 else:
-                    _note(found, entry, fresh_since)
-        except OSError:  # it was taken away, or is not to be read
+                    _add_file(found, entry, fresh_since)
+        except OSError:  # deleted meanwhile, or not readable
             return None
         finally:
             os.close(fd)
         return found
 
 
-def sign_of(about: os.stat_result) -> Fingerprint:
+def fingerprint_of(about: os.stat_result) -> Fingerprint:
+    """Return the fingerprint of a file."""
     return about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
-def _wanted(dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
+def _is_entered(dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
+    """Return whether the scan enters a directory."""
     if name.startswith(SPARE) or name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
         return False
     return not (rules and ignored(stem + name, rules, is_directory=True))
 
 
-def _note(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> None:
+def _add_file(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> None:
     try:
         about = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
@@ -225,15 +240,15 @@ def _note(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> Non
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISLNK(about.st_mode):
         return
     if entry.name.startswith(SPARE):
-        return  # a commit of somebody else is on its way
-    found.names[entry.name] = sign_of(about)
+        return  # a temporary file of a commit by another process
+    found.files[entry.name] = fingerprint_of(about)
     found.unsure |= about.st_nlink > 1
     if about.st_ctime_ns >= fresh_since:
         found.fresh.add(entry.name)
 
 
 def _left_out(path: str, known: dict[str, _Directory]) -> bool:
-    """Whether it, or a directory above it, is there but not looked into."""
+    """Return whether a path, or a parent directory of it, exists but is not entered."""
     parts = path.split("/") if path else []
     for count, part in enumerate(parts):
         above = known.get("/".join(parts[:count]))
@@ -245,22 +260,23 @@ def _left_out(path: str, known: dict[str, _Directory]) -> bool:
 
 
 def _compare(path: str, before: _Directory | None, now: _Directory | None, changed: Changed) -> None:
+    """Add the differences between two states of a directory to `changed`."""
     if path and (before and before.mode) != (now and now.mode):
-        _enter(changed, path, _as_sign(before), _as_sign(now))
-    old, new = before.names if before else {}, now.names if now else {}
+        _add_change(changed, path, _fingerprint_of_directory(before), _fingerprint_of_directory(now))
+    old, new = before.files if before else {}, now.files if now else {}
     if old == new and not (before and before.fresh):
         return
     stem = f"{path}/" if path else ""
     for name in old.keys() | new.keys():
         if old.get(name) != new.get(name) or (before and name in before.fresh):
-            _enter(changed, stem + name, old.get(name), new.get(name))
+            _add_change(changed, stem + name, old.get(name), new.get(name))
 
 
-def _enter(changed: Changed, path: str, old: Fingerprint | None, new: Fingerprint | None) -> None:
-    """A directory that went and a file that took its name are one change."""
-    had, has = changed.get(path, (None, None))
-    changed[path] = had or old, has or new
+def _add_change(changed: Changed, path: str, old: Fingerprint | None, new: Fingerprint | None) -> None:
+    """Add a change. If a file replaced a directory of the same name, both are one change."""
+    known_old, known_new = changed.get(path, (None, None))
+    changed[path] = known_old or old, known_new or new
 
 
-def _as_sign(directory: _Directory | None) -> Fingerprint | None:
+def _fingerprint_of_directory(directory: _Directory | None) -> Fingerprint | None:
     return (directory.mode, 0, 0, 0, 0) if directory else None

@@ -1,0 +1,1 @@
+"""Commits changes to files: all changes of a commit or none."""

@@ -1,4 +1,4 @@
-"""Configurations of other programs: the user's own, and those in a project, which a stranger may have made."""
+"""Reads and replaces configuration files of other programs: the user's own, and those in untrusted projects."""
 
 import os
 from contextlib import closing
@@ -17,22 +17,22 @@ _PRIVATE = 0o600
 
 
 class UserFile:
-    """A file that the user keeps for all projects; it may be a link to wherever they keep it."""
+    """Reads and replaces a file that the user has for all projects; the file may be a link to any place."""
 
     def __init__(self, path: str, limits: Limits) -> None:
         self._path, self._most = path, limits.config_bytes
 
     def read(self) -> str:
-        """Return the text, empty where there is none. Raises OSError for what is no small regular file."""
+        """Return the text; empty if there is no file. Raises OSError if it is not a small regular file."""
         return read_small_text(self._path, self._most)
 
     def replace(self, text: str) -> str | None:
-        """Write it whole. Returns where the former content is kept."""
+        """Replace the whole text. Returns the path of the backup; None if there is none."""
         return replace_with_backup(self._path, text)
 
 
 class ProjectFile:
-    """A file in a project, reached as the tools reach it: no link leads out. Raises the faults that they have."""
+    """Reads and replaces a file in a project as tools do: follows no link out of it, and raises the same faults."""
 
     def __init__(self, root: str, path: str, limits: Limits) -> None:
         os.makedirs(root, exist_ok=True)
@@ -40,14 +40,14 @@ class ProjectFile:
         self._base: File | None = None
 
     def read(self) -> str:
-        """Return the text, empty where there is none."""
+        """Return the text; empty if there is no file."""
         with closing(FsBoundary(self._root)) as boundary:
             limits = self._limits._replace(edit_bytes=self._limits.config_bytes)
             self._base = Reader(boundary, limits).read_if_there(quote(self._name))
         return self._base.data.decode() if self._base else ""
 
     def replace(self, text: str) -> str | None:
-        """Write it whole, and what `read` found beside it, both or neither. Returns where that is."""
+        """Replace the whole text and back up the text that `read` found: both or neither. Returns the backup's path."""
         base = self._base
         with closing(FsBoundary(self._root)) as boundary:
             changes: list[Put] = [Put(quote(self._name), text.encode(), base, None if base else _PRIVATE)]

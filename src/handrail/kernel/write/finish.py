@@ -1,4 +1,4 @@
-"""Finishes a commit whose files are published: enters it in the journal and removes directories that it emptied."""
+"""Finishes a commit after its files are published: writes the journal entry and removes directories."""
 
 import errno
 import os
@@ -21,7 +21,10 @@ class Finish:
         self._boundary, self._journal = boundary, journal
 
     def enter(self, intent: Intent, *, again: bool = True) -> None:
-        """Enter in the journal what was done, once. Only a configuration that demands it lets this fail."""
+        """Append the commit to the journal. A failure is an error only if the journal is required.
+
+        With `again`, an entry that is already there is not repeated.
+        """
         if not intent.line:
             return
         store = self._journal.ensure if again else self._journal.append
@@ -33,13 +36,13 @@ class Finish:
             self._journal.trouble = error.strerror or str(error)
 
     def remove_if_empty(self, rel: str) -> None:
-        """Remove a directory unless it holds something; another process may have filled or removed it."""
+        """Remove a directory if it is empty; another process may have filled or removed it."""
         with suppress(*GONE, ProtectedPath):
             place = self._boundary.locate(quote(rel), follow=False)
             try:
                 os.rmdir(place.name, dir_fd=place.dir_fd)
             except OSError as error:
                 if error.errno in _DISK_FAILS:
-                    raise  # to be tried again; where it is not empty, or gone, nothing is left to do
+                    raise  # the caller tries again; a directory that is missing or not empty needs no action
             finally:
                 place.close()

@@ -1,8 +1,8 @@
-"""The record of intent: written before a commit touches anything, so that the next open can put things right.
+"""Writes the intent of a commit before the commit changes any file, so that recovery can roll it back or finish it.
 
-Each process keeps one such file per workspace and holds a lock on it while it lives. A file whose lock is free belongs
-to a process that was killed; what it says then is what is left to do. The file only grows while a commit is open,
-and the last whole line counts: a line cut short by a kill or a full disk is as if it had not been written.
+Each process has one intent file per workspace and holds a lock on it until the process ends. If the lock is free, the
+process was killed, and the file says what recovery must do. During a commit the file only grows, and its last complete
+line counts: recovery ignores a line that a kill or a full disk cut short.
 """
 
 import fcntl
@@ -17,36 +17,42 @@ from handrail.kernel.fs.placeholder import SPARE
 from handrail.model.record import record
 
 _DONE, _IDLE = b"done", b"idle"
-_ROOMY = 1 << 16
+_LARGEST_LOG = 1 << 16
+"""A new commit empties a file that is larger."""
 
 
 @record
 class Step:
-    """One name that a commit changes. `identity` is what the new file is known by once it exists."""
+    """Holds one name that a commit changes."""
 
     directory: str
     name: str
     temp: str
+    """The temporary name of the new file."""
     old: str
+    """The second name of the old file."""
     creates: bool = False
     removes: bool = False
     identity: list[int] | None = None
-    turns: bool = False
-    """A directory, whole, stands on one side."""
+    """The mark of the new file, once that exists."""
+    swaps_directory: bool = False
+    """Whether a whole directory replaces a file or link, or the reverse."""
     found: list[int] | None = None
-    """What the old file is known by, where there was one."""
+    """The mark of the old file, if there was one."""
 
 
 _facts_of = attrgetter(*Step.__annotations__)
 
 
 def file_mark(found: os.stat_result) -> list[int]:
-    """Return what identifies a file wherever it is mounted and whatever its name is."""
+    """Return a mark that identifies a file across mounts and renames."""
     return [found.st_ino, found.st_size, found.st_mtime_ns]
 
 
 @record
 class Intent:
+    """Holds what one commit is about to do, and writes it to the intent file."""
+
     fd: int
     root: list[int]
     steps: list[Step] = field(default_factory=list)
@@ -55,19 +61,20 @@ class Intent:
     done: bool = False
     created: set[str] = field(default_factory=set)
     size: int = 0
-    """Where the next line goes: behind the last whole one."""
+    """The offset of the next line: the end of the last complete one."""
     gone: list[str] = field(default_factory=list)
-    """Directories that the commit takes away, innermost first."""
+    """Directories that the commit removes, innermost first."""
     line: str = ""
-    """The finished line for the journal."""
+    """The complete line for the journal."""
     begun: bool = False
-    """Rolling back has begun: what the directory is known by may be gone already."""
+    """Whether a rollback has begun: the files that identify the directory may already be removed."""
     foreign: bool = False
-    """It is about another directory than the one that is there now."""
+    """Whether the intent is about another directory than the current root."""
     pid: int = 0
-    """The process whose commit it is."""
+    """The process that makes the commit."""
 
     def save(self, *, sync: bool) -> None:
+        """Append the current state to the intent file."""
         steps = [_facts_of(step) for step in self.steps]
         facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
         self._append(json.dumps(facts | {"begun": self.begun}).encode())
@@ -75,22 +82,23 @@ class Intent:
             os.fsync(self.fd)
 
     def mark_done(self, *, sync: bool) -> None:
+        """Append that all files are published; from now on recovery finishes the commit instead of rolling it back."""
         self._append(_DONE)
         self.done = True
         if sync:
             try:
                 os.fsync(self.fd)
             except OSError:
-                self.save(sync=False)  # open again: what is not surely done is rolled back
+                self.save(sync=False)  # not done after all: a commit that may not be on the disk is rolled back
                 self.done = False
                 raise
 
     def end(self) -> None:
-        """Everything is in its place: forget it."""
+        """Append that the commit is finished and recovery has nothing to do."""
         try:
             self._append(_IDLE)
         except OSError:
-            os.ftruncate(self.fd, 0)  # on a full disk there is room for this
+            os.ftruncate(self.fd, 0)  # works on a full disk, too
             self.size = 0
 
     def _append(self, line: bytes) -> None:
@@ -102,7 +110,7 @@ class Intent:
 
 
 class IntentLog:
-    """The file of intent of our process. To be used under the workspace's lock."""
+    """Manages the intent file of this process. Use it only under the lock of the workspace."""
 
     def __init__(self, pending: str) -> None:
         self._pending, self._fd, self._count = pending, -1, 0
@@ -111,6 +119,7 @@ class IntentLog:
         self._pid = 0
 
     def begin(self, root: tuple[int, int]) -> Intent:
+        """Return the intent of a new commit; create the intent file if this process has none."""
         if not self._holds():
             self._pid = os.getpid()
             self.token, self._count = os.urandom(6).hex(), 0
@@ -120,37 +129,38 @@ class IntentLog:
             self._last = None
         self._count += 1
         size = self._last.size if self._last else 0
-        if size > _ROOMY:
+        if size > _LARGEST_LOG:
             os.ftruncate(self._fd, 0)
             size = 0
         self._last = Intent(self._fd, [*root], size=size, pid=self._pid)
         return self._last
 
     def _holds(self) -> bool:
-        """Whether there is a file of our own. What a forked child inherits stays its parent's."""
+        """Return whether this process has an intent file. A forked child closes the one that it inherits."""
         if self._fd >= 0 and self._pid != os.getpid():
             self.leave()
         return self._fd >= 0
 
     def spare_names(self, number: int) -> tuple[str, str]:
-        """Names for a new file on its way in and an old one on its way out, used by no other commit."""
+        """Return a temporary name for a new file and a second name for an old file; no other commit uses them."""
         stem = f"{SPARE}{self.token}-{self._count}-{number}"
         return f"{stem}.new", f"{stem}.old"
 
     def leave(self) -> None:
-        """Let go of a record that could not be ended: it is as if its process had been killed."""
+        """Abandon an intent that could not be ended: recovery treats it like the intent of a killed process."""
         os.close(self._fd)
         self._fd = -1
 
     def close(self) -> None:
+        """Remove the intent file of this process."""
         if self._holds():
             self.leave()
             _remove(self._path)
 
     def abandoned(self) -> Iterator[Intent]:
-        """The open records of processes that were killed; their files go when the caller has dealt with them.
+        """Yield the unfinished intents of killed processes, and remove the file of each after the caller handled it.
 
-        What the caller finds to be foreign stays, for the day on which its directory is back.
+        The file of an intent that the caller marks as foreign stays, because its directory may come back.
         """
         own = self.token if self._holds() else ""
         for name in sorted(os.listdir(self._pending)):
@@ -160,7 +170,7 @@ class IntentLog:
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             except FileNotFoundError:
-                continue  # its owner has just closed
+                continue  # its process has just closed it
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 intent = _read(fd)
@@ -169,19 +179,19 @@ class IntentLog:
                 if intent is None or not intent.foreign:
                     _remove(path)
             except BlockingIOError:
-                continue  # its owner lives
+                continue  # its process is alive
             finally:
                 os.close(fd)
 
 
 def _remove(path: str) -> None:
-    """Take away a file that has nothing left to say. One that a failing disk keeps is removed by a later open."""
+    """Remove a file that is not needed any more. If the disk fails, a later recovery removes it."""
     with suppress(OSError):
         os.unlink(path)
 
 
 def _read(fd: int) -> Intent | None:
-    """What a file says is left to do; None where its owner was between two commits, or had only begun to write."""
+    """Return the unfinished intent in a file; None if there is no complete one."""
     *lines, cut = os.pread(fd, size := os.fstat(fd).st_size, 0).split(b"\n")
     done = lines[-1:] == [_DONE]
     if done:
@@ -196,4 +206,4 @@ def _read(fd: int) -> Intent | None:
         begun = facts.get("begun", False)
         return Intent(fd, [device, inode], steps=steps, done=done, size=size - len(cut), begun=begun, **known)
     except (ValueError, TypeError, KeyError):
-        return None  # spoilt by the disk: nothing in it can be relied on
+        return None  # the disk damaged the file: nothing in it is reliable

@@ -1,4 +1,4 @@
-"""Checks that what a change was worked out from is still there."""
+"""Checks that the files are still as they were when a change was prepared."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from handrail.model.files import Change, MakeDirectory, Put, Remove, RemoveDirec
 
 
 def expect(change: Change, place: Place, found: os.stat_result | None) -> None:
-    """Raise unless what is there is what the change was worked out from."""
+    """Raise a fault if the entry at a place is not the one that the change is based on."""
     is_directory = found is not None and stat.S_ISDIR(found.st_mode)
     match change:
         case MakeDirectory():
@@ -36,7 +36,7 @@ def expect(change: Change, place: Place, found: os.stat_result | None) -> None:
 
 
 def _expect_base(change: Put | Remove | Restore, found: os.stat_result | None) -> None:
-    """Raise unless the file is there, or is not, as the change says, in the version that it was worked out from."""
+    """Raise a fault if the file is missing, exists unexpectedly, or has another version than the base of the change."""
     if isinstance(change, Remove) and found is None:
         raise NotFound(change.path)
     if not isinstance(change, Remove) and change.base is None and found is not None:

@@ -1,4 +1,4 @@
-"""Giving a prepared file its name, so that what stands there can come back and nobody's work is lost."""
+"""Gives a prepared file its name. Keeps the old file for a rollback, and detects changes by other processes."""
 
 import errno
 import os
@@ -17,7 +17,10 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 
 
 def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alone: bool) -> tuple[str, ...]:
-    """Carry out one step in its open directory, where `found` stood when it was prepared. Returns the names to drop."""
+    """Carry out one step in its open directory; return the second names to remove afterwards.
+
+    `found` is the old entry as the preparation found it. Raises `Conflict` if another process has changed it.
+    """
     if found is None:
         _create(step, fd)
         return (step.temp,)
@@ -26,7 +29,7 @@ def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alo
         raise Conflict(path)
     if step.removes:
         _keep(step, fd, found, path, alone=alone)
-        with suppress(FileNotFoundError):  # where hard links are not to be had, keeping has moved it already
+        with suppress(FileNotFoundError):  # on a file system without hard links, _keep has already moved it
             os.unlink(step.name, dir_fd=fd)
         return (step.old,)
     if _exchange(step, fd, found, path):
@@ -36,8 +39,8 @@ def publish(step: Step, fd: int, found: os.stat_result | None, path: str, *, alo
     return (step.old,)
 
 
-def turn(step: Step, fd: int, found: os.stat_result, base: Node, path: str) -> None:
-    """Put a directory in the place of a file or a link, or one of these in its place; what stood there stays whole."""
+def swap_directory(step: Step, fd: int, found: os.stat_result, base: Node, path: str) -> None:
+    """Replace a file or link by a directory, or the reverse; keep the whole old entry under a second name."""
     now = Place(fd, step.name, step.name).stat()
     if now is None or Version.of(now) != Version.of(found):
         raise Conflict(path)
@@ -47,13 +50,13 @@ def turn(step: Step, fd: int, found: os.stat_result, base: Node, path: str) -> N
         os.rename(step.name, aside, src_dir_fd=fd, dst_dir_fd=fd)
         rename_to_free_name(step.temp, step.name, fd)
     if base.kind == "directory" and not is_still(fd, aside, base):
-        raise Conflict(path)  # somebody put something into it at the last moment
+        raise Conflict(path)  # another process has just changed something in it
 
 
 def _exchange(step: Step, fd: int, found: os.stat_result, path: str) -> bool:
-    """Let old and new change places, so that what somebody else put there meanwhile is met and not lost.
+    """Exchange the old and the new file, so that a file that another process has just saved is found and not lost.
 
-    False where the file system cannot.
+    Returns False if the file system cannot exchange names.
     """
     try:
         exchange_names(step.temp, step.name, fd)
@@ -61,36 +64,36 @@ def _exchange(step: Step, fd: int, found: os.stat_result, path: str) -> bool:
         if error.errno not in _NO_EXCHANGE:
             raise
         return False
-    met = Place(fd, step.temp, step.temp).stat()
-    if met is None or _content_of(met) != _content_of(found):
-        raise Conflict(path)  # rolling back gives it its name again
+    replaced = Place(fd, step.temp, step.temp).stat()
+    if replaced is None or _content_of(replaced) != _content_of(found):
+        raise Conflict(path)  # the rollback gives the file its name back
     return True
 
 
 def _content_of(found: os.stat_result) -> tuple[int, ...]:
-    """What a file is known by that a new name does not change."""
+    """Return the facts about a file that a rename does not change."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _keep(step: Step, fd: int, found: os.stat_result, path: str, *, alone: bool) -> None:
-    """Give what is about to go a second name, so that it can come back."""
+    """Give the old file a second name, so that a rollback can restore it."""
     try:
         os.link(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         if alone and not step.removes:
-            return  # one rename is whole in itself, and moving the file first would let readers find none
+            return  # one rename is atomic, and moving the file first would leave a moment without a file
         os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
     kept = Place(fd, step.old, step.old).stat()
     if kept is None or (kept.st_dev, kept.st_ino) != (found.st_dev, found.st_ino):
-        raise Conflict(path)  # exchanged at the last moment
+        raise Conflict(path)  # another process has just replaced the file
 
 
 def _create(step: Step, fd: int) -> None:
-    """Publish under a name that must be free: of many creators one wins."""
+    """Publish a file under a name that does not exist; if several processes try, one wins."""
     try:
-        # Were a link planted in the temporary's place, following it would bring a file from outside in.
+        # If an attacker replaces the temporary file by a link, following it would bring in a file from outside.
         os.link(step.temp, step.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except FileExistsError:
         if not is_placeholder(fd, step.name):
@@ -103,10 +106,10 @@ def _create(step: Step, fd: int) -> None:
 
 
 def _take_over(step: Step, fd: int) -> None:
-    """Publish where a sandbox keeps the name free: at no moment could a command create it."""
+    """Publish a file in place of a placeholder. The name exists at every moment, so no command can create it."""
     exchange_names(step.temp, step.name, fd)
     try:
         os.rmdir(step.temp, dir_fd=fd)
     except OSError:
-        exchange_names(step.temp, step.name, fd)  # it is no empty directory: nothing that a sandbox stands on
+        exchange_names(step.temp, step.name, fd)  # not an empty directory, so not a placeholder
         raise

@@ -1,4 +1,4 @@
-"""Putting right what a commit left: roll back one that is not done, finish one that is. Every step can be repeated."""
+"""Rolls back a commit that is not done, and finishes one that is done. Every step can be repeated."""
 
 import os
 import stat
@@ -20,54 +20,62 @@ _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 
 
 class Recovery:
+    """Cleans up after commits that failed or whose process was killed."""
+
     def __init__(self, boundary: FsBoundary, finish: Finish, *, sync: bool) -> None:
         self._boundary, self._finish, self._sync = boundary, finish, sync
 
     def claim(self, intent: Intent) -> bool:
-        """Whether a killed commit was made in the directory that is open here.
+        """Return whether a killed process made this commit in the current root.
 
-        A device number changes from mount to mount and an inode number is used again, so that it is known by its files:
-        those that the commit wrote, and those that it found. A copy has files of its own; steps in one are left out.
+        Device numbers change between mounts and inode numbers are reused. So the root is recognized by its files: those
+        that the commit wrote and those that it found. A copy of the root has other files; steps that belong to other
+        files are removed from the intent.
         """
         here = os.fstat(self._boundary.fd)
         if intent.root[1] != here.st_ino:
             return False
         traces = [(self._trace(step), step) for step in intent.steps]
-        intent.steps = [step for trace, step in traces if trace != "strange"]
+        intent.steps = [step for trace, step in traces if trace != "other"]
         if any(trace == "known" for trace, _ in traces):
             return True
         traceless = intent.done or intent.begun or not any(step.identity or step.found for _, step in traces)
         return intent.root[0] == here.st_dev and traceless and len(intent.steps) == len(traces)
 
-    def _trace(self, step: Step) -> Literal["known", "strange", "none"]:
+    def _trace(self, step: Step) -> Literal["known", "other", "none"]:
+        """Return whether the files of a step are known from the intent, are other files, or do not exist."""
         try:
             fd = self._boundary.open_any_directory(quote(step.directory) or ".")
         except (*GONE, AccessDenied):
             return "none"
         try:
-            now, temp, old = _standing(step, fd)
+            now, temp, old = _entries(step, fd)
         finally:
             os.close(fd)
         if any(_is(mark, each) for mark in (step.identity, step.found) for each in (now, temp, old)):
             return "known"
         if step.identity is None and temp is not None:
-            return "known"  # it was not finished, so that nothing of the person's can be in it
-        return "none" if temp is None and old is None else "strange"
+            return "known"  # the commit did not finish it, so it cannot contain data of the user
+        return "none" if temp is None and old is None else "other"
 
     def roll_back(self, intent: Intent, held: Mapping[str, int] = _NONE_HELD) -> None:
-        """A directory that is still held is the right one wherever it was moved to; the others are found by name."""
-        stands = intent.done
+        """Undo a commit that is not done, or finish one that is; then end its intent.
+
+        `held` are open directories by path. They are the right ones even if another process moved them; all others
+        are opened by name.
+        """
+        stays = intent.done
         if not intent.done:
             intent.begun = True
-            with suppress(OSError):  # a full disk: all the more must be taken away
+            with suppress(OSError):  # a full disk: removing files is even more important
                 intent.save(sync=False)
             for step in reversed(intent.steps):
-                stands |= self._in_directory(step, self._restore, held)
+                stays |= self._in_directory(step, self._restore, held)
         for step in intent.steps:
             self._in_directory(step, self._drop_spares, held)
-        for rel in intent.gone if stands else reversed(intent.made):
+        for rel in intent.gone if stays else reversed(intent.made):
             self._finish.remove_if_empty(rel)
-        if stands:
+        if stays:
             self._finish.enter(intent)
         intent.end()
 
@@ -76,45 +84,49 @@ class Recovery:
             kept = held.get(step.directory)
             fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
         except GONE:
-            return False  # the directory was taken away, and all that was in it
+            return False  # the directory was removed with everything in it
         try:
-            stands = act(step, fd)
+            stays = act(step, fd)
             if self._sync and act == self._restore:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        return stands
+        return stays
 
     @staticmethod
     def _restore(step: Step, fd: int) -> bool:
-        """Whether the new file stays: one that was renamed over the old, where no second name could be had."""
-        now, temp, old = _standing(step, fd)
-        ours = _is(step.identity, now)
-        if ours and temp is not None and not _is(step.identity, temp):
-            exchange_names(step.temp, step.name, fd)  # it may be a directory by now, which no rename puts over a file
+        """Restore the old file of a step. Returns whether the new file stays.
+
+        It stays if it replaced the old file by a rename, on a file system where the old file got no second name.
+        """
+        now, temp, old = _entries(step, fd)
+        is_new = _is(step.identity, now)
+        if is_new and temp is not None and not _is(step.identity, temp):
+            exchange_names(step.temp, step.name, fd)  # a rename would fail if either is a directory
             return False
-        if old is not None and (now is None or ours):
-            if ours and step.turns:  # no rename puts a directory over a file, or a file over a directory
+        if old is not None and (now is None or is_new):
+            if is_new and step.swaps_directory:  # a rename cannot replace a file by a directory, or the reverse
                 os.rename(step.name, step.temp, src_dir_fd=fd, dst_dir_fd=fd)
             os.rename(step.old, step.name, src_dir_fd=fd, dst_dir_fd=fd)
             return False
-        if ours and step.creates:
+        if is_new and step.creates:
             os.unlink(step.name, dir_fd=fd)
             return False
-        return ours
+        return is_new
 
     @staticmethod
     def _drop_spares(step: Step, fd: int) -> bool:
-        drop_names((step.temp, step.old), fd, whole=step.turns)
+        drop_names((step.temp, step.old), fd, whole=step.swaps_directory)
         return False
 
 
 def _is(mark: list[int] | None, found: os.stat_result | None) -> bool:
-    """Whether this is the file of that mark. A directory stays the same whatever is put into it."""
+    """Return whether a file has this mark. For a directory, only the inode number counts: its content may change."""
     if found is None or mark is None:
         return False
     return found.st_ino == mark[0] if stat.S_ISDIR(found.st_mode) else file_mark(found) == mark
 
 
-def _standing(step: Step, fd: int) -> tuple[os.stat_result | None, ...]:
+def _entries(step: Step, fd: int) -> tuple[os.stat_result | None, ...]:
+    """Return the stat results of the three names of a step."""
     return tuple(Place(fd, name, "").stat() for name in (step.name, step.temp, step.old))

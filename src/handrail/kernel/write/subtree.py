@@ -1,4 +1,4 @@
-"""Whole directories, where a name becomes one or ceases to be one: built aside, compared, taken away."""
+"""Builds, compares and removes whole directories, for changes that replace a file by a directory or the reverse."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def build(dir_fd: int, name: str, node: Node, *, sync: bool) -> None:
-    """Make a name that is free what `node` says, with all that is in it."""
+    """Create `node` with all its content under a name that does not exist."""
     if node.kind == "link":
         os.symlink(os.fsdecode(node.data), name, dir_fd=dir_fd)
         return
@@ -32,7 +32,7 @@ def build(dir_fd: int, name: str, node: Node, *, sync: bool) -> None:
 
 
 def is_still(dir_fd: int, name: str, node: Node) -> bool:
-    """Whether what stands there is what was looked at, and nothing was put beside it."""
+    """Return whether an entry is still the one in `node`, with no other files in its directories."""
     found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     if node.kind != "directory":
         return Version.of(found) == node.version
@@ -48,7 +48,7 @@ def is_still(dir_fd: int, name: str, node: Node) -> bool:
 
 
 def remove(dir_fd: int, name: str) -> None:
-    """Take away what is ours, whatever it is."""
+    """Remove a file, a link or a whole directory."""
     found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode):
         os.unlink(name, dir_fd=dir_fd)
@@ -56,7 +56,7 @@ def remove(dir_fd: int, name: str) -> None:
     fd = os.open(name, _DIRECTORY, dir_fd=dir_fd)
     try:
         if found.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.fchmod(fd, stat.S_IRWXU)  # else nothing could be taken out of it
+            os.fchmod(fd, stat.S_IRWXU)  # otherwise nothing could be removed from it
         for each in os.listdir(fd):
             remove(fd, each)
     finally:
@@ -65,7 +65,7 @@ def remove(dir_fd: int, name: str) -> None:
 
 
 def drop_names(names: tuple[str, ...], fd: int, *, whole: bool) -> None:
-    """Remove second names; with `whole`, those of whole directories too."""
+    """Remove temporary and second names; with `whole`, also whole directories."""
     for name in names:
         try:
             if whole:
@@ -73,7 +73,7 @@ def drop_names(names: tuple[str, ...], fd: int, *, whole: bool) -> None:
             else:
                 os.unlink(name, dir_fd=fd)
         except (FileNotFoundError, IsADirectoryError):
-            pass  # a directory of this name is else none of ours
-        except OSError as error:  # a disk that is read-only says so of names that are not there, too
+            pass  # without `whole`, a directory of this name does not belong to the commit
+        except OSError as error:  # a read-only file system reports this error also for names that do not exist
             if error.errno != errno.EROFS or Place(fd, name, "").stat() is not None:
                 raise

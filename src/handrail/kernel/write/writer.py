@@ -1,9 +1,21 @@
-"""The one writer. Many files, all or nothing, through directory handles, across failures and kill -9.
+"""Writes changes to the files of a workspace: all changes of a commit or none, even after a failure or kill -9.
 
-Prepared: temporary files hold the new contents and the record of intent names everything. Kept: each file that will
-go has a second name. Published: renames and links. Done: the record says so, second names and temporaries go.
-Whatever stops it before Done is rolled back, at once or by the next open (`putright.py`); after Done the line in the
-journal and clearing away are left.
+The story of a commit:
+
+1. Lock: the caller holds the lock of the workspace. The writer first cleans up after killed processes.
+2. Locate: the writer opens the directory of each change. It checks that the file is still the one that the change is
+   based on, and that the path is the one that the approver saw. Otherwise it raises `Conflict`.
+3. Plan: the writer saves an intent, which names everything that the commit will create, replace or remove.
+4. Prepare: the writer creates missing directories and writes the new contents to temporary files.
+5. Compose: the journal stores the old and new contents, and the writer saves the journal line in the intent.
+6. Publish: links, renames and exchanges of names put the new files in place. The old files get second names.
+7. Done: the intent file says that all files are published.
+8. Clean up: the writer removes second names and empty directories, appends the journal line and ends the intent.
+
+A failure before step 7 rolls the commit back: at once, or, after a kill, when the next process opens the workspace or
+commits (`recovery.py`). The one exception is a single file on a file system that has neither exchanges nor hard links:
+one rename replaces it, no old file is left, and recovery finishes the commit. A failure in step 8 does not undo the
+commit; the next commit or open repeats the cleanup.
 """
 
 import errno
@@ -21,58 +33,47 @@ from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.fs.syscalls import begin_sync, can_sync_whole, sync_whole, write_all
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.commit_entry import CommittedChange, touched
+from handrail.kernel.journal.commit_entry import CommittedChange, changed_paths
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.write.finish import Finish
 from handrail.kernel.write.intent_log import Intent, IntentLog, Step, file_mark
 from handrail.kernel.write.preconditions import expect
-from handrail.kernel.write.publish import publish, turn
+from handrail.kernel.write.publish import publish, swap_directory
 from handrail.kernel.write.recovery import Recovery
 from handrail.kernel.write.subtree import build, drop_names
-from handrail.model.faults import (
-    Conflict,
-    IsDirectory,
-    PathFault,
-    WriteFailed,
-)
-from handrail.model.files import (
-    Change,
-    MakeDirectory,
-    Node,
-    Put,
-    Remove,
-    RemoveDirectory,
-    Restore,
-    Version,
-    mode_for,
-)
+from handrail.model.faults import Conflict, IsDirectory, PathFault, WriteFailed
+from handrail.model.files import Change, MakeDirectory, Node, Put, Remove, RemoveDirectory, Restore, Version, mode_for
 from handrail.model.record import record
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NOBODY = Origin()
-When = Literal["never", "later", "now"]
+_UNKNOWN = Origin()
+_SyncTime = Literal["never", "later", "now"]
 
 
 @record
 class _Work:
-    """One change on its way: where it goes, what was found there, and its line in the record."""
+    """Holds one change during a commit: its place, the old entry found there, and its step in the intent."""
 
     change: Change
     place: Place
     found: os.stat_result | None
     step: Step | None = None
-    chain: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """The directories to create before the file."""
     target: str = ""
+    """The path in the root, links resolved."""
     made: os.stat_result | None = None
-    """The new file, once it is prepared."""
+    """The stat result of the new file, once it is prepared."""
     unsynced: int = -1
-    """Its handle, while the disk has not got all of it."""
+    """The open handle of the new file until it is synced."""
     spares: tuple[str, ...] = ()
-    """The second names that publishing has left beside it."""
+    """The temporary and second names to remove after publishing."""
 
 
 class Writer:
+    """Commits changes to the files of one workspace, and recovers commits of killed processes."""
+
     def __init__(self, boundary: FsBoundary, state: State, journal: Journal, durability: str = "full") -> None:
         self._boundary, self._state, self._journal = boundary, state, journal
         self._intents = IntentLog(state.pending)
@@ -82,36 +83,37 @@ class Writer:
         self._recovery = Recovery(boundary, self._finish, sync=self._sync_directories)
 
     def targets(self, changes: list[Change]) -> list[str]:
-        """Where the changes would land, beneath the root with links resolved; every refusal that can be known."""
+        """Return the path in the root, links resolved, of each change; raise every fault that is known in advance."""
         return [self._target(change) for change in changes]
 
     def _target(self, change: Change) -> str:
-        work = self._look(change)
+        work = self._locate(change)
         work.place.close()
         return work.place.target
 
     @contextmanager
     def locked(self, path: str) -> Iterator[Self]:
-        """Hold the workspace's lock, so that no other process writes meanwhile; `path` is named if that fails."""
+        """Hold the lock of the workspace, so that no other process writes meanwhile. A fault names `path`."""
         with faults_for(path), self._state.lock():
             yield self
 
-    def commit(self, changes: list[Change], approved: list[str], origin: Origin = _NOBODY) -> list[Version | None]:
-        """Make all the changes or none, under the lock. `approved` are the targets that were shown: others conflict.
+    def commit(self, changes: list[Change], approved: list[str], origin: Origin = _UNKNOWN) -> list[Version | None]:
+        """Make all changes or none; the caller holds the lock.
 
-        Returns the version of each new file; None where there is no file now.
+        `approved` are the targets that the approver saw; another target is a `Conflict`. Returns the version of each
+        new file; None if a change leaves no file.
         """
         self._recover()
         intent = self._intents.begin(self._boundary.identity)
         works: list[_Work] = []
         try:
             for change, target in zip(changes, approved, strict=True):
-                works.append(self._look(change, target))
+                works.append(self._locate(change, target))
             self._carry_out(intent, works, origin)
-            self._clear_away(intent, works)
+            self._clean_up(intent, works)
             return [_version(work) for work in works]
         except BaseException:
-            self._give_up(intent, works)
+            self._roll_back(intent, works)
             raise
         finally:
             for work in works:
@@ -119,10 +121,11 @@ class Writer:
                 _close(work)
 
     def close(self) -> None:
+        """Remove the intent file of this process."""
         self._intents.close()
 
     def recover(self) -> int:
-        """Finish or roll back what killed processes left. Returns how many commits were put right."""
+        """Finish or roll back the commits of killed processes. Returns the number of these commits."""
         with self._state.lock():
             self._journal.blobs.sweep()
             return self._recover()
@@ -136,60 +139,65 @@ class Writer:
                 count += 1
         return count
 
-    def _give_up(self, intent: Intent, works: list[_Work]) -> None:
+    def _roll_back(self, intent: Intent, works: list[_Work]) -> None:
+        """Roll back or finish this commit. If the disk refuses, leave it to the next commit or open."""
         if intent.pid != os.getpid():
-            return  # a child that was forked meanwhile: its parent goes on
+            return  # a child process forked meanwhile: the parent continues the commit
         held = {work.step.directory: work.place.dir_fd for work in works if work.step and not work.place.rest}
         intent.made = [rel for rel in intent.made if rel in intent.created]
         try:
             self._recovery.roll_back(intent, held)
         except (OSError, PathFault) as error:
-            self._intents.leave()  # the disk refuses even this; the next commit or open tries again
-            self._trouble = str(error.strerror if isinstance(error, OSError) else f"{error.path} cannot be reached")
+            self._intents.leave()
+            self._trouble = str(error.strerror if isinstance(error, OSError) else f"cannot reach {error.path}")
 
     def take_trouble(self) -> str:
-        """Why something of the last commit is still to be put right; said once."""
+        """Return why the cleanup of the last commit failed, and forget it; empty if it did not fail."""
         trouble, self._trouble = self._trouble, ""
         return trouble
 
-    # ── looking ──
+    # ── locate ──
 
-    def _look(self, change: Change, approved: str | None = None) -> _Work:
-        itself = isinstance(change, (Remove, Restore, RemoveDirectory))
-        place, found = self._boundary.look(change.path, follow=not itself, future=True)
+    def _locate(self, change: Change, approved: str | None = None) -> _Work:
+        changes_link_itself = isinstance(change, (Remove, Restore, RemoveDirectory))
+        place, found = self._boundary.look(change.path, follow=not changes_link_itself, future=True)
         try:
             if isinstance(change, Put) and found and stat.S_ISDIR(found.st_mode):
-                found = None if is_placeholder(place.dir_fd, place.name) else found  # a sandbox keeps the name free
-            is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
-            if is_file and self._boundary.split(change.path).wants_directory:
-                raise IsDirectory(change.path)
-            try:
-                expect(change, place, found)
-            except PathFault:
-                if approved is None:
-                    raise
-                raise Conflict(change.path) from None  # it was not so when it was shown: to be worked out anew
-            if isinstance(change, Restore) and self._boundary.protected is not None:
-                for rel, _, _ in change.beneath():
-                    self._boundary.protected.check_name(change.path, f"{place.target}/{rel}")
-            if approved not in (None, place.target):
-                raise Conflict(change.path)
+                found = None if is_placeholder(place.dir_fd, place.name) else found  # the file replaces it
+            self._check(change, place, found, approved)
         except BaseException:
             place.close()
             raise
         return _Work(change, place, found, target=place.target)
 
-    # ── carrying out ──
+    def _check(self, change: Change, place: Place, found: os.stat_result | None, approved: str | None) -> None:
+        """Raise a fault if the change does not fit the entry found, or is not the one that was approved."""
+        is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
+        if is_file and self._boundary.split(change.path).wants_directory:
+            raise IsDirectory(change.path)
+        try:
+            expect(change, place, found)
+        except PathFault:
+            if approved is None:
+                raise
+            raise Conflict(change.path) from None  # the files changed after the approval: the caller must retry
+        if isinstance(change, Restore) and self._boundary.protected is not None:
+            for rel, _, _ in change.beneath():
+                self._boundary.protected.check_name(change.path, f"{place.target}/{rel}")
+        if approved not in (None, place.target):
+            raise Conflict(change.path)
+
+    # ── plan, prepare, compose, publish ──
 
     def _carry_out(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
         sync = len(works) > 1 and self._sync_files
         for number, work in enumerate(works):
-            self._note(intent, work, number)
+            self._plan(intent, work, number)
         intent.save(sync=False)
         self._prepare_all(intent, works, sync=sync)
         self._compose(intent, works, origin)
         for work in works:
-            _sync_rest(work)
+            _sync_later(work)
         intent.save(sync=sync)
         parallel_map(partial(_publish, alone=len(works) == 1), works)
         if self._sync_directories:
@@ -198,33 +206,33 @@ class Writer:
         intent.mark_done(sync=sync)
 
     def _prepare_all(self, intent: Intent, works: list[_Work], *, sync: bool) -> None:
-        """Write the new files beside the old ones; one file, or few, are synced later, when the journal is ready."""
+        """Write the new contents to temporary files. If there are few files, `_sync_later` syncs them."""
         whole = sync and len(works) >= MANY and can_sync_whole()
-        when: When = "never" if whole or not self._sync_files else "later" if len(works) < MANY else "now"
+        when: _SyncTime = "never" if whole or not self._sync_files else "later" if len(works) < MANY else "now"
         for work in works:
             with _conflict_if_changed(work.change.path):
-                self._enter(intent, work)
+                self._enter_directory(intent, work)
         parallel_map(partial(self._prepare, sync=when), works)
         if whole:
             sync_whole(work.place.dir_fd for work in works)
 
     def _compose(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
-        """Keep the contents and finish the line for the journal, before anything can be seen."""
+        """Store the contents and complete the journal line, before any change is visible."""
         if not self._journal.on:
             return
         done = [CommittedChange(work.change, work.target, work.place, work.found, work.made) for work in works]
         made = [rel for rel in intent.made if rel in intent.created]
         try:
-            line = self._journal.compose(origin, touched(self._journal.blobs, done, made))
+            line = self._journal.compose(origin, changed_paths(self._journal.blobs, done, made))
         except OSError as error:
             why = error.strerror or str(error)
             if self._journal.mode == "required":
-                raise WriteFailed(works[0].change.path, f"the journal, which is required: {why}") from error
+                raise WriteFailed(works[0].change.path, f"cannot write the required journal: {why}") from error
             self._journal.trouble = why
         else:
             intent.line = line.decode()
 
-    def _clear_away(self, intent: Intent, works: list[_Work]) -> None:
+    def _clean_up(self, intent: Intent, works: list[_Work]) -> None:
         try:
             parallel_map(_drop_spares, works)
             for rel in intent.gone:
@@ -232,39 +240,37 @@ class Writer:
             self._finish.enter(intent, again=False)
             intent.end()
         except OSError:
-            self._give_up(intent, works)  # no error: the change is made, and only clearing away is tried again
+            self._roll_back(intent, works)  # no error: the commit is done, and this only repeats the cleanup
 
-    def _note(self, intent: Intent, work: _Work, number: int) -> None:
-        """Put into the record what this change is about to create."""
+    def _plan(self, intent: Intent, work: _Work, number: int) -> None:
+        """Add to the intent what this change will create, replace or remove."""
         if isinstance(work.change, RemoveDirectory):
             intent.gone.append(work.target)
-            return
-        if isinstance(work.change, MakeDirectory) and work.found:
-            return  # it is there, and not ours to take back
-        directory, _, name = work.place.target.rpartition("/")
-        chain = [work.place.name, *work.place.rest]
-        made = chain if isinstance(work.change, MakeDirectory) else chain[:-1]
-        if work.place.rest or isinstance(work.change, MakeDirectory):
-            stem = work.place.rel.rpartition("/")[0]
-            rels = ["/".join([*([stem] if stem else []), *made[: n + 1]]) for n in range(len(made))]
-            intent.made.extend(rel for rel in rels if rel not in intent.made)
-            work.chain = tuple(made)
-        if not isinstance(work.change, MakeDirectory):
-            temp, old = self._intents.spare_names(number)
-            work.step = Step(directory, name, temp, old, creates=work.found is None)
-            work.step.removes = _new(work.change) is None
-            work.step.turns = isinstance(work.change, Restore) and work.change.turns
-            work.step.found = file_mark(work.found) if work.found else None
+        elif not isinstance(work.change, MakeDirectory):
+            _plan_directories(intent, work, (work.place.name, *work.place.rest)[:-1])
+            work.step = self._plan_step(work, number)
             intent.steps.append(work.step)
+        elif not work.found:  # a directory that exists is not part of the commit: a rollback must not remove it
+            _plan_directories(intent, work, (work.place.name, *work.place.rest))
 
-    def _enter(self, intent: Intent, work: _Work) -> None:
-        """Make the directories that are missing, and go where the file is to be."""
-        for part in work.chain:
+    def _plan_step(self, work: _Work, number: int) -> Step:
+        directory, _, name = work.place.target.rpartition("/")
+        temp, old = self._intents.spare_names(number)
+        step = Step(directory, name, temp, old, creates=work.found is None)
+        step.removes = _new(work.change) is None
+        step.swaps_directory = isinstance(work.change, Restore) and work.change.turns
+        step.found = file_mark(work.found) if work.found else None
+        return step
+
+    def _enter_directory(self, intent: Intent, work: _Work) -> None:
+        """Create the missing directories, and open the directory of the file."""
+        for part in work.missing:
             work.place = self._descend(intent, work.place, part)
-        if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.chain:
+        if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.missing:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
 
-    def _prepare(self, work: _Work, *, sync: When) -> None:
+    def _prepare(self, work: _Work, *, sync: _SyncTime) -> None:
+        """Create the new file, link or directory of a change under its temporary name."""
         new = _new(work.change)
         if work.step is None or new is None:
             return
@@ -277,7 +283,7 @@ class Writer:
             if work.made is not None:
                 work.step.identity = file_mark(work.made)
 
-    def _write(self, work: _Work, step: Step, new: Put | Node, *, sync: When) -> os.stat_result:
+    def _write(self, work: _Work, step: Step, new: Put | Node, *, sync: _SyncTime) -> os.stat_result:
         exact = isinstance(new, Node)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
         base = work.change.base if isinstance(work.change, (Put, Restore)) and replaces else None
@@ -308,15 +314,23 @@ class Writer:
                 os.fsync(place.dir_fd)
         except FileExistsError:
             if place.rel in intent.made and place.rel not in intent.created:
-                intent.made.remove(place.rel)  # somebody else made it meanwhile: not ours to take back
+                intent.made.remove(place.rel)  # another process created it: a rollback must not remove it
         fd = os.open(part, _DIRECTORY, dir_fd=place.dir_fd)
         os.close(place.dir_fd)
         first, *rest = place.rest or ("",)
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
 
 
-def _sync_rest(work: _Work) -> None:
-    """Sync a new file that was written without waiting for the disk."""
+def _plan_directories(intent: Intent, work: _Work, missing: tuple[str, ...]) -> None:
+    """Add the missing directories of a change to the intent, outermost first."""
+    parents = work.place.rel.split("/")[:-1]
+    rels = ["/".join([*parents, *missing[: n + 1]]) for n in range(len(missing))]
+    intent.made.extend(rel for rel in rels if rel not in intent.made)
+    work.missing = missing
+
+
+def _sync_later(work: _Work) -> None:
+    """Sync a new file that was written without a sync, and close it."""
     if work.unsynced >= 0:
         with _conflict_if_changed(work.change.path):
             os.fsync(work.unsynced)
@@ -324,14 +338,14 @@ def _sync_rest(work: _Work) -> None:
 
 
 def _close(work: _Work) -> None:
-    """Before it is published: a program that is open for writing cannot be run."""
+    """Close the new file. This must happen before publishing: the system does not run a program open for writing."""
     if work.unsynced >= 0:
         os.close(work.unsynced)
         work.unsynced = -1
 
 
-class _conflict_if_changed(faults_for):  # noqa: N801  like its parent
-    """What is not as it was when it was looked at asks for the change to be worked out anew."""
+class _conflict_if_changed(faults_for):  # noqa: N801  used like a function, as its base class
+    """Turns "file changed since the check" errors into `Conflict`, so that the router retries the edit."""
 
     __slots__ = ()
 
@@ -342,7 +356,7 @@ class _conflict_if_changed(faults_for):  # noqa: N801  like its parent
 
 
 def _new(change: Change) -> Put | Node | None:
-    """What a name gets, with its content and its mode; None where it goes."""
+    """Return the new content and mode of a name; None if the change removes it."""
     if isinstance(change, Put):
         return change
     return change.to if isinstance(change, Restore) else None
@@ -354,7 +368,7 @@ def _publish(work: _Work, *, alone: bool) -> None:
         return
     with _conflict_if_changed(change.path):
         if isinstance(change, Restore) and change.turns and change.base is not None and work.found is not None:
-            turn(work.step, fd, work.found, change.base, change.path)
+            swap_directory(work.step, fd, work.found, change.base, change.path)
             work.spares = (work.step.temp, work.step.old)
         else:
             work.spares = publish(work.step, fd, work.found, change.path, alone=alone)
@@ -362,11 +376,11 @@ def _publish(work: _Work, *, alone: bool) -> None:
 
 def _drop_spares(work: _Work) -> None:
     if work.step is not None:
-        drop_names(work.spares, work.place.dir_fd, whole=work.step.turns)
+        drop_names(work.spares, work.place.dir_fd, whole=work.step.swaps_directory)
 
 
 def _version(work: _Work) -> Version | None:
-    """What the new file is known by now: publishing it has changed its times."""
+    """Return the version of the new file after publishing, which changes its times; None if there is no new file."""
     if work.step is None or work.step.removes:
         return None
     now = Place(work.place.dir_fd, work.step.name, "").stat()
