@@ -85,7 +85,8 @@ class BoundedOutput:
         self._spool, self._spool_name = -1, ""
 
     def pull(self, pipe: int) -> int:
-        """Read what is in a pipe; return the number of bytes."""  # splice() to the file works by pages and is slower
+        """Read what is in a pipe; return the number of bytes."""
+        # splice() into the file would be slower: it works page by page.
         count = os.readv(pipe, [self._buffer[self._held :]])
         self._total += count
         self._held += count

@@ -56,6 +56,7 @@ class Confinement:
 
     @property
     def by_bubblewrap(self) -> bool:
+        """Whether bubblewrap confines the command."""
         return self.level in ("strict", "network")
 
 

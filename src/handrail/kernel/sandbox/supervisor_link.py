@@ -188,6 +188,7 @@ class Link:
 
     @property
     def alive(self) -> bool:
+        """Whether the sandbox has neither ended nor been marked lost."""
         return not self._lost and not self._ended.is_set()
 
     def mark_lost(self) -> None:

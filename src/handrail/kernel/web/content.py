@@ -76,6 +76,7 @@ def content_codings(header: str) -> list[str]:
 
 
 def can_unpack(codings: list[str]) -> bool:
+    """Return True if every coding is known and there are not too many."""
     return len(codings) <= CODINGS_AT_MOST and all(name in _WINDOWS for name in codings)
 
 
