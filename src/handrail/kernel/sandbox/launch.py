@@ -180,8 +180,8 @@ def _first_process(settings: SandboxSettings, supervisor: list[str]) -> list[str
 def _run_by_handle(launch: Launch, program: str, mounts: bwrap_args.Mounts, handles: _Handles) -> None:
     """Run copies of the program and its libraries, because the user that runs them cannot reach the originals.
 
-    Commands would inherit these handles. Bubblewrap closes the handles of files that it copies, so the arguments make it
-    copy these files, to a directory that a later mount covers.
+    Commands would inherit these handles. Bubblewrap closes the handles of files that it copies, so the arguments make
+    it copy these files, to a directory that a later mount covers.
     """
     launch.program, *libraries = [handles.copy(part) for part in find_bwrap.parts(program)]
     launch.environment["LD_PRELOAD"] = " ".join(f"/proc/self/fd/{fd}" for fd in libraries)
