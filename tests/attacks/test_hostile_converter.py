@@ -6,6 +6,7 @@ The hostile converter stands where the real one does (`hostile_converter/`), and
 import json
 import platform
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from handrail.kernel.deadline import Deadline, DeadlineExceeded
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.sandbox.seccomp import ARCHES
+from handrail.kernel.web import html_worker
 from handrail.kernel.web.markdown import NotConverted, to_markdown
 from handrail.model.limits import Limits
 
@@ -43,6 +45,12 @@ def convert(seconds: float = PLENTY, **order: Any) -> str:
 def test_the_hostile_converter_is_the_one_that_runs() -> None:
     page = "no order"
     assert to_markdown(page, "http://page.test/", Deadline(PLENTY), Limits()) == (page, False)
+
+
+def test_worker_finds_handrail_without_an_installation() -> None:
+    argv = [sys.executable, "-S", "-P", html_worker.__file__, "http://page.test/", str(1 << 30), "30", "100", ""]
+    done = subprocess.run(argv, input=b"a page", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"a page")
 
 
 @NEEDS_A_FILTER
