@@ -134,7 +134,7 @@ def _bare_sandbox(root: str) -> float:
     """The very command line of the sandbox, its mounts and all, with nothing of ours inside."""
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     guard = OccupiedNames(fd)
-    guard.stand(SandboxSettings().guarded)
+    guard.occupy(SandboxSettings().guarded)
     place = launch.WorkspaceView(root, fd, SandboxSettings(), dict(os.environ))
     building = launch.strict(place, find_bwrap.candidates(root)[0], guard, None)
     argv = [*building.launch.argv[: building.launch.argv.index("--") + 1], TRUE]
@@ -148,8 +148,8 @@ def _bare_sandbox(root: str) -> float:
             capture_output=True,
         )
     )
-    building.done()
-    guard.leave()
+    building.close()
+    guard.remove()
     os.close(fd)
     return seconds
 

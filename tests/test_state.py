@@ -104,7 +104,7 @@ def test_a_place_elsewhere_that_others_could_change_is_refused(root: Path, nowhe
         home.symlink_to("theirs")
     else:
         home.write_text("")
-    with pytest.raises(PermissionError, match="belongs to somebody else, or others can write"):
+    with pytest.raises(PermissionError, match="belongs to another user, or other users can write"):
         Workspace(str(root))
     assert sorted(os.listdir(nowhere)) == sorted({"theirs", home.name} if how == "link" else {home.name})
 
@@ -142,9 +142,9 @@ def test_a_directory_of_somebody_else_is_never_used(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 12345)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         Workspace(str(root))
-    with pytest.raises(UsageError, match=r"cannot open the workspace .*: \[Errno 13\] it belongs to somebody else"):
+    with pytest.raises(UsageError, match=r"cannot open the workspace .*: \[Errno 13\] it belongs to another user"):
         open_workspace(str(root))
 
 

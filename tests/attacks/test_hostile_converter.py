@@ -6,6 +6,7 @@ The hostile converter stands where the real one does (`hostile_converter/`), and
 import json
 import platform
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from handrail.kernel.deadline import Deadline
+from handrail.kernel.deadline import Deadline, DeadlineExceeded
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.sandbox.seccomp import ARCHES
+from handrail.kernel.web import html_worker
 from handrail.kernel.web.markdown import NotConverted, to_markdown
-from handrail.model.faults import FetchTimeout
 from handrail.model.limits import Limits
 
 PLENTY, BRIEF = 60.0, 1.0
@@ -38,12 +39,18 @@ def port() -> Iterator[int]:
 
 
 def convert(seconds: float = PLENTY, **order: Any) -> str:
-    return to_markdown(json.dumps(order), "http://page.test/", Deadline("http://page.test/", seconds), Limits())[0]
+    return to_markdown(json.dumps(order), "http://page.test/", Deadline(seconds), Limits())[0]
 
 
 def test_the_hostile_converter_is_the_one_that_runs() -> None:
     page = "no order"
-    assert to_markdown(page, "http://page.test/", Deadline("x", PLENTY), Limits()) == (page, False)
+    assert to_markdown(page, "http://page.test/", Deadline(PLENTY), Limits()) == (page, False)
+
+
+def test_worker_finds_handrail_without_an_installation() -> None:
+    argv = [sys.executable, "-S", "-P", html_worker.__file__, "http://page.test/", str(1 << 30), "30", "100", ""]
+    done = subprocess.run(argv, input=b"a page", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"a page")
 
 
 @NEEDS_A_FILTER
@@ -64,7 +71,7 @@ def test_a_converter_sees_no_variable_of_the_user(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("way", ["run", "sleep", "write"])
 def test_a_converter_that_never_ends_is_ended(way: str) -> None:
-    with pytest.raises((FetchTimeout, NotConverted)):
+    with pytest.raises((DeadlineExceeded, NotConverted)):
         convert(BRIEF, attempt=way)
 
 

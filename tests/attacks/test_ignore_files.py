@@ -110,7 +110,7 @@ def test_ripgrep_runs_within_limits_of_its_own(root: Path, monkeypatch: pytest.M
         seen.extend(resource.prlimit(process, which) for which in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
         yield from ()
 
-    monkeypatch.setattr(rg_process, "_collected", noted)
+    monkeypatch.setattr(rg_process, "_chunks_at_intervals", noted)
     limits = Limits(search_memory_bytes=123 << 20, search_seconds=9)
     with opened(root) as fd:
         Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_searched=True))
@@ -125,11 +125,11 @@ from handrail.ops.search.scope import SearchRequest
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.limits import Limits
 
-real = rg_process._collected
+real = rg_process._chunks_at_intervals
 def noted(fd, pid, *rest):
     print(pid, flush=True)
     yield from real(fd, pid, *rest)
-rg_process._collected = noted
+rg_process._chunks_at_intervals = noted
 fd = os.open(sys.argv[1], os.O_RDONLY)
 limits = Limits(search_silent_seconds=600, search_seconds=600)
 Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_searched=True))

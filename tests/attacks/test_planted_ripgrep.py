@@ -14,6 +14,7 @@ from handrail import Workspace
 from handrail.kernel.doctor import checks
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.rg_process import program
+from handrail.surfaces.cli.doctor import machine_findings
 
 TCP_SINCE = 4
 
@@ -78,9 +79,11 @@ def test_a_ripgrep_in_the_workspace_is_not_run(
     assert not marker.exists()
     assert searched.metadata["engine"] == "builtin"
     assert [len(each.output[key]) for each, key in ((searched, "matches"), (listed, "files"))] == [1, 1]  # type: ignore[index]
-    (said,) = [finding for finding in checks.examine(str(root)) if finding.name == "ripgrep"]
+    facts = checks.examine(str(root))
+    assert facts.ripgrep_in_workspace
+    (said,) = [finding for finding in machine_findings(facts) if finding.name == "ripgrep"]
     assert not said.good
-    assert "/bin/rg is not run, because it lies in the workspace; the built-in engine searches instead" in said.says
+    assert "/bin/rg is not run, because it is inside the workspace; the built-in engine searches instead" in said.says
 
 
 def static_shell(place: Path) -> list[str]:

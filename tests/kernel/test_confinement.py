@@ -354,8 +354,9 @@ def test_a_first_command_that_cannot_be_seen_is_left_to_the_supervisor(said: byt
 def test_a_sandbox_that_is_closed_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     for _ in range(20):
         with workspace(tmp_path / "ws") as processes:
-            link = processes.sandbox._new_link(processes.sandbox._ways[0])
-            processes.sandbox._spawn_way(processes.sandbox._ways[0], link)
+            way = processes.sandbox._choice.current
+            link = processes.sandbox._new_link(way)
+            processes.sandbox._spawn_way(way, link)
             link.close(0)
     assert none_left(lambda: running(str(tmp_path)))
 

@@ -295,8 +295,3 @@ def test_a_success_or_an_open_sandbox_explains_nothing() -> None:
     assert explain(stderr, failed=False, limit=None, root="/w", confinement=STRICT) == []
     off = Confinement("off", "nothing")
     assert explain(stderr, failed=True, limit=None, root="/w", confinement=off) == []
-
-
-def test_a_limit_is_certain() -> None:
-    found = explain(b"", failed=True, limit="memory", root="/w", confinement=STRICT)
-    assert found == [Denial("memory", certain=True)]

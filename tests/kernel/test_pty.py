@@ -58,12 +58,6 @@ def test_a_terminal_has_a_name_a_size_a_type_and_control(terminals: Terminals) -
     assert (size, kind) == ("30 100", os.environ.get("TERM", "xterm-256color"))
 
 
-def test_a_terminal_can_change_its_size(terminals: Terminals) -> None:
-    terminal = terminals.start("t", ["/bin/sh", "-c", "read x; stty size"])
-    terminal.resize(50, 132)
-    assert b"50 132\n" in ask(terminal, b"\n", b"50 132\n")
-
-
 def test_what_is_typed_arrives_and_the_answer_has_plain_line_ends(terminals: Terminals) -> None:
     terminal = terminals.start("t", ECHO)
     assert ask(terminal, b"hello\n", b"got hello\n") == b"hello\ngot hello\n"
@@ -76,7 +70,6 @@ def test_the_exit_status_is_kept_after_the_end(terminals: Terminals) -> None:
     again = terminals.get("t").read(PATIENCE, 0.2)
     assert (again.data, again.because, again.exit_code, again.signal) == (b"", "ended", 5, None)
     assert terminal.write(b"x", 0.1) == 0
-    terminal.resize(1, 1)
 
 
 def test_an_end_by_signal_is_reported(terminals: Terminals) -> None:

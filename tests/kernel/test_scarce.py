@@ -226,7 +226,7 @@ def test_a_state_directory_of_somebody_else_is_not_used(
     with Workspace(str(root)) as workspace:
         os.chown(workspace._services.state.path, 1234, 1234)
     with Workspace(str(root)) as workspace:
-        assert [note.rpartition(": ")[2] for note in workspace.warnings] == ["it belongs to somebody else"]
+        assert [note.rpartition(": ")[2] for note in workspace.warnings] == ["it belongs to another user"]
 
 
 def test_a_file_of_ours_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

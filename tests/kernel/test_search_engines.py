@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from search_trees import Open, found
 
+from handrail.kernel.deadline import Deadline
 from handrail.kernel.sandbox import landlock_exec
-from handrail.kernel.search.engine import Watch
-from handrail.kernel.search.first_files import Shortlist
-from handrail.kernel.search.long_lines import Windows
+from handrail.kernel.search.first_files import FirstFiles
+from handrail.kernel.search.long_lines import LongLines
 from handrail.kernel.search.rg_output import Complaint, Line, blocks, complaints
 from handrail.kernel.search.rg_process import program
 from handrail.kernel.search.searcher import Searcher, pattern_of
-from handrail.kernel.search.skipped_files import survey
+from handrail.kernel.search.skipped_files import listed_skips
 from handrail.model.faults import Cancelled, InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.results import Named, Skipped
@@ -163,12 +163,12 @@ def test_what_goes_while_it_is_searched_is_no_failure(tree: Open, tmp_path: Path
     fd = tree({"a": b"hit", "b": b"x" * 5000 + b"hit"})
     for engine in (Searcher(engine="ripgrep").engine, Searcher(engine="builtin").engine):
         request = SearchRequest("hit")
-        gone = engine.lines(fd, pattern_of(request), request, ["gone", "a", "no/where"], Watch.starting_now(60))
+        gone = engine.lines(fd, pattern_of(request), request, ["gone", "a", "no/where"], Deadline(60))
         assert [match.path for match in gone] == ["a"]
-        assert engine.lines(fd, pattern_of(request), request, ["gone"], Watch.starting_now(60)) == []
-        assert engine.lines(fd, pattern_of(request), request, [], Watch.starting_now(60)) == []
-    assert Windows(fd, "gone", 2000).shown(Line(1, b"y" * 3000, 2500)) == ("y" * 2000 + "…", True)
-    newest = Shortlist(fd, FindRequest(Scope(), sort="time"), Skipped.none(Limits()))
+        assert engine.lines(fd, pattern_of(request), request, ["gone"], Deadline(60)) == []
+        assert engine.lines(fd, pattern_of(request), request, [], Deadline(60)) == []
+    assert LongLines(fd, "gone", 2000).shown(Line(1, b"y" * 3000, 2500)) == ("y" * 2000 + "…", True)
+    newest = FirstFiles(fd, FindRequest(Scope(), sort="time"), Skipped.none(Limits()))
     newest.add(["gone", "a"])
     assert newest.result("", complete=True, unreadable=Named(1)).files == ["a", "gone"]
 
@@ -213,6 +213,6 @@ def test_a_package_without_a_program_is_not_believed(tmp_path: Path, monkeypatch
 def test_a_survey_that_is_cancelled_cancels_the_search(tree: Open) -> None:
     fd, cancel = tree({"a": {"b": {"c": b""}}}), threading.Event()
     cancel.set()
-    watch = Watch.starting_now(60, cancel)
-    with pytest.raises(Cancelled), survey(fd, Scope(max_depth=5), watch, Limits()):
+    deadline = Deadline(60, cancel)
+    with pytest.raises(Cancelled), listed_skips(fd, Scope(max_depth=5), deadline, Limits()):
         pass

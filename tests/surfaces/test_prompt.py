@@ -289,7 +289,7 @@ def test_an_answer_that_is_piped_in_is_not_an_answer(root: Path) -> None:
 
 
 def test_policies_that_ask_nobody_show_no_question(root: Path) -> None:
-    told = "handrail: file.write: Use approve="ask" or approve="auto"\n"
+    told = 'handrail: file.write: Use approve="ask" or approve="auto"\n'
     for policy, status, said in (("auto", 0, ""), ("host", 0, ""), ("never", 3, told)):
         with Terminal(
             *ARGV, "call", "file.write", f"path={policy}", "content=x", "--approve", policy, "--root", str(root)

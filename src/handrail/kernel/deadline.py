@@ -1,27 +1,52 @@
-"""How long a fetch may still take, and whether anybody still wants it."""
+"""Bounds how long a search or a fetch may take, and notices that the caller cancelled it."""
 
 import threading
 import time
 
-from handrail.model.faults import Cancelled, FetchTimeout
+from handrail.model.faults import Cancelled
 
-# How often a wait looks up to see whether it was cancelled.
-_GLANCE = 0.05
+_CANCEL_POLL_SECONDS = 0.05
+"""The longest wait before the caller's cancellation is noticed."""
+
+
+class DeadlineExceeded(Exception):  # noqa: N818  the fetcher turns it into a fault
+    """Says that the time is up. Not an OSError, so that no handler of network errors catches it."""
 
 
 class Deadline:
-    def __init__(self, url: str, seconds: float, cancel: threading.Event | None = None) -> None:
-        self._url, self._seconds, self._cancel = url, seconds, cancel
-        self._end = time.monotonic() + seconds
+    """Counts down from a number of seconds. A search asks it; a fetch lets it raise.
 
-    def left(self) -> float:
+    A search returns the results that it has when the time is up: it calls `expired()` and `check_cancelled()`.
+    A fetch has no partial result: it calls `check()` or `wait_seconds()`, which raise.
+    """
+
+    __slots__ = ("_cancel", "_end")
+
+    def __init__(self, seconds: float, cancel: threading.Event | None = None) -> None:
+        self._end = time.monotonic() + seconds
+        self._cancel = cancel
+
+    def seconds_left(self) -> float:
+        """Return the seconds that are left; zero or less once the time is up."""
+        return self._end - time.monotonic()
+
+    def expired(self) -> bool:
+        """Return True once the time is up."""
+        return self.seconds_left() <= 0
+
+    def check_cancelled(self) -> None:
+        """Raise Cancelled if the caller cancelled the work."""
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled
-        left = self._end - time.monotonic()
+
+    def check(self) -> float:
+        """Return the seconds that are left. Raise Cancelled, or DeadlineExceeded once the time is up."""
+        self.check_cancelled()
+        left = self.seconds_left()
         if left <= 0:
-            raise FetchTimeout(self._url, self._seconds)
+            raise DeadlineExceeded
         return left
 
-    def glance(self) -> float:
-        """The seconds that a wait may take before it has to ask again."""
-        return min(self.left(), _GLANCE)
+    def wait_seconds(self) -> float:
+        """Return how long a wait may block before it must call this again. Raise like `check()`."""
+        return min(self.check(), _CANCEL_POLL_SECONDS)

@@ -1,0 +1,1 @@
+"""Examines what this machine can enforce."""

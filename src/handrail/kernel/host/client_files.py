@@ -1,4 +1,4 @@
-"""Where programs and configurations of other programs are on this machine."""
+"""Finds Handrail's own command, and reads and writes configuration files of other programs."""
 
 import os
 import shutil
@@ -11,13 +11,14 @@ from handrail.kernel.host.state_dir import write_text
 
 
 def own_command() -> list[str]:
-    """What starts this very installation, also where PATH is another."""
-    beside = os.path.join(os.path.dirname(sys.executable), "handrail")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("handrail")
+    """Return the command that starts this installation, independent of PATH if possible."""
+    script = os.path.join(os.path.dirname(sys.executable), "handrail")
+    found = script if os.access(script, os.X_OK) else shutil.which("handrail")
     return [found] if found and os.path.isabs(found) else [sys.executable, "-P", "-m", "handrail"]
 
 
 def absolute(path: str) -> str:
+    """Return the absolute form of a path that the user typed, with `~` expanded."""
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -26,7 +27,7 @@ def home() -> str:
 
 
 def application_data() -> str:
-    """The directory in which a desktop application of this person keeps its settings."""
+    """Return the directory in which desktop applications keep this user's settings."""
     if sys.platform == "darwin":
         return os.path.join(home(), "Library", "Application Support")
     if sys.platform == "win32":
@@ -35,9 +36,9 @@ def application_data() -> str:
 
 
 def replace_with_backup(path: str, text: str) -> str | None:
-    """Write a file of another program. What was there is kept beside it, byte for byte; returns where."""
+    """Write a file of another program. Copy the old content to a backup first; return the backup's path, if any."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    target = os.path.realpath(path)  # a link to a file kept elsewhere stays one
+    target = os.path.realpath(path)  # keep a link: write the file that it leads to
     mode = os.stat(target).st_mode if os.path.exists(target) else None
     backup = _backup(path) if mode is not None and os.path.getsize(target) else None
     write_text(target, text)
@@ -47,7 +48,7 @@ def replace_with_backup(path: str, text: str) -> str | None:
 
 
 def _backup(path: str) -> str:
-    """A copy under a name that nothing has."""
+    """Copy a file to a new name in the same directory; return the name."""
     name, fd = next(made for made in map(_created, backup_names(path)) if made)
     with open(fd, "wb") as copy, open(path, "rb") as file:
         shutil.copyfileobj(file, copy)
@@ -56,13 +57,13 @@ def _backup(path: str) -> str:
 
 
 def backup_names(path: str) -> Iterator[str]:
-    """Names for a copy of a file, in the order in which they are tried."""
+    """Yield names for a backup of a file, in the order in which to try them."""
     stem = f"{path}.{time.strftime('%Y%m%d-%H%M%S')}"
     return chain([f"{stem}.bak"], (f"{stem}-{number}.bak" for number in count(2)))
 
 
 def is_beneath(path: str, root: str) -> bool:
-    """Whether an absolute path lies in a directory by its name alone."""
+    """Return True if an absolute path lies inside a directory, judged by its text alone."""
     return os.path.commonpath([path, root]) == root != path
 
 

@@ -1,4 +1,4 @@
-"""Standard input and output as a protocol's wire: nothing else in the process can read or write it."""
+"""Reserves standard input and output for a protocol: no other code in the process can read or write them."""
 
 import fcntl
 import os
@@ -10,11 +10,12 @@ _CHUNK = 1 << 16
 
 
 class LineChannel:
-    """Lines in, lines out. Whatever prints in the meantime lands on standard error."""
+    """Reads and writes lines on standard input and output. Other output of the process goes to standard error."""
 
     def __init__(self, limit: int) -> None:
+        """`limit` is the longest line, in bytes, that is kept."""
         self._limit = limit
-        self._turn = threading.Lock()
+        self._write_lock = threading.Lock()
         self._in, self._out = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
         nowhere = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         os.dup2(nowhere, 0)
@@ -22,7 +23,7 @@ class LineChannel:
         os.close(nowhere)
 
     def lines(self) -> Iterator[bytes | None]:
-        """Each line without its end; None for one that was too long to keep."""
+        """Yield each line without its end; None for a line that is longer than the limit."""
         kept: list[bytes] = []
         size = 0
         while chunk := os.read(self._in, _CHUNK):
@@ -39,14 +40,14 @@ class LineChannel:
             yield b"".join(kept) if size <= self._limit else None
 
     def write(self, line: bytes) -> None:
-        """All of it; raises BrokenPipeError when the reader is gone."""
+        """Write a whole line. Raises BrokenPipeError if the reader is gone."""
         rest = memoryview(line + b"\n")
-        with self._turn:
+        with self._write_lock:
             while rest:
                 rest = rest[os.write(self._out, rest) :]
 
 
 def raise_file_limit() -> None:
-    """As many open files as the system lets this process have: each connection is one."""
+    """Raise the limit of open files as far as the system allows: each connection is an open file."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

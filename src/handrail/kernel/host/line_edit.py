@@ -1,4 +1,4 @@
-"""One line in the person's terminal with text already in it, to be changed before it is taken."""
+"""Lets the user edit one line in the terminal, with text already in it."""
 
 import codecs
 import os
@@ -17,12 +17,12 @@ _BACKSPACE, _DELETE, _CLEAR, _DONE, _END_OF_FILE = ("\x7f", "\b"), "\x1b[3~", "\
 
 
 def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | None:
-    """The line as the person leaves it; None where input ends, or Ctrl-D is pressed on an empty line.
+    """Return the edited line; None if input ends, or if the user presses Ctrl-D on an empty line.
 
-    A terminal that goes away is either: the end of input, or OSError.
+    If the terminal is closed, input ends, or OSError is raised.
     """
     line = _EditedLine(text)
-    with _by_the_key(reader):
+    with _single_keys(reader):
         line.draw(writer, prompt)
         for key in _keys(reader):
             if key in _DONE or (key == _END_OF_FILE and not line.text):
@@ -35,10 +35,13 @@ def edit_line(reader: TextIO, writer: TextIO, prompt: str, text: str) -> str | N
 
 
 class _EditedLine:
+    """Holds the text and the position of the cursor."""
+
     def __init__(self, text: str) -> None:
         self.text, self.at = text, len(text)
 
     def take(self, key: str) -> None:
+        """Apply one key."""
         before, after = self.text[: self.at], self.text[self.at :]
         if key in _LEFT:
             self.at = max(0, self.at - 1)
@@ -58,7 +61,7 @@ class _EditedLine:
             self.text, self.at = before + key + after, self.at + len(key)
 
     def draw(self, writer: TextIO, prompt: str) -> None:
-        """The part around the cursor that fits the terminal as it is now, however it was resized."""
+        """Draw the part around the cursor that fits the current width of the terminal."""
         room = max(10, size()[0] - len(prompt) - 1)
         before = "".join(one_line(char) for char in self.text[: self.at])
         after = "".join(one_line(char) for char in self.text[self.at :])
@@ -70,9 +73,9 @@ class _EditedLine:
 
 
 @contextmanager
-def _by_the_key(reader: TextIO) -> Iterator[None]:
-    """Keys as they are pressed, unechoed; Ctrl-C still interrupts."""
-    import termios  # noqa: PLC0415  not everywhere
+def _single_keys(reader: TextIO) -> Iterator[None]:
+    """Deliver each key when it is pressed, without echo. Ctrl-C still interrupts."""
+    import termios  # noqa: PLC0415  not available on every system
 
     fd = reader.fileno()
     try:
@@ -80,18 +83,18 @@ def _by_the_key(reader: TextIO) -> Iterator[None]:
         now = termios.tcgetattr(fd)
         now[3] &= ~(termios.ICANON | termios.ECHO)
         now[0] &= ~termios.ICRNL
-        termios.tcsetattr(fd, termios.TCSAFLUSH, now)  # what was typed before the line was shown is not meant for it
+        termios.tcsetattr(fd, termios.TCSAFLUSH, now)  # discard keys typed before the line appeared
     except termios.error as error:
         raise OSError(*error.args) from error
     try:
         yield
     finally:
-        with suppress(termios.error):  # the terminal is gone
+        with suppress(termios.error):  # the terminal is closed
             termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
 def _keys(reader: TextIO) -> Iterator[str]:
-    """Characters, and the sequences that keys without a character send."""
+    """Yield characters, and the escape sequences of keys without a character."""
     decoder = codecs.getincrementaldecoder(reader.encoding)(errors="replace")
     rest = ""
     while data := os.read(reader.fileno(), 4096):
@@ -99,7 +102,7 @@ def _keys(reader: TextIO) -> Iterator[str]:
         while rest:
             sequence = _SEQUENCE.match(rest)
             if sequence is None and rest.startswith("\x1b") and len(rest) < 3:
-                break  # the rest of it is still to come
+                break  # wait for the rest of the sequence
             key = sequence[0] if sequence else rest[0]
             rest = rest[len(key) :]
             yield key

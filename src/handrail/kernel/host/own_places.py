@@ -1,4 +1,4 @@
-"""Says where Handrail's own files lie, and makes temporary ones."""
+"""Finds Handrail's own files in the workspace, and makes temporary directories."""
 
 import os
 import sys
@@ -8,12 +8,12 @@ from handrail.kernel.host.state_dir import config_home, state_home
 
 
 def own_places(root: str) -> tuple[str, ...]:
-    """Return what is ours and lies in the workspace: a command that could change it would leave the sandbox."""
+    """Return Handrail's own paths in the workspace: a command that could change them could leave the sandbox."""
     return inside(root, sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
 
 
 def inside(root: str, *places: str) -> tuple[str, ...]:
-    """Return those of these places that lie below the root, relative to it."""
+    """Return those of these paths that lie below the root, relative to the root."""
     return tuple(
         os.path.relpath(place, root)
         for place in {os.path.realpath(each) for each in places}
@@ -27,14 +27,14 @@ def random_token() -> str:
 
 
 def make_temporary_directory() -> str:
-    """Make a private directory in the system's temporary one."""
-    import tempfile  # noqa: PLC0415  most sessions need none
+    """Make a private directory in the system's temporary directory."""
+    import tempfile  # noqa: PLC0415  saves start-up time: most sessions need none
 
     return tempfile.mkdtemp(prefix="handrail-")
 
 
 def remove_directory(path: str) -> None:
-    """Remove a directory of ours with all that is in it; what cannot be removed stays."""
-    import shutil  # noqa: PLC0415  most sessions need none
+    """Remove one of Handrail's directories with its content, as far as possible; ignore errors."""
+    import shutil  # noqa: PLC0415  saves start-up time: most sessions need none
 
     shutil.rmtree(path, ignore_errors=True)

@@ -1,10 +1,13 @@
-"""Names for a shell to complete."""
+"""Lists paths for the completion of a shell."""
 
 import os
 
 
 def paths_beginning(root: str, start: str) -> list[str]:
-    """The paths beneath a directory that begin like this, a directory with a slash; hidden ones only if meant."""
+    """Return the paths below `root` that begin with `start`, directories with a slash.
+
+    Hidden names are listed only if the last name of `start` is not empty.
+    """
     above, beginning = os.path.split(start)
     try:
         with os.scandir(os.path.join(root, above)) as entries:

@@ -16,14 +16,16 @@ _PUBLIC = stat.S_IWOTH | stat.S_ISVTX
 
 
 class FoundRoot(NamedTuple):
+    """Holds the root that was chosen, and the marker that decided."""
+
     path: str
     """`.` for the current directory."""
     marker: str = ""
-    """The marker in it; empty where no marker was found and the current directory was taken."""
+    """Empty if no marker was found and the current directory was chosen."""
 
 
-class RootRefused(Exception):  # noqa: N818  the surface words it
-    """Says why the current directory is not taken as a workspace."""
+class RootRefused(Exception):  # noqa: N818  the surface words it for the user
+    """Says why the current directory cannot be the workspace."""
 
     def __init__(self, path: str, why: Literal["gone", "home", "other_user"]) -> None:
         super().__init__(path, why)
@@ -31,7 +33,7 @@ class RootRefused(Exception):  # noqa: N818  the surface words it
 
 
 def find_root() -> FoundRoot:
-    """Returns the nearest directory with a `.handrail.toml`, else with a `.git`, else the current directory.
+    """Return the nearest directory with a `.handrail.toml`, else with a `.git`, else the current directory.
 
     The search ends below the home directory, a directory of another user and a public one such as /tmp. Markers of
     other users do not count.
@@ -46,10 +48,10 @@ def find_root() -> FoundRoot:
     if _owner(here) != user:
         raise RootRefused(here, "other_user")
 
-    def may_be_taken(directory: str) -> bool:
+    def is_allowed(directory: str) -> bool:
         return _owner(directory) == user and _identity(directory) not in homes and not _is_public(directory)
 
-    candidates = [here, *takewhile(may_be_taken, _above(here))]
+    candidates = [here, *takewhile(is_allowed, _above(here))]
     for marker in MARKERS:
         for directory in candidates:
             if _owner(os.path.join(directory, marker)) == user:
@@ -63,7 +65,7 @@ def _above(directory: str) -> Iterator[str]:
 
 
 def _homes_and_above() -> set[tuple[int, int] | None]:
-    """Returns the identities of the home that HOME names, of the account's home, and of every directory above them."""
+    """Return the identities of the home in HOME, of the account's home, and of every directory above them."""
     homes = {os.path.realpath(home) for home in (os.environ.get("HOME", ""), _account_home()) if os.path.isabs(home)}
     return {_identity(directory) for home in homes for directory in (home, *_above(home))} - {None}
 
@@ -71,7 +73,7 @@ def _homes_and_above() -> set[tuple[int, int] | None]:
 def _account_home() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:  # a user without an account, as in a container
+    except KeyError:  # the user has no account, as in a container
         return ""
 
 
@@ -91,7 +93,7 @@ def _is_public(directory: str) -> bool:
 
 
 def _lstat(path: str) -> os.stat_result | None:
-    """Looks at the name itself: a link that another user made is not the user's own, wherever it leads."""
+    """Return the status of the path itself, not of its target: a link of another user must not count as our own."""
     try:
         return os.lstat(path)
     except OSError:

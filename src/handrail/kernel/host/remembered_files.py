@@ -1,4 +1,4 @@
-"""What was protected in earlier sessions: so that a file that was moved since is known by what it is."""
+"""Remembers the protected files of earlier sessions, so that a file that was moved since is still recognised."""
 
 import json
 
@@ -7,13 +7,13 @@ from handrail.kernel.host.state_dir import locked_beside, read_text, write_text
 
 
 class RememberedFiles:
-    """Keeps protected files, by inode number, in a file of Handrail's own; at most `most`, the latest found."""
+    """Keeps protected files by inode number in one of Handrail's own files; at most `most`, the latest ones."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path, self._most = path, most
 
     def read(self) -> dict[int, ProtectedNode]:
-        """Raises OSError or ValueError where the file cannot be read or understood."""
+        """Return the remembered files. Raises OSError or ValueError if the file cannot be read or parsed."""
         try:
             found = json.loads(read_text(self._path) or "{}")
             return {
@@ -24,6 +24,7 @@ class RememberedFiles:
             raise ValueError(str(error)) from None
 
     def update(self, found: dict[int, ProtectedNode], gone: set[int]) -> None:
+        """Add the files that were found and remove those that are gone."""
         with locked_beside(self._path):
             try:
                 kept = self.read()

@@ -1,4 +1,4 @@
-"""Throw-away workspaces, for the demo and for replays."""
+"""Makes temporary workspaces for the demo and for replays."""
 
 import errno
 import os
@@ -15,17 +15,18 @@ _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEX
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 _LEAST = 1 << 12
-"""What a name costs on the disk, however little stands there."""
+"""The disk space that each entry counts at least."""
 _REMOVE = 'read _; chmod -R u+rwX -- "$@"; rm -rf -- "$@"'
-"""`read` ends when our end of the pipe is closed, by us or by the system when we are killed."""
+"""`read` ends when our end of the pipe is closed: by this process, or by the system when this process is killed."""
 
 
-class CopyTooLarge(Exception):  # noqa: N818  a message for the user
-    pass
+class CopyTooLarge(Exception):  # noqa: N818  its text is a message for the user
+    """Says why a directory is too large to be copied."""
 
 
 @contextmanager
 def scratch_workspace(files: Mapping[str, str]) -> Iterator[str]:
+    """Yield a temporary directory with these files; remove it at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="handrail-demo-") as root:
         for name, content in files.items():
             path = os.path.join(root, name)
@@ -37,9 +38,9 @@ def scratch_workspace(files: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def scratch_copy(root: str, most: int) -> Iterator[str]:
-    """Copy a directory, links as links; it goes again, with all that Handrail kept about it, also if we are killed.
+    """Yield a copy of a directory, with links copied as links. Raises CopyTooLarge above `most` bytes.
 
-    Raises CopyTooLarge where it holds more than `most` bytes.
+    The copy and Handrail's state of it are removed at the end of the block, even if this process is killed.
     """
     existing_directory(root)
     home = os.path.realpath(tempfile.mkdtemp(prefix="handrail-replay-"))
@@ -61,7 +62,7 @@ def _copy_tree(root: str, copy: str, copier: "_Copier") -> None:
 
 @contextmanager
 def _removed_at_the_end(*paths: str) -> Iterator[None]:
-    """Remove directories when the block ends or this process does: by another process, which is left then."""
+    """Remove directories when the block or this process ends; another process, which survives this one, does it."""
     argv = ["/bin/sh", "-c", _REMOVE, "sh", *paths]
     nowhere = subprocess.DEVNULL
     remover = subprocess.Popen(
@@ -80,7 +81,7 @@ class _Copier:
         self._most = self._left = most
 
     def left_out(self, directory: str, names: list[str]) -> list[str]:
-        """Name what is neither a file nor a link nor a directory and cannot be copied."""
+        """Return the names that cannot be copied: neither a file nor a link nor a directory."""
         self._spend(_LEAST * len(names))
         kinds = (stat.S_ISREG, stat.S_ISLNK, stat.S_ISDIR)
         modes = {name: os.lstat(os.path.join(directory, name)).st_mode for name in names}
@@ -92,9 +93,10 @@ class _Copier:
             raise CopyTooLarge(f"it holds more than {self._most} bytes")
 
     def __call__(self, source: str, target: str) -> str:
+        """Copy one file with its times and its mode, but without set-user-id bits."""
         reading = os.open(source, _SOURCE)
         try:
-            if not stat.S_ISREG(os.fstat(reading).st_mode):  # it was exchanged since it was listed
+            if not stat.S_ISREG(os.fstat(reading).st_mode):  # it was replaced after it was listed
                 return target
             writing = os.open(target, _NEW, 0o600)
             try:
@@ -114,11 +116,11 @@ class _Copier:
             try:
                 at = os.lseek(reading, at, os.SEEK_DATA)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # nothing but a hole is left
+                if error.errno != errno.ENXIO:  # ENXIO: only a hole is left
                     raise
                 return
             end = os.lseek(reading, at, os.SEEK_HOLE)
             while at < end and (data := os.pread(reading, min(_CHUNK, end - at), at)):
                 self._spend(len(data))
                 at += os.pwrite(writing, data, at)
-            at = max(at, end)  # a file that shrinks meanwhile ends
+            at = max(at, end)  # continue after `end` even if the file became shorter meanwhile

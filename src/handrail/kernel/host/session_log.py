@@ -1,5 +1,6 @@
-"""The session log: JSON lines, requests at INFO, responses at DEBUG. Secrets and long contents are shortened, and a
-line of which that is true says so: the rest can be replayed (`replay.py`).
+"""Writes the session log: JSON lines, requests at INFO, responses at DEBUG.
+
+The log hides secrets and cuts long contents; such a line says `shortened`. `replay.py` can replay all other lines.
 """
 
 import json
@@ -15,24 +16,24 @@ from handrail.ops.text.display import one_line
 
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
 _LONGEST_SECRET = 512
-_TOLD_CHARS = 2000
-"""The longest line that the user is told."""
+_USER_LINE_CHARS = 2000
+"""The longest line that is shown to the user."""
 _LONGEST_INTEGER = 4096
-"""In bits: from about the fourfold on, Python refuses to write it out."""
-# Neither a FIFO without a reader nor one that is full keeps anybody waiting.
+"""In bits: Python refuses to write out integers of about four times this length."""
+# O_NONBLOCK: do not wait for a FIFO without a reader or one that is full.
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _encode = json.JSONEncoder(default=str).encode
 
 
 def warn(line: str) -> None:
-    """Tells the program that uses the library; where it says nothing else, that is a line on standard error."""
-    import logging  # noqa: PLC0415  only where something is refused
+    """Log a warning for the program that uses the library; by default Python prints it to standard error."""
+    import logging  # noqa: PLC0415  saves start-up time: only refusals need it
 
     logging.getLogger("handrail").warning("%s", line)
 
 
 def only_log(_line: str) -> None:
-    """Tells nobody: the session log has the line, and where this is used nothing is to be loosened."""
+    """Show nothing: the line is in the session log, and a replay or a demo has nothing to allow."""
 
 
 class _Result(Protocol):
@@ -40,8 +41,10 @@ class _Result(Protocol):
 
 
 class SessionLog:
-    """`about` is said once, with the first request: in which place, and by what, it is answered. `tell` hears what
-    would allow a refused call: the user's way to loosen something, which no answer holds.
+    """Writes the log of one session.
+
+    `about` is added to the first request: the workspace and the version. `tell` is called with what would allow a
+    refused call: that is for the user, so no result contains it.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class SessionLog:
             self._fd = os.open(path, _APPENDING, 0o600)
 
     def request(self, dialect: str, tool: str, params: Any, call_id: str | None) -> int:
+        """Log a call; return its number, which the other methods need."""
         self._count += 1
         if self._fd >= 0:
             line = {**self._about, "dialect": dialect, "tool": tool, "params": params}
@@ -72,23 +76,24 @@ class SessionLog:
         return self._count
 
     def response(self, number: int, result: _Result) -> None:
+        """Log the result of a call, at level debug only."""
         if self._fd >= 0 and self._level <= _LEVELS["debug"]:
             self._write("DEBUG", "response", number, {"result": result.to_dict()})
 
     def refusal(self, number: int, tool: str, allow: str) -> None:
-        """Tells the user what would allow a call that was refused, in the log and wherever they look."""
+        """Log what would allow a call that was refused, and show it to the user."""
         if self._fd >= 0:
             self._write("INFO", "refusal", number, {"tool": tool, "allow": allow})
         if self._tell is not None:
-            self._tell(one_line(f"{tool}: {allow}", _TOLD_CHARS))
+            self._tell(one_line(f"{tool}: {allow}", _USER_LINE_CHARS))
 
     def failure(self, number: int, tool: str, error: BaseException, event: str = "bug") -> None:
-        """Where it was raised, which no answer says."""
-        import traceback  # noqa: PLC0415  where nothing fails, nobody waits for it
+        """Log the traceback of an error, which no result contains."""
+        import traceback  # noqa: PLC0415  saves start-up time: only failures need it
 
         if self._fd >= 0:
-            said = "".join(traceback.format_exception(error))[-self._chars :]  # its end says what happened
-            self._write("ERROR", event, number, {"tool": tool, "traceback": said})
+            text = "".join(traceback.format_exception(error))[-self._chars :]  # the end names the error
+            self._write("ERROR", event, number, {"tool": tool, "traceback": text})
 
     def close(self) -> None:
         with self._lock:
@@ -103,7 +108,7 @@ class SessionLog:
         head = {"time": round(time.time(), 6), "level": level, "event": event, "session": self._session, "call": number}
         try:
             line = self._line(head, facts)
-        except Exception:  # noqa: BLE001  a caller may hand on objects that cannot even be looked at
+        except Exception:  # noqa: BLE001  a caller may pass objects that raise anything when read
             line = _encode({**head, "shortened": True})
         with self._lock:
             try:
@@ -111,19 +116,19 @@ class SessionLog:
                 while rest:
                     rest = rest[os.write(self._fd, rest) :]
             except OSError:
-                self._end()  # a full disk, or a reader that is gone, must not stop the work; the log just ends here
+                self._end()  # a full disk or a lost reader must not stop the work: end the log here
 
     def _line(self, head: dict[str, Any], facts: dict[str, Any]) -> str:
-        line = _plain(head | facts)
-        # Most lines are short and plain. Where something is escaped, a secret's edge might not be seen.
+        line = _as_json(head | facts)
+        # Most lines are short and need no change. In a line with escapes a secret might not be recognised.
         if 0 < len(line) <= self._chars and "\\" not in line and not may_hold_secret(line):
             return line
         short = shorten(facts, self._chars)
         return _encode({**head, **({"shortened": True} if short != facts else {}), **short})
 
 
-def _plain(facts: dict[str, Any]) -> str:
-    """As JSON; empty where no JSON can hold it: it has no end, or a key of an odd kind."""
+def _as_json(facts: dict[str, Any]) -> str:
+    """Return the JSON text; empty if the value has no JSON form, such as a cycle or an odd key."""
     try:
         return _encode(facts)
     except (ValueError, TypeError, RecursionError):
@@ -131,7 +136,7 @@ def _plain(facts: dict[str, Any]) -> str:
 
 
 def shorten(value: Any, chars: int, depth: int = 20) -> Any:
-    """The value as the log keeps it: long strings and deep nests cut, what looks like a secret hidden."""
+    """Return the value as the log keeps it: long strings and deep nesting cut, likely secrets hidden."""
     if isinstance(value, str):
         shown = hide_secrets(value[: chars + _LONGEST_SECRET])
         return shown if len(value) <= chars else f"{shown[:chars]}… ({len(value)} characters)"

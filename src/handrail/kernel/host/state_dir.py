@@ -1,4 +1,4 @@
-"""What Handrail keeps about a workspace, outside of it: the writer's lock, records of intent, session logs."""
+"""Manages a workspace's state directory (the writer's lock, intents, session logs) and Handrail's own files."""
 
 import errno
 import fcntl
@@ -17,26 +17,28 @@ from handrail.settings import OWN_VARIABLES
 
 
 def state_home() -> str:
+    """Return the directory of all state."""
     return _home(OWN_VARIABLES[0], "XDG_STATE_HOME", "~/.local/state", "user_state_dir")
 
 
 def config_home() -> str:
+    """Return the directory of the user's configuration."""
     return _home(OWN_VARIABLES[1], "XDG_CONFIG_HOME", "~/.config", "user_config_dir")
 
 
-def _home(variable: str, xdg: str, usual: str, place: str) -> str:
+def _home(variable: str, xdg: str, default: str, function: str) -> str:
     if own := os.environ.get(variable):
         return os.path.abspath(own)
-    if sys.platform == "linux":  # said here too, because to import who else knows takes longer than to read a file
+    if sys.platform == "linux":  # the rule of platformdirs, whose import takes longer than to read a file
         named = os.environ.get(xdg, "").strip()
-        return os.path.join(named if os.path.isabs(named) else os.path.expanduser(usual), "handrail")
-    import platformdirs  # noqa: PLC0415  only there
+        return os.path.join(named if os.path.isabs(named) else os.path.expanduser(default), "handrail")
+    import platformdirs  # noqa: PLC0415  other systems only
 
-    return str(getattr(platformdirs, place)("handrail"))
+    return str(getattr(platformdirs, function)("handrail"))
 
 
 class State:
-    """The directory of one workspace, keyed by the root's path."""
+    """Holds the state directory of one workspace, named after the root's path; makes it if necessary."""
 
     def __init__(self, root: str) -> None:
         key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
@@ -55,38 +57,39 @@ class State:
 
     @classmethod
     def of(cls, root: str) -> "State":
-        """The state of the workspace that a directory is the root of."""
+        """Return the state of the workspace with this root."""
         return cls(os.path.realpath(root))
 
     def _make(self) -> None:
         make_private(os.path.join(self.path, "pending"))
         make_private(os.path.join(self.path, "sessions"))
         if os.stat(self.path).st_uid != os.geteuid() or not os.access(self.path, os.W_OK | os.X_OK):
-            raise PermissionError(13, "it belongs to somebody else")
+            raise PermissionError(13, "it belongs to another user")
 
     def session_log(self, session_id: str) -> str:
+        """Return the path of a session's log."""
         return os.path.join(self.sessions, f"{session_id}.jsonl")
 
     def lock(self) -> AbstractContextManager[None]:
-        """One writer at a time, among threads and processes alike: each holder has a description of its own."""
+        """Return a lock for one writer at a time, among threads and processes: each holder opens the file itself."""
         return _locked(os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _own_temporary_directory() -> str:
-    """One that nobody else could have prepared, or can change."""
-    import tempfile  # noqa: PLC0415  most states can be used
+    """Return a temporary directory that no other user could have made or can change. Raises PermissionError."""
+    import tempfile  # noqa: PLC0415  saves start-up time: most state directories can be used
 
     path = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise PermissionError(13, "it belongs to somebody else, or others can write to it", path)
+        raise PermissionError(13, "it belongs to another user, or other users can write to it", path)
     return path
 
 
 def make_private(path: str) -> None:
-    """Make a directory of ours, and those above it that are missing, so that nobody else can look into them."""
+    """Make one of Handrail's directories and its missing parents, so that no other user can read them."""
     missing, here = [], os.path.abspath(path)
     while not os.path.isdir(here):
         missing.append(here)
@@ -100,16 +103,16 @@ def make_private(path: str) -> None:
 
 
 def existing_directory(path: str) -> str:
-    """The same path, or the fault that it has."""
+    """Return the path of an existing directory. Raises NotADirectory or NotFound."""
     if not os.path.isdir(path):
         raise NotADirectory(path) if os.path.lexists(path) else NotFound(path)
     return path
 
 
 def read_text(path: str) -> str:
-    """A file of ours, empty where there is none."""
+    """Return the content of one of Handrail's files; empty if it does not exist."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # most often there is none, and `open` takes long to say so
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # usually it does not exist; `open` is slower to report that
     except FileNotFoundError:
         return ""
     with open(fd, encoding="utf-8") as file:
@@ -117,7 +120,7 @@ def read_text(path: str) -> str:
 
 
 def read_small_text(path: str, most: int) -> str:
-    """Read a regular file of at most `most` bytes, empty where there is none; nothing else is waited for."""
+    """Read a regular file of at most `most` bytes; empty if it does not exist. Do not wait for a FIFO or device."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -129,7 +132,7 @@ def read_small_text(path: str, most: int) -> str:
 
 
 def read_some(path: str, most: int) -> str:
-    """Read what the user named, a pipe too. Raises OSError where there are more than `most` bytes."""
+    """Read a file or pipe that the user named. Raises OSError for more than `most` bytes."""
     with open(path, "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -138,16 +141,16 @@ def read_some(path: str, most: int) -> str:
 
 
 def version_of(path: str) -> Version | None:
-    """What a file of ours is now; None where there is none."""
-    if os.access(path, os.F_OK):  # most often there is none, and this is half as dear as an exception
-        with suppress(OSError):  # it was just taken away
+    """Return the version of one of Handrail's files; None if it does not exist."""
+    if os.access(path, os.F_OK):  # usually it does not exist; this takes half the time of an exception
+        with suppress(OSError):  # it was removed a moment ago
             return Version.of(os.stat(path))
     return None
 
 
 @contextmanager
 def locked_beside(path: str) -> Iterator[None]:
-    """One process at a time that changes the files of this directory of ours."""
+    """Lock the directory of one of Handrail's files: one process at a time changes the files in it."""
     make_private(os.path.dirname(path))
     with _locked(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
         yield
@@ -160,17 +163,18 @@ def _locked(fd: int) -> Iterator[None]:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
-        if os.getpid() == owner:  # said outright: a child that was forked meanwhile has the handle too
+        if os.getpid() == owner:  # unlock explicitly: a forked child may hold the handle open
             fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 
 
 def write_text(path: str, text: str) -> None:
+    """Replace one of Handrail's files completely or not at all."""
     write_whole(path, text.encode())
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Replace a file of ours whole or not at all."""
+    """Replace one of Handrail's files completely or not at all."""
     temp = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(6).hex()}")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -185,10 +189,11 @@ def write_whole(path: str, data: bytes) -> None:
 
 
 def directory_named(text: str) -> str | None:
-    """A directory that the person named, `~` understood; None where there is none of this name."""
+    """Return a directory that the user named, with `~` expanded; None if it is not an absolute, existing one."""
     path = os.path.expanduser(text)
     return path if os.path.isabs(path) and os.path.isdir(path) else None
 
 
 def environment() -> dict[str, str]:
+    """Return a copy of the variables of this process."""
     return dict(os.environ)

@@ -1,4 +1,4 @@
-"""The three standard streams, fit to be used: whoever starts a command may have closed them, or speak no UTF-8."""
+"""Makes the three standard streams usable: the parent process may have closed them, or use no UTF-8."""
 
 import io
 import os
@@ -11,10 +11,10 @@ _STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRO
 
 
 def steady_streams() -> None:
-    """A closed one leads nowhere, so that no file of ours gets its number; what cannot be shown is escaped."""
+    """Open closed streams on /dev/null, so that no other file gets their numbers; escape unprintable characters."""
     for number, (name, mode) in enumerate(_STREAMS):
         if not _is_open(number):
-            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number is this one
+            os.set_inheritable(os.open(os.devnull, mode), True)  # open() returns the lowest free number: this one
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "r" if mode == os.O_RDONLY else "w", encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
@@ -23,20 +23,20 @@ def steady_streams() -> None:
 
 
 def say(line: str) -> None:
-    """Writes a line to standard error; drops it where a reader is gone or does not keep up."""
-    waiting = select.poll()
-    waiting.register(2, select.POLLOUT)
+    """Write a line to standard error; drop it if the reader is gone or too slow."""
+    poller = select.poll()
+    poller.register(2, select.POLLOUT)
     data = f"{line}\n".encode(errors="backslashreplace")
-    if waiting.poll(0):  # a pipe that is ready takes a page at once
+    if poller.poll(0):  # a pipe that is ready accepts PIPE_BUF bytes at once
         with suppress(OSError):
             os.write(2, data[: select.PIPE_BUF])
 
 
 def file_behind_stderr() -> str:
-    """The path of the file that standard error is kept in; empty where it is a terminal, a pipe or unknown."""
+    """Return the path of the file that standard error goes to; empty if it is a terminal, a pipe or unknown."""
     if not stat.S_ISREG(os.fstat(2).st_mode):
         return ""
-    with suppress(OSError):  # only Linux can say
+    with suppress(OSError):  # only Linux has this link
         return os.readlink("/proc/self/fd/2")
     return ""
 

@@ -1,4 +1,4 @@
-"""The person's own terminal, for questions: not standard input, which may carry the calls."""
+"""Opens the user's terminal for questions. It is not standard input, which may carry calls."""
 
 import os
 import sys
@@ -6,21 +6,21 @@ from typing import TextIO
 
 
 def open_terminal() -> tuple[TextIO, TextIO] | None:
-    """To read an answer from and to write a question to; None where nobody is looking."""
+    """Return a reader for answers and a writer for questions; None if standard error is not a terminal."""
     if not sys.stderr.isatty():
         return None
     try:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
-    speaks = sys.stderr.encoding
-    return open(fd, encoding=speaks, errors="replace"), open(
-        os.dup(fd), "w", encoding=speaks, errors="backslashreplace"
+    encoding = sys.stderr.encoding
+    return open(fd, encoding=encoding, errors="replace"), open(
+        os.dup(fd), "w", encoding=encoding, errors="backslashreplace"
     )
 
 
 def user_is_here() -> bool:
-    """Says whether the process has a controlling terminal and reads from it, as a command that a user typed does."""
+    """Return True if the process has a controlling terminal and reads from it, as a command that a user typed does."""
     if not sys.stdin.isatty():
         return False
     try:
@@ -31,10 +31,10 @@ def user_is_here() -> bool:
 
 
 def forget_typed(reader: TextIO) -> None:
-    """What was typed before a question was shown is no answer to it. What is piped in was meant as one, and stays."""
+    """Discard input typed before a question appears. Keep piped input, which is meant as an answer."""
     if not reader.isatty():
         return
-    import termios  # noqa: PLC0415  not everywhere
+    import termios  # noqa: PLC0415  not available on every system
 
     try:
         termios.tcflush(reader.fileno(), termios.TCIFLUSH)
@@ -43,15 +43,17 @@ def forget_typed(reader: TextIO) -> None:
 
 
 def wants_colour(stream: TextIO) -> bool:
+    """Return True if a stream is a terminal with colours and NO_COLOR is not set."""
     return can_erase(stream) and not os.environ.get("NO_COLOR")
 
 
 def can_erase(stream: TextIO) -> bool:
-    """Whether it is a terminal on which more can be done than to add text."""
+    """Return True if a stream is a terminal that understands control sequences."""
     return stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
 
 
 def size(default: tuple[int, int] = (80, 24)) -> tuple[int, int]:
+    """Return (columns, lines) of the terminal."""
     for fd in (2, 1, 0):
         try:
             found = os.get_terminal_size(fd)

@@ -1,0 +1,1 @@
+"""Runs commands and terminals in the sandbox, and bounds their output."""

@@ -1,4 +1,4 @@
-"""One thread that reads on what nobody waits for: terminals between calls, output of background children."""
+"""Reads, in one thread, output for which no call waits: of terminals between calls and of background children."""
 
 import os
 import select
@@ -8,8 +8,8 @@ from collections.abc import Callable
 CHUNK = 65536
 
 
-class Pump:
-    """Calls `take(chunk)` for what arrives and `take(b"")` once at the end; then it closes the handle."""
+class BackgroundReader:
+    """Calls `take(chunk)` for each chunk that arrives on a handle; at the end closes it and calls `take(b"")`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -19,19 +19,20 @@ class Pump:
         self._thread: threading.Thread | None = None
 
     def add(self, fd: int, take: Callable[[bytes], None]) -> None:
+        """Read this handle from now on."""
         os.set_blocking(fd, False)
         with self._lock:
             if self._wake is None:
                 self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                 self._poller.register(self._wake[0], select.POLLIN)
-                self._thread = threading.Thread(target=self._run, args=self._wake, name="handrail-pump", daemon=True)
+                self._thread = threading.Thread(target=self._run, args=self._wake, name="handrail-reader", daemon=True)
                 self._thread.start()
             self._takers[fd] = take
             self._poller.register(fd, select.POLLIN)
             os.write(self._wake[1], b".")
 
     def close(self) -> None:
-        """Stop and close every handle. What was added is not told."""
+        """Stop and close every handle, without a last `take(b"")`."""
         with self._lock:
             if self._wake is not None:
                 os.close(self._wake[1])
@@ -53,7 +54,7 @@ class Pump:
             chunk = os.read(fd, CHUNK)
         except BlockingIOError:
             return
-        except OSError:  # a terminal whose last process ended says EIO
+        except OSError:  # a terminal gives EIO after its last process has ended
             chunk = b""
         take = self._takers[fd]
         if not chunk:

@@ -1,4 +1,4 @@
-"""What a command prints, kept within a limit: the start, the end, and the whole of it in a file."""
+"""Keeps the output of a command within a limit: its beginning, its end, and the whole output in a file."""
 
 import contextlib
 import fcntl
@@ -17,21 +17,23 @@ _USUAL_PIPE, _CHUNK = 1 << 16, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Output:
+    """Holds what was kept of one stream."""
+
     head: bytes
     tail: bytes = b""
     cut_bytes: int = 0
-    """How much is missing between head and tail."""
+    """The number of bytes that are missing between head and tail."""
     spool: str = ""
-    """A file with the whole output, only where something was cut."""
+    """A file with the whole output, if something was cut."""
     spooled_bytes: int = 0
-    """How much of the output that file holds: all of it, as far as its own limit and the disk allow."""
+    """How much of the output the file has: all of it, unless its own limit or a full disk prevented that."""
 
     @property
     def total_bytes(self) -> int:
         return len(self.head) + self.cut_bytes + len(self.tail)
 
     def joined(self, line: bytes) -> bytes:
-        """All that was kept, with `line` on a line of its own in place of what was cut."""
+        """Return the kept output, with `line` on a line of its own in place of the cut part."""
         if not self.cut_bytes:
             return self.head
         before = b"" if self.head.endswith(b"\n") or not self.head else b"\n"
@@ -39,16 +41,17 @@ class Output:
 
 
 class OutputFiles:
-    """Files with whole outputs, for later commands to read: the newest few, and none for long."""
+    """Keeps the newest files with whole outputs for a while, so that later commands can read them."""
 
     def __init__(self, directory: str, limits: Limits, owner: tuple[int, int] | None = None) -> None:
-        """`owner` is who runs the commands, if not we."""
+        """`owner` is the user and group that commands run as; None for those of this process."""
         self.directory, self._limits, self._owner = directory, limits, owner
         make_private(directory)
         if owner is not None:
             os.chown(directory, *owner)
 
     def new(self) -> tuple[int, str]:
+        """Make a new file; return its handle and its path."""
         self.prune(self._limits.spools - 1)
         fd, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=self.directory)
         if self._owner is not None:
@@ -56,33 +59,34 @@ class OutputFiles:
         return fd, name
 
     def prune(self, most: int | None = None) -> None:
-        """Remove what is old or too much. What cannot be removed now goes next time; no answer waits for it."""
-        with contextlib.suppress(OSError):  # another session was as fast, or the disk fails
+        """Remove old files, and all but the newest `most`. Ignore errors: the next call tries again."""
+        with contextlib.suppress(OSError):  # another session removed files at the same time, or the disk fails
             with os.scandir(self.directory) as listed:
                 aged = sorted((time.time() - each.stat().st_mtime, each.path) for each in listed)
             for number, (age, path) in enumerate(aged):
                 if number >= (self._limits.spools if most is None else most) or age > self._limits.spool_seconds:
-                    with contextlib.suppress(OSError):  # the others can go all the same
+                    with contextlib.suppress(OSError):  # continue with the other files
                         os.unlink(path)
 
 
 class BoundedOutput:
-    """Takes a stream as it comes. Costs no more memory than the limit, however much there is."""
+    """Reads a stream of any length. Its use of memory is bounded by the limit."""
 
     def __init__(self, limit: int, spool_limit: int, new_spool: Callable[[], tuple[int, str]]) -> None:
         self._limit, self._spool_limit, self._new_spool = limit, spool_limit, new_spool
         self._start = bytearray()
         self._buffer = memoryview(bytearray(_USUAL_PIPE))
         self._held = 0
-        """What is in the buffer and not yet in the file: a file system likes few and large pieces."""
+        """The bytes in the buffer that are not in the file yet: few large writes are faster."""
         self._beyond = bytearray()
-        """The end of what no longer fitted into the file."""
+        """The end of the output that did not fit into the file."""
         self._total = self._spooled = 0
         self._cutting = False
         self._spool, self._spool_name = -1, ""
 
     def pull(self, pipe: int) -> int:
-        """Take what is in a pipe. (To splice it into the file goes page by page, and is slower.)"""
+        """Read what is in a pipe; return the number of bytes."""
+        # splice() into the file would be slower: it works page by page.
         count = os.readv(pipe, [self._buffer[self._held :]])
         self._total += count
         self._held += count
@@ -90,7 +94,7 @@ class BoundedOutput:
             self._start += self._buffer[: self._held]
             self._held = 0
         elif not self._cutting:
-            self._cut()
+            self._begin_to_cut()
             _widen(pipe)
         elif self._held == len(self._buffer):
             self._flush()
@@ -98,11 +102,11 @@ class BoundedOutput:
 
     @property
     def wants_more(self) -> bool:
-        """Whether the buffer waits to be filled before it goes to the file."""
+        """Whether the buffer should be filled before it is written to the file."""
         return self._held > 0
 
-    def _cut(self) -> None:
-        """There is more than fits into the answer: from here on all of it goes to a file."""
+    def _begin_to_cut(self) -> None:
+        """Write everything to a file from now on: the output is longer than the limit."""
         self._cutting = True
         self._open_spool()
         self._write(memoryview(bytes(self._start)))
@@ -118,14 +122,14 @@ class BoundedOutput:
     def _open_spool(self) -> None:
         try:
             self._spool, self._spool_name = self._new_spool()
-        except OSError:  # nowhere to keep it: the answer says that there is no more
+        except OSError:  # no file can be made: `spool` stays empty
             self._spool_limit = 0
 
     def _write(self, chunk: memoryview) -> None:
         while fits := chunk[: self._spool_limit - self._spooled]:
             try:
                 written = os.write(self._spool, fits)
-            except OSError:  # the disk is full: what is there stays, and the answer says how much that is
+            except OSError:  # the disk is full: keep what was written; `spooled_bytes` says how much that is
                 self._spool_limit = self._spooled
             else:
                 self._spooled += written
@@ -135,6 +139,7 @@ class BoundedOutput:
             del self._beyond[: -self._limit]
 
     def finish(self) -> Output:
+        """Return what was kept, after the stream has ended."""
         if not self._cutting:
             return Output(bytes(self._start))
         self._flush()
@@ -153,7 +158,7 @@ def _widen(fd: int) -> None:
     try:
         fcntl.fcntl(fd, _F_SETPIPE_SZ, _CHUNK)
     except OSError:
-        return  # the person's share of pipe memory is used up: it stays as it is
+        return  # the user's share of pipe memory is used up: keep the usual size
 
 
 def _whole_characters_at_end(text: bytes) -> bytes:

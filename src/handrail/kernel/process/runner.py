@@ -1,7 +1,7 @@
-"""One command: started inside the sandbox, read while it runs, gone when it is over.
+"""Runs one command inside the sandbox and reads its output until it ends.
 
-Its deadline and cancellation are kept here; the whole tree is ended by the supervisor inside; and should the
-supervisor not do it in time, the sandbox itself is ended, which nothing survives.
+This module enforces the command's deadline and cancellation. The supervisor inside ends all processes of the command.
+If the supervisor does not do that in time, the whole sandbox is killed, which no process survives.
 """
 
 import errno
@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from handrail.kernel.process.background_reader import Pump
+from handrail.kernel.process.background_reader import BackgroundReader
 from handrail.kernel.process.output import BoundedOutput, Output, OutputFiles
 from handrail.kernel.sandbox.first_command import FirstProcess
 from handrail.kernel.sandbox.sandbox import Confinement, Sandbox, StartedCommand
@@ -25,67 +25,76 @@ CANCEL_POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Command:
+    """Holds what to run, where, and within which bounds."""
+
     argv: Sequence[str]
     cwd: str = ""
     """Relative to the root."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables in addition to the sandbox's own."""
+    """Variables in addition to those of the sandbox."""
     timeout_seconds: float | None = None
     output_bytes: int | None = None
     keep_background: bool = False
-    """Whether children that outlive the command live on until the workspace closes, or end with it."""
+    """Whether children that outlive the command run until the workspace closes, or end with the command."""
     cancel: threading.Event | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
+    """Holds how a command ended and what it printed."""
+
     stdout: Output
     stderr: Output
     exit_code: int | None
     signal: str | None
-    """The name of the signal that ended it, as SIGKILL."""
+    """The name of the signal that ended it, such as SIGKILL."""
     timed_out: bool
     cancelled: bool
     background: tuple[int, ...]
-    """Living children, by the numbers that the next command sees."""
+    """Children that still run, by the process numbers that the next command sees."""
     pgid: int | None
     limit: str | None
-    """processes, memory or disk: the limit that ended it."""
+    """The limit that ended it: processes, memory or disk."""
     sandbox_died: bool
     restarted: bool
-    """The session's earlier sandbox had died; this command began a new one."""
+    """Whether the session's earlier sandbox had died, so that this command started a new one."""
     confinement: Confinement
     seconds: float
 
 
 class Processes:
-    """Runs commands in one sandbox. `spool_directory` is where output too long to answer with is kept."""
+    """Runs commands in one sandbox. `spool_directory` keeps the output that is too long for a result."""
 
-    def __init__(self, sandbox: Sandbox, spool_directory: str, pump: Pump | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, spool_directory: str) -> None:
         self.sandbox = sandbox
         self._spools = OutputFiles(spool_directory, sandbox.settings.limits, sandbox.owner)
-        self._pump = pump or Pump()
+        self._reader = BackgroundReader()
 
     def run(self, command: Command) -> CommandOutcome:
+        """Run a command to its end. Raises CommandNotStarted and SandboxUnavailable."""
         while True:
             outcome = _Run(self, command).follow()
             if outcome is not None:
                 return outcome
 
     def new_spool(self) -> tuple[int, str]:
+        """Make a new file for a long output; return its handle and its path."""
         return self._spools.new()
 
     def drain(self, fd: int) -> None:
-        """Go on reading for background children: a full pipe would stop them, a closed one end them."""
-        self._pump.add(fd, lambda _: None)
+        """Read and discard the output of background children: a full pipe would stop them, a closed one end them."""
+        self._reader.add(fd, lambda _: None)
 
     def close(self) -> None:
+        """End the sandbox with everything that runs in it, and remove old output files."""
         self.sandbox.close()
-        self._pump.close()
+        self._reader.close()
         self._spools.prune()
 
 
 class _Run:
+    """Follows one command from its start to its end."""
+
     def __init__(self, processes: Processes, command: Command) -> None:
         self.processes, self.command, self.sandbox = processes, command, processes.sandbox
         limits = self.sandbox.settings.limits
@@ -95,7 +104,7 @@ class _Run:
         self.ending_deadline: float | None = None
         self.patience = limits.end_patience_seconds
         limit = limits.output_bytes if command.output_bytes is None else command.output_bytes
-        self.keepers = [BoundedOutput(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
+        self.outputs = [BoundedOutput(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
         self.pipes: dict[int, BoundedOutput] = {}
         self.poller = select.poll()
         self.first: FirstProcess | None = None
@@ -106,7 +115,7 @@ class _Run:
         self.timed_out = self.cancelled = self.over = self.sandbox_died = False
 
     def follow(self) -> CommandOutcome | None:
-        """The outcome; None if the sandbox could not be started this way and another is worth trying."""
+        """Return the outcome; None if the sandbox could not be started this way, and the next way should be tried."""
         started = self._start()
         self.poller.register(started.channel, select.POLLIN)
         retry = False
@@ -116,16 +125,17 @@ class _Run:
             if not retry:
                 self._drain()
         finally:
-            self._let_go(started)
+            self._release(started)
         return None if retry else self._outcome(started)
 
     def _start(self) -> StartedCommand:
+        """Start the command with two pipes for its output."""
         writers = []
         try:
-            for keeper in self.keepers:
+            for output in self.outputs:
                 reader, writer = os.pipe2(os.O_CLOEXEC)
                 writers.append(writer)
-                self.pipes[reader] = keeper
+                self.pipes[reader] = output
                 os.set_blocking(reader, False)
                 self.poller.register(reader, select.POLLIN)
             started = self.sandbox.begin(self._request(), *writers)
@@ -154,35 +164,36 @@ class _Run:
         }
 
     def _step(self, started: StartedCommand) -> bool:
-        """Wait for the next event and take it; True when starting failed without a trace."""
+        """Wait for the next event and handle it. Return True if the sandbox did not start and nothing ran."""
         for fd, _ in self.poller.poll(self._pause()):
             if fd in self.pipes:
                 self._read(fd)
             elif fd == started.channel.fileno():
                 message, _handles = started.channel.receive()
                 if message:
-                    self._hear(message)
+                    self._take_message(message)
                 elif self.sandbox.start_failed(started.channel):
                     return True
                 else:
                     self.sandbox_died = self.over = True
-                    started.channel.link.lost()
+                    started.channel.link.mark_lost()
             elif self.first is not None:
-                self._look_at_first(self.first, fd)
-        self._keep_time(started)
+                self._check_first(self.first, fd)
+        self._check_deadlines(started)
         return False
 
     def _pause(self) -> int:
         until = self.deadline if self.ending_deadline is None else self.ending_deadline
-        seconds = min(max(0.0, until - time.monotonic()), DAY)  # the system waits for no longer than a month
+        seconds = min(max(0.0, until - time.monotonic()), DAY)  # poll() accepts at most about a month
         if self.command.cancel is not None and self.ending_deadline is None:
             seconds = min(seconds, CANCEL_POLL_SECONDS)
         return int(seconds * 1000) + 1
 
     def _read(self, fd: int) -> None:
-        keeper = self.pipes[fd]
+        """Read what is in a pipe; close the pipe at its end."""
+        output = self.pipes[fd]
         try:
-            while (count := keeper.pull(fd)) and keeper.wants_more:
+            while (count := output.pull(fd)) and output.wants_more:
                 pass
         except BlockingIOError:
             return
@@ -192,7 +203,8 @@ class _Run:
         os.close(fd)
         del self.pipes[fd]
 
-    def _look_at_first(self, first: FirstProcess, fd: int) -> None:
+    def _check_first(self, first: FirstProcess, fd: int) -> None:
+        """See whether a first command has ended before the supervisor runs."""
         if fd == first.fileno():
             handle = first.watch()
             if handle is not None:
@@ -203,7 +215,8 @@ class _Run:
         if not self.over and (status := first.status()) is not None:
             self.pid, self.status, self.over = first.inner_pid, status, True
 
-    def _hear(self, message: bytes) -> None:
+    def _take_message(self, message: bytes) -> None:
+        """Note what the supervisor reports about the command."""
         word, *facts = message.split(b" ")
         if word == b"failed":
             name = errno.errorcode.get(int(facts[0]), "EIO")
@@ -214,7 +227,8 @@ class _Run:
                 self.background = tuple(int(pid) for pid in facts[2].split(b","))
             self.limit = None if facts[3] == b"-" else facts[3].decode()
 
-    def _keep_time(self, started: StartedCommand) -> None:
+    def _check_deadlines(self, started: StartedCommand) -> None:
+        """Ask the supervisor to end a cancelled or late command; kill the sandbox if it does not obey in time."""
         now = time.monotonic()
         if self.over:
             return
@@ -230,7 +244,7 @@ class _Run:
             self.ending_deadline = now + self.patience
 
     def _drain(self) -> None:
-        """What was printed before the end is in the pipes; what comes later is not part of the answer."""
+        """Read what the command printed before its end; later output of its children is not part of the result."""
         for fd in list(self.pipes):
             poller = select.poll()
             poller.register(fd, select.POLLIN)
@@ -239,7 +253,8 @@ class _Run:
                     break
                 self._read(fd)
 
-    def _let_go(self, started: StartedCommand) -> None:
+    def _release(self, started: StartedCommand) -> None:
+        """Close pipes and channel, or keep them open for background children."""
         for fd in self.pipes:
             if self.background:
                 self.processes.drain(fd)
@@ -254,7 +269,7 @@ class _Run:
 
     def _outcome(self, started: StartedCommand) -> CommandOutcome:
         code, name = ending_of(self.status)
-        out, err = (keeper.finish() for keeper in self.keepers)
+        out, err = (output.finish() for output in self.outputs)
         return CommandOutcome(
             stdout=out,
             stderr=err,
@@ -273,7 +288,7 @@ class _Run:
 
 
 def ending_of(status: int | None) -> tuple[int | None, str | None]:
-    """A wait status as (exit code, name of the signal), one of which is None."""
+    """Split a wait status into (exit code, name of the signal); one of them is None."""
     if status is None:
         return None, None
     code = os.waitstatus_to_exitcode(status)
@@ -281,5 +296,5 @@ def ending_of(status: int | None) -> tuple[int | None, str | None]:
         return code, None
     try:
         return None, signal.Signals(-code).name
-    except ValueError:  # a real-time signal has a number only
+    except ValueError:  # a real-time signal has no name
         return None, f"SIG{-code}"

@@ -1,43 +1,47 @@
-"""Long-running terminals: started inside the sandbox, read when someone asks, ended with the workspace."""
+"""Runs programs in terminals inside the sandbox; calls write to them and read them until the workspace closes."""
 
-import contextlib
 import errno
+import math
 import os
 import re
 import select
-import termios
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.kernel.process.background_reader import Pump
+from handrail.kernel.process.background_reader import BackgroundReader
 from handrail.kernel.process.runner import ending_of
 from handrail.kernel.sandbox.sandbox import Channel, Confinement, Sandbox, StartedCommand
 from handrail.model.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
 
 LINE_END = re.compile(rb"\r+\n")
 REMEMBERED = 64
-"""Ended sessions whose exit status can still be asked for."""
+"""The number of ended terminals whose exit status is kept."""
+
+Reason = Literal["quiet", "ended", "seen", "timeout"]
+"""Why a read returned: the terminal was quiet, its program ended, the awaited text was printed, or the time was up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """New output since the last reading, with plain line ends."""
+    """Holds the output since the last read, with plain line ends."""
 
     data: bytes
     dropped_bytes: int
-    """Older output that nobody read in time."""
-    because: Literal["quiet", "ended", "seen", "timeout"]
+    """The number of older bytes that no call read in time."""
+    because: Reason
     alive: bool
     exit_code: int | None
     signal: str | None
     written: int = 0
-    """How much of what was to be typed the terminal took."""
+    """The number of typed bytes that the terminal accepted."""
 
 
 class Terminal:
+    """Holds one program with a terminal. The background reader fills it; calls read and write it."""
+
     def __init__(self, name: str, started: StartedCommand, master: int, pid: int, limit: int) -> None:
         self.name, self.pid = name, pid
         self.confinement: Confinement = started.confinement
@@ -51,11 +55,12 @@ class Terminal:
         self._last_output = time.monotonic()
         self._status: int | None = None
         self._open = {"screen", "channel"}
-        """What may still bring news."""
+        """The sources from which something may still arrive."""
 
-    # the pump's side
+    # called by the background reader
 
     def take_output(self, chunk: bytes) -> None:
+        """Keep a chunk of output, within the limit; an empty chunk means that the terminal is closed."""
         with self._changed:
             if not chunk:
                 self._open.discard("screen")
@@ -68,23 +73,25 @@ class Terminal:
             self._changed.notify_all()
 
     def take_message(self, message: bytes) -> None:
+        """Note what the supervisor reports; an empty message means that the channel is closed."""
         with self._changed:
             if message.startswith(b"exit "):
                 self._status = int(message.split(b" ")[2])
             if not message:
                 self._open.discard("channel")
-                if self._status is None:  # the sandbox died, and everything in it
+                if self._status is None:  # the sandbox died with everything in it
                     self._open.clear()
             self._changed.notify_all()
 
-    # the caller's side
+    # called by tools
 
     @property
     def alive(self) -> bool:
+        """Whether the program runs or unread output may still arrive."""
         return bool(self._open)
 
     def write(self, data: bytes, seconds: float) -> int:
-        """Type. Returns how much was taken; less than all if the program does not read, or ended."""
+        """Type into the terminal. Return the number of bytes it accepted: fewer if the program does not read."""
         deadline, written = time.monotonic() + seconds, 0
         poller = select.poll()
         poller.register(self._keyboard, select.POLLOUT)
@@ -96,34 +103,39 @@ class Terminal:
                 written += os.write(self._keyboard, data[written : written + 1024])
             except BlockingIOError:
                 continue
-            except OSError:  # no process has the terminal open any more
+            except OSError:  # no process has the terminal open
                 break
         return written
 
     def read(self, seconds: float, quiet_seconds: float, until: bytes = b"", *, written: int = 0) -> Reading:
-        """Wait until it ended, `until` was printed, or it printed and went quiet; at most `seconds`."""
+        """Wait until the program ended, printed `until`, or printed and went quiet; at most `seconds`."""
         began = time.monotonic()
         with self._changed:
             while True:
                 now = time.monotonic()
-                if not self.alive:
-                    because: Literal["quiet", "ended", "seen", "timeout"] = "ended"
-                elif until and until in LINE_END.sub(b"\n", bytes(self._waiting)):
-                    because = "seen"
-                elif not until and self._waiting and now - max(self._last_output, began) >= quiet_seconds:
-                    because = "quiet"
-                elif now - began >= seconds:
-                    because = "timeout"
-                else:
-                    quiet_at = max(self._last_output, began) + quiet_seconds
-                    wake = min(began + seconds, quiet_at) if self._waiting and not until else began + seconds
-                    self._changed.wait(max(0.0, wake - now))
-                    continue
-                return self._reading(because, written)
+                quiet_at = self._quiet_at(began, quiet_seconds, until)
+                because = self._reason_to_return(until, now=now, quiet_at=quiet_at, end=began + seconds)
+                if because is not None:
+                    return self._reading(because, written)
+                self._changed.wait(max(0.0, min(began + seconds, quiet_at) - now))
 
-    def _reading(self, because: Literal["quiet", "ended", "seen", "timeout"], written: int) -> Reading:
+    def _quiet_at(self, began: float, quiet_seconds: float, until: bytes) -> float:
+        """Return when the terminal counts as quiet; never, if nothing was printed or a text is awaited."""
+        return max(self._last_output, began) + quiet_seconds if self._waiting and not until else math.inf
+
+    def _reason_to_return(self, until: bytes, *, now: float, quiet_at: float, end: float) -> Reason | None:
+        if not self.alive:
+            return "ended"
+        if until and until in LINE_END.sub(b"\n", bytes(self._waiting)):
+            return "seen"
+        if now >= quiet_at:
+            return "quiet"
+        return "timeout" if now >= end else None
+
+    def _reading(self, because: Reason, written: int) -> Reading:
+        """Take the output that was collected."""
         data = bytes(self._waiting)
-        # A carriage return at the very end may be half of a line end.
+        # A carriage return at the end may be the first half of a line end.
         held = len(data) - len(data.rstrip(b"\r")) if self.alive else 0
         data, rest = (data[:-held], data[-held:]) if held else (data, b"")
         dropped, self._dropped = self._dropped, 0
@@ -131,25 +143,24 @@ class Terminal:
         code, signal = ending_of(self._status) if not self.alive else (None, None)
         return Reading(LINE_END.sub(b"\n", data), dropped, because, self.alive, code, signal, written)
 
-    def resize(self, rows: int, columns: int) -> None:
-        with contextlib.suppress(OSError):  # it has just ended
-            termios.tcsetwinsize(self._keyboard, (rows, columns))
-
     def end(self, seconds: float) -> None:
-        """Ask the supervisor to end the whole tree and wait for it."""
+        """Ask the supervisor to end all processes of the terminal, and wait at most `seconds` for that."""
         self._channel.end()
         with self._changed:
             self._changed.wait_for(lambda: "channel" not in self._open, seconds)
 
     def release(self) -> None:
+        """Close the handles, which also ends the program."""
         os.close(self._keyboard)
         self._channel.close()
 
 
 class Terminals:
-    def __init__(self, sandbox: Sandbox, pump: Pump | None = None) -> None:
+    """Holds the terminals of one session by name."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._pump = pump or Pump()
+        self._reader = BackgroundReader()
         self._lock = threading.Lock()
         self._all: dict[str, Terminal] = {}
 
@@ -167,6 +178,7 @@ class Terminals:
         environment: dict[str, str] | None = None,
         size: tuple[int, int] = (24, 80),
     ) -> Terminal:
+        """Start a program in a new terminal. Raises TerminalBusy, TooManyTerminals and CommandNotStarted."""
         limits = self._sandbox.settings.limits
         with self._lock:
             living = [terminal for terminal in self._all.values() if terminal.alive]
@@ -193,23 +205,23 @@ class Terminals:
             "terminal": size,
         }
         started = self._sandbox.begin(request)
-        master, pid, ended = self._first_word(started, argv, cwd)
+        master, pid, ended = self._wait_for_start(started, argv, cwd)
         terminal = Terminal(name, started, master, pid, limits.terminal_bytes)
         if ended:
             terminal.take_message(ended)
-        self._pump.add(master, terminal.take_output)
-        self._pump.add(os.dup(started.channel.fileno()), terminal.take_message)
+        self._reader.add(master, terminal.take_output)
+        self._reader.add(os.dup(started.channel.fileno()), terminal.take_message)
         return terminal
 
-    def _first_word(self, started: StartedCommand, argv: Sequence[str], cwd: str) -> tuple[int, int, bytes]:
-        """The terminal and its process once the program really runs, and its end if that has come already."""
-        message, handles = self._hear(started) or (b"", [])
+    def _wait_for_start(self, started: StartedCommand, argv: Sequence[str], cwd: str) -> tuple[int, int, bytes]:
+        """Wait until the program runs. Return its terminal, its process, and the message of its end if it came."""
+        message, handles = self._receive(started) or (b"", [])
         word, _, fact = message.partition(b" ")
         if word == b"started" and len(handles) == 2:
-            screen, begun = handles
-            self._readable(begun)
-            os.close(begun)
-            message, _handles = self._hear(started, seconds=0) or (b"", [])
+            screen, running = handles
+            self._readable(running)
+            os.close(running)
+            message, _handles = self._receive(started, seconds=0) or (b"", [])
             if not message.startswith(b"failed "):
                 return screen, int(fact), message
             os.close(screen)
@@ -218,7 +230,7 @@ class Terminals:
         why = errno.errorcode.get(int(fact), "EIO") if word == b"failed" else "ECONNRESET"
         raise CommandNotStarted(argv[0], cwd, why)
 
-    def _hear(self, started: StartedCommand, seconds: float | None = None) -> tuple[bytes, list[int]] | None:
+    def _receive(self, started: StartedCommand, seconds: float | None = None) -> tuple[bytes, list[int]] | None:
         return started.channel.receive() if self._readable(started.channel.fileno(), seconds) else None
 
     def _readable(self, fd: int, seconds: float | None = None) -> bool:
@@ -228,13 +240,14 @@ class Terminals:
         return bool(poller.poll(limit * 1000))
 
     def get(self, name: str) -> Terminal:
+        """Return a terminal. Raises UnknownTerminal."""
         with self._lock:
             if name not in self._all:
                 raise UnknownTerminal(name)
             return self._all[name]
 
     def end(self, name: str) -> None:
-        """End one session and everything it started."""
+        """End one terminal and everything that it started."""
         self.get(name).end(self._sandbox.settings.limits.end_patience_seconds)
         with self._lock:
             self._forget(name)
@@ -244,8 +257,8 @@ class Terminals:
             self._all.pop(name).release()
 
     def close(self) -> None:
-        """Let go of all sessions; closing their sandbox ends them."""
+        """Release all terminals; to close their sandbox ends them."""
         with self._lock:
             for name in list(self._all):
                 self._forget(name)
-        self._pump.close()
+        self._reader.close()

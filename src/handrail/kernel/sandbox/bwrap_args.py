@@ -1,4 +1,4 @@
-"""The strict profile as bubblewrap's argument list: values in, a list out."""
+"""Makes the argument list of bubblewrap for the levels `strict` and `network`. Pure functions."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ _BIND = {True: "--bind-fd", False: "--ro-bind-fd"}
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """All that exists inside. Handles (`*_fd`, the numbers in pairs) are open directories or files."""
+    """Holds everything that exists inside the sandbox. Handles (`*_fd`, the numbers) are open directories or files."""
 
     root: str
     root_fd: int
@@ -24,50 +24,50 @@ class Mounts:
     read_only: list[tuple[str, int]] = field(default_factory=list)
     writable: list[tuple[str, int]] = field(default_factory=list)
     guards: list[tuple[str, int, bool]] = field(default_factory=list)
-    """(path, handle, whether it may be written), outer ones first"""
+    """(path, handle, whether commands may write it), outer paths first"""
     hidden_files: list[tuple[str, int]] = field(default_factory=list)
-    """(path, handle of something empty)"""
+    """(path, handle of an empty file)"""
     hidden_directories: list[str] = field(default_factory=list)
     data: list[tuple[str, int]] = field(default_factory=list)
     """(path, handle to copy from)"""
     copies: list[tuple[str, int]] = field(default_factory=list)
-    """The same, of programs, in a private directory."""
+    """The same for executable files of the copied interpreter, in a directory that commands cannot write."""
 
 
-def arguments(view: Mounts, seccomp_fd: int, info_fd: int | None) -> list[str]:
-    """Later mounts cover earlier ones, so the order is: system, private, toolchains, workspace, guards."""
+def arguments(mounts: Mounts, seccomp_fd: int, info_fd: int | None) -> list[str]:
+    """Return the arguments. Later mounts cover earlier ones: system, private, toolchains, workspace, guards."""
     return [
-        *_isolation(view),
+        *_isolation(mounts),
         "--seccomp",
         str(seccomp_fd),
         *([] if info_fd is None else ["--info-fd", str(info_fd)]),
-        *_environment(view.environment),
-        *_system(view),
-        *_private(view),
-        *_files("0555", view.copies),
-        *_binds("--ro-bind-fd", view.read_only),
-        *_binds("--bind-fd", view.writable),
-        *_binds("--bind-fd", [(view.root, view.root_fd)]),
-        *(word for path, fd, writable in view.guards for word in _binds(_BIND[writable], [(path, fd)])),
-        *_hidden(view),
+        *_environment(mounts.environment),
+        *_system(mounts),
+        *_private(mounts),
+        *_files("0555", mounts.copies),
+        *_binds("--ro-bind-fd", mounts.read_only),
+        *_binds("--bind-fd", mounts.writable),
+        *_binds("--bind-fd", [(mounts.root, mounts.root_fd)]),
+        *(word for path, fd, writable in mounts.guards for word in _binds(_BIND[writable], [(path, fd)])),
+        *_hidden(mounts),
         "--remount-ro",
         "/",
         "--chdir",
-        view.root,
+        mounts.root,
     ]
 
 
-def _isolation(view: Mounts) -> list[str]:
-    shared = ["--share-net"] if view.network else []
+def _isolation(mounts: Mounts) -> list[str]:
+    shared = ["--share-net"] if mounts.network else []
     return [
         "--unshare-all",
         *shared,
         "--unshare-user",
         "--disable-userns",
         "--uid",
-        str(view.uid),
+        str(mounts.uid),
         "--gid",
-        str(view.gid),
+        str(mounts.gid),
         "--hostname",
         "sandbox",
         "--cap-drop",
@@ -83,26 +83,26 @@ def _environment(variables: dict[str, str]) -> list[str]:
     return ["--clearenv", *pairs]
 
 
-def _system(view: Mounts) -> list[str]:
+def _system(mounts: Mounts) -> list[str]:
     words: list[str] = []
-    for name, target in view.system:
+    for name, target in mounts.system:
         words += ["--symlink", target, name] if target else ["--ro-bind", name, name]
-    return [*words, *_files("0444", view.data)]
+    return [*words, *_files("0444", mounts.data)]
 
 
 def _files(mode: str, pairs: list[tuple[str, int]]) -> list[str]:
-    """Copies, which cost less than mounts."""
+    """Copy files into the sandbox, which is faster than to mount them."""
     return [word for path, fd in pairs for word in ("--perms", mode, "--file", str(fd), path)]
 
 
-def _private(view: Mounts) -> list[str]:
-    size = str(view.limits.sandbox_tmp_bytes)
+def _private(mounts: Mounts) -> list[str]:
+    size = str(mounts.limits.sandbox_tmp_bytes)
     return [
         *("--proc", "/proc", "--remount-ro", "/proc"),
-        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108  inside the sandbox, where it is empty and private
-        *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  a private one
-        *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108  inside the sandbox, where it is empty and private
-        *("--perms", "0700", "--size", size, "--tmpfs", view.home),
+        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108  private to the sandbox
+        *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  private to the sandbox
+        *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108  private to the sandbox
+        *("--perms", "0700", "--size", size, "--tmpfs", mounts.home),
     ]
 
 
@@ -110,10 +110,10 @@ def _binds(option: str, pairs: list[tuple[str, int]]) -> list[str]:
     return [word for path, fd in pairs for word in (option, str(fd), path)]
 
 
-def _hidden(view: Mounts) -> list[str]:
+def _hidden(mounts: Mounts) -> list[str]:
     words: list[str] = []
-    for path, fd in view.hidden_files:
+    for path, fd in mounts.hidden_files:
         words += ["--perms", "0000", "--ro-bind-data", str(fd), path]
-    for path in view.hidden_directories:
+    for path in mounts.hidden_directories:
         words += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
     return words

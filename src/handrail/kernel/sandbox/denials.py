@@ -1,7 +1,7 @@
-"""Why a failed command may have failed: facts for a sentence of the dialect.
+"""Guesses from the error output of a failed command what the sandbox refused.
 
-Only a limit that ended the command is certain. For the rest the error texts of the system are all that
-there is, and a program may print them for other reasons: a denial is a hint, and nothing is decided by it.
+Only a limit that ended the command is certain. The rest is read from error texts of the system, which a program may
+also print for other reasons. So a denial is a hint for the model, and no code decides anything by it.
 """
 
 import re
@@ -17,24 +17,26 @@ _NO_NETWORK = re.compile(
     rb"Network is unreachable|ENETUNREACH|Could not resolve host|Temporary failure in name resolution"
     rb"|getaddrinfo E(?:AI_AGAIN|NOTFOUND)|Address family not supported"
 )
-LOOKED_AT = 64 * 1024
+READ_BYTES = 64 * 1024
+"""How much of the end of the error output is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
+    """Names one thing that the sandbox probably refused."""
+
     kind: Literal["write_outside", "guarded", "network", "processes", "memory", "disk"]
     path: str = ""
-    certain: bool = False
 
 
 def explain(stderr: bytes, *, failed: bool, limit: str | None, root: str, confinement: Confinement) -> list[Denial]:
-    """What the sandbox probably refused, most certain first."""
+    """Return what the sandbox probably refused: first the limit that ended the command, then the guesses."""
     found: list[Denial] = []
     if limit in ("processes", "memory", "disk"):
-        found.append(Denial(limit, certain=True))  # type: ignore[arg-type]  # narrowed by the line above
+        found.append(Denial(limit))  # type: ignore[arg-type]  # narrowed by the line above
     if not failed or confinement.level == "off":
         return found
-    text = stderr[-LOOKED_AT:]
+    text = stderr[-READ_BYTES:]
     if match := _READ_ONLY.search(text):
         path = _named(match)
         found.append(Denial("write_outside" if _leads_outside(path, root) else "guarded", path))
@@ -48,14 +50,14 @@ def explain(stderr: bytes, *, failed: bool, limit: str | None, root: str, confin
 
 
 def _named(match: "re.Match[bytes]") -> str:
-    """The name in an error message: programs put it right before the reason, interpreters behind it."""
-    before, behind = (_NAME.findall(part) for part in match.groups())
-    quoted, bare = behind[0] if behind else before[-1] if before else (b"", b"")
+    """Return the path in an error message: programs print it before the reason, interpreters after it."""
+    before, after = (_NAME.findall(part) for part in match.groups())
+    quoted, bare = after[0] if after else before[-1] if before else (b"", b"")
     return (quoted or bare).decode(errors="surrogateescape")
 
 
 def _leads_outside(path: str, root: str) -> bool:
-    """By its looks: where a relative name starts from is not known."""
+    """Judge a path by its text; the directory that a relative path starts from is not known."""
     if not path.startswith("/"):
         return path == ".." or path.startswith("../")
     return path != root and not path.startswith(root.rstrip("/") + "/")

@@ -1,32 +1,35 @@
-"""Where bubblewrap is: the distribution's at fixed places, else the one from a package. Never by PATH."""
+"""Finds bubblewrap: first the distribution's at fixed paths, then the one of a Python package. Never searches PATH."""
 
 import importlib.util
 import os
 import stat
 import sys
+from typing import Literal
 
 from handrail.kernel.fs.trusted_paths import in_any
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 
+BwrapProblem = Literal["", "in_workspace", "not_executable", "world_writable"]
+
 
 def candidates(root: str) -> list[str]:
-    """Every usable bubblewrap, best first; none that an agent or others may write."""
-    return [path for path, why in looked_at(root).items() if not why]
+    """Return every usable bubblewrap, best first; none that an agent or other users can change."""
+    return [path for path, problem in examined(root).items() if not problem]
 
 
-def looked_at(root: str) -> dict[str, str]:
-    """Every bubblewrap that is there, best first, and why it is not used; empty where it is."""
-    places = [os.path.realpath(place) for place in (*SYSTEM_PLACES, *_packaged())]
-    found = {place: _why_not(place, os.path.realpath(root)) for place in places}
-    return {place: why for place, why in found.items() if why is not None}
+def examined(root: str) -> dict[str, BwrapProblem]:
+    """Return every bubblewrap that exists, best first, with the reason why it is not used; "" for a usable one."""
+    paths = [os.path.realpath(path) for path in (*SYSTEM_PLACES, *_packaged())]
+    found = {path: _problem(path, os.path.realpath(root)) for path in paths}
+    return {path: problem for path, problem in found.items() if problem is not None}
 
 
 def parts(path: str) -> list[str]:
-    """The program and the libraries that its package brings along for it."""
+    """Return the program and the libraries that its package contains for it."""
     libraries = f"{os.path.dirname(os.path.dirname(path))}.libs"
-    beside = sorted(os.listdir(libraries)) if os.path.isdir(libraries) else []
-    return [path, *(os.path.join(libraries, name) for name in beside)]
+    names = sorted(os.listdir(libraries)) if os.path.isdir(libraries) else []
+    return [path, *(os.path.join(libraries, name) for name in names)]
 
 
 def _packaged() -> list[str]:
@@ -36,20 +39,20 @@ def _packaged() -> list[str]:
     return [os.path.join(place, "_bin", "bwrap") for place in spec.submodule_search_locations]
 
 
-def _why_not(path: str, root: str) -> str | None:
-    """None where there is nothing."""
+def _problem(path: str, root: str) -> BwrapProblem | None:
+    """Return the reason not to use a file, "" for a usable one, None if it does not exist."""
     try:
         info = os.stat(path)
     except OSError:
         return None
-    if in_any(path, [root]) and not _is_our_own(path, root):
-        return "it lies in the workspace"
+    if in_any(path, [root]) and not _in_own_environment(path, root):
+        return "in_workspace"
     if not stat.S_ISREG(info.st_mode) or not os.access(path, os.X_OK):
-        return "it cannot be run"
-    return "everybody may write it" if info.st_mode & stat.S_IWOTH else ""
+        return "not_executable"
+    return "world_writable" if info.st_mode & stat.S_IWOTH else ""
 
 
-def _is_our_own(path: str, root: str) -> bool:
-    """Whether it was installed with us, into an environment in the workspace: commands cannot change that, or us."""
-    ours = os.path.realpath(sys.prefix)
-    return ours != root and in_any(ours, [root]) and in_any(path, [ours])
+def _in_own_environment(path: str, root: str) -> bool:
+    """Return True for a file in Handrail's own environment inside the workspace: no command can change that."""
+    own = os.path.realpath(sys.prefix)
+    return own != root and in_any(own, [root]) and in_any(path, [own])

@@ -1,7 +1,7 @@
-"""Finds the interpreter that the supervisor runs on, also where the user that the sandbox becomes cannot reach ours.
+"""Finds the interpreter that runs the supervisor, even if the sandbox's user cannot reach Handrail's own.
 
-The supervisor is handed over as code of our own version, and needs little else. What it needs can therefore be
-copied into the sandbox from handles that we open ourselves, wherever our interpreter lies.
+The supervisor is sent as compiled code for Handrail's own Python version, and imports few modules. So an interpreter
+with these modules can be copied into the sandbox from handles that Handrail opens itself.
 """
 
 import importlib.util
@@ -13,23 +13,23 @@ from typing import NamedTuple
 from handrail.kernel.sandbox.view import visible_paths
 
 PREFIX = "/run/python"
-"""Where a copy stands inside the sandbox: no command can write there."""
+"""The path of the copy inside the sandbox, where no command can write."""
 MODULES = (
-    *("os", "encodings", "encodings.aliases", "encodings.utf_8"),  # to start at all
-    *("_socket", "resource", "select", "termios", "warnings", "_py_warnings"),  # the supervisor's, where there are such
+    *("os", "encodings", "encodings.aliases", "encodings.utf_8"),  # needed by every interpreter
+    *("_socket", "resource", "select", "termios", "warnings", "_py_warnings"),  # used by the supervisor, if they exist
 )
 
 
 class Interpreter(NamedTuple):
-    """What runs the supervisor inside the sandbox."""
+    """Holds the command that runs the supervisor inside the sandbox."""
 
     command: list[str]
     copies: dict[str, str]
-    """Files that are not there otherwise: place inside, place outside."""
+    """Files to copy into the sandbox: path inside, path outside."""
 
 
 def find(user: tuple[int, int] | None) -> str | None:
-    """Return our own interpreter, or one of the same version, that `user` can reach; None if there is none."""
+    """Return Handrail's interpreter, or a system one of the same version, that `user` can reach; None if none."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for path in (_own(), f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
         if user is None or (os.path.exists(path) and visible_paths.reachable(path, *user)):
@@ -38,7 +38,7 @@ def find(user: tuple[int, int] | None) -> str | None:
 
 
 def inside(user: tuple[int, int] | None) -> Interpreter:
-    """Return what runs the supervisor where files can be copied into the sandbox."""
+    """Return the interpreter to use if files can be copied into the sandbox, as bubblewrap can."""
     path = find(user)
     if path is not None:
         return Interpreter([path], {})
@@ -54,7 +54,7 @@ def inside(user: tuple[int, int] | None) -> Interpreter:
             else f"lib-dynload/{os.path.basename(file)}"
         )
         copies[os.path.join(within, name)] = file
-    copies[f"{within}/lib-dynload/.keep"] = os.devnull  # without this directory the interpreter complains
+    copies[f"{within}/lib-dynload/.keep"] = os.devnull  # without this directory the interpreter prints a warning
     return Interpreter(["/usr/bin/env", f"LD_LIBRARY_PATH={lib}", program, "-X", "utf8"], copies)
 
 
@@ -63,11 +63,12 @@ def _own() -> str:
 
 
 def _module_files() -> Iterator[str]:
+    """Yield the files of MODULES that are neither built in nor frozen, and os.py."""
     for name in MODULES:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin not in (None, "built-in", "frozen"):
             yield str(spec.origin)
-    yield str(os.__file__)  # frozen, but the interpreter knows its library by this file
+    yield str(os.__file__)  # frozen, but the interpreter finds its library by this file
 
 
 def _libraries() -> set[str]:

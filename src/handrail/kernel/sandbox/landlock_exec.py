@@ -1,12 +1,12 @@
-"""Running a program inside an open directory, able to read nothing but that directory (Landlock, where Linux has it).
-And what a process does to itself before it meets something hostile: `give_up_files`, `filter_calls`.
+"""Runs a program in an open directory so that it can read only that directory (Landlock, if the kernel has it).
 
-Where Landlock can, it reaches no TCP port either, no abstract socket, and no process but its own.
+If the version of Landlock can, the program also reaches no TCP port, no abstract socket and no other process.
+The restriction applies to a thread that starts the program and then ends, so that this process stays unrestricted.
 
-The domain is put on a thread that starts the program and then ends, so that the caller itself stays free.
+The program inherits the reading end of a pipe; this process keeps the writing end. When this process ends in any way,
+the system closes the writing end and kills the program with a signal (`F_SETSIG`). No launcher process is needed.
 
-The program holds the reading end of a pipe whose other end is ours. When we end, however that happens, the system
-closes ours, and signals the program for it (`F_SETSIG`): nothing has to run in between, and no launcher is needed.
+`give_up_files` and `filter_calls` restrict this process itself, before it reads hostile input.
 """
 
 import ctypes
@@ -32,44 +32,45 @@ _NO_NEW_PRIVILEGES, _GET_SECCOMP = 38, 21
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _SET_FILTER, _EVERY_THREAD = 1, 1
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1, 4, 8
-# What each version of Landlock can forbid: rights to files, to TCP ports, and reach beyond the process itself.
+# By version of Landlock, the number of rights that it can forbid: to files, to TCP ports, and to other processes.
 _FORBIDDEN = {1: (13, 0, 0), 2: (14, 0, 0), 3: (15, 0, 0), 4: (15, 2, 0), 5: (16, 2, 0), 6: (16, 2, 2)}
 
 
-class LimitsRefused(Exception):  # noqa: N818  another engine answers
-    """Says that the system does not let us bound the program, which therefore was not left running."""
+class LimitsRefused(Exception):  # noqa: N818  not an error: the searcher asks the other engine
+    """Says that the system does not let this process limit the program; the program was ended."""
 
 
 def abi() -> int:
-    """The version of Landlock that the kernel speaks; 0 for none."""
+    """Return the version of Landlock that the kernel supports; 0 if it has no Landlock."""
     linux = sys.platform == "linux"
     return max(int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0) if linux else 0
 
 
 @cache
 def available() -> bool:
+    """Return True if the kernel has Landlock."""
     return abi() > 0
 
 
 def start(argv: list[str], dir_fd: int, *, stdout: int, stderr: int, pass_fds: tuple[int, ...] = ()) -> "Popen[bytes]":
-    """Start `argv` with the open directory as its own, no input and no environment."""
-    from subprocess import Popen  # noqa: PLC0415  most calls start nothing
+    """Start `argv` in the open directory, with no input and no environment."""
+    from subprocess import Popen  # noqa: PLC0415  saves start-up time: most calls start nothing
 
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     program = os.open(argv[0], os.O_PATH | os.O_CLOEXEC)
     started: list[Popen[bytes]] = []
     failed: list[BaseException] = []
 
-    def go() -> None:
+    def restrict_and_start() -> None:
         try:
             if available():
                 _restrict([(_READ_FILE | _READ_DIRECTORY, dir_fd), (_EXECUTE | _READ_FILE, program)])
             here = f"/proc/self/fd/{dir_fd}"
             started.append(Popen(argv, cwd=here, env={}, stdin=null, stdout=stdout, stderr=stderr, pass_fds=pass_fds))
-        except BaseException as error:  # noqa: BLE001  raised again where the caller can see it
+        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
             failed.append(error)
 
-    thread = threading.Thread(target=go, name="handrail-confined-start")
+    thread = threading.Thread(target=restrict_and_start, name="handrail-confined-start")
     try:
         thread.start()
         thread.join()
@@ -82,18 +83,18 @@ def start(argv: list[str], dir_fd: int, *, stdout: int, stderr: int, pass_fds: t
 
 
 def can_filter() -> bool:
-    """Say whether the kernel takes a filter of system calls, and we know how to hand it one."""
+    """Return True if the kernel supports system call filters and we know its system call number."""
     return sys.platform == "linux" and os.uname().machine in _SECCOMP and _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def give_up_files() -> None:
-    """Let this thread, and all that it starts, open no file and no TCP port any more (where there is Landlock)."""
+    """Forbid this thread, and all that it starts, to open files and TCP ports (if the kernel has Landlock)."""
     if available():
         _restrict([])
 
 
 def filter_calls(code: bytes) -> None:
-    """Refuse what the filter refuses, for good and in every thread (where there are filters, and one is given)."""
+    """Install a system call filter in every thread, for good. Do nothing for empty code or without kernel support."""
     if not code or not can_filter():
         return
     kept = ctypes.create_string_buffer(code, len(code))
@@ -112,9 +113,9 @@ def running(
     pass_fds: tuple[int, ...] = (),
     limits: Mapping[int, int],
 ) -> "Iterator[Popen[bytes]]":
-    """Run `argv` within resource limits; it ends with the block, or with this process if that is killed first.
+    """Run `argv` with resource limits; it ends with the block, or with this process if that is killed first.
 
-    The handle `stdout` is handed over: what reads from its other end sees when the program ends.
+    This function closes the handle `stdout`, so that the reader of its other end sees the end of the program.
     """
     try:
         theirs, ours = os.pipe2(os.O_CLOEXEC)
@@ -128,7 +129,7 @@ def running(
             os.close(stdout)
         try:
             _signal_when_closed(theirs, process.pid)
-            _bound(process.pid, limits)
+            _limit(process.pid, limits)
             yield process
         finally:
             process.kill()
@@ -138,8 +139,8 @@ def running(
         os.close(ours)
 
 
-def _bound(pid: int, limits: Mapping[int, int]) -> None:
-    """Lower the limits of a child. A process of two users (set-user-id) may not: it runs nothing unbounded."""
+def _limit(pid: int, limits: Mapping[int, int]) -> None:
+    """Lower the limits of a child. Raises LimitsRefused in a set-user-id process, which may not do that."""
     try:
         for which, wanted in limits.items():
             _, hard = resource.prlimit(pid, which)
@@ -150,7 +151,7 @@ def _bound(pid: int, limits: Mapping[int, int]) -> None:
 
 
 def _signal_when_closed(reading: int, pid: int) -> None:
-    """Have a process killed as soon as the other end of a pipe is closed."""
+    """Make the system kill a process as soon as the other end of a pipe is closed."""
     fcntl.fcntl(reading, fcntl.F_SETOWN, pid)
     fcntl.fcntl(reading, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC)
@@ -162,6 +163,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _restrict(rules: list[tuple[int, int]]) -> None:
+    """Restrict this thread to these (rights, handle) pairs."""
     libc = _libc()
     bits = _FORBIDDEN[min(abi(), max(_FORBIDDEN))]
     handled = b"".join(struct.pack("=Q", (1 << each) - 1) for each in bits if each)
@@ -175,8 +177,9 @@ def _restrict(rules: list[tuple[int, int]]) -> None:
         os.close(ruleset)
 
 
-def _checked(answer: int) -> int:
-    if answer < 0:
+def _checked(result: int) -> int:
+    """Return the result of a C function; raise OSError for a negative one."""
+    if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return answer
+    return result

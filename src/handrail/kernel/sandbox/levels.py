@@ -1,4 +1,4 @@
-"""What the person decides about the sandbox, and what each level keeps and cannot keep."""
+"""Defines the user's settings of the sandbox, and what each level cannot stop."""
 
 import re
 from dataclasses import dataclass, field
@@ -16,51 +16,55 @@ _SECRET = re.compile(
 
 
 def looks_secret(name: str) -> bool:
+    """Return True if a variable's name suggests that it holds a secret."""
     return name != "PWD" and bool(_SECRET.search(name))
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
+    """Holds what the user decided about the sandbox."""
+
     level: Literal["strict", "network", "off"] = "strict"
     allow_reduced: bool = False
-    """Whether commands may run at level `reduced` where bubblewrap does not start."""
+    """Whether commands may run at level `reduced` if bubblewrap does not start."""
     readable: tuple[str, ...] = ()
     """Directories outside the workspace that commands may read."""
     writable: tuple[str, ...] = ()
     """Directories outside the workspace that commands may change."""
     guarded: tuple[str, ...] = GUARDED
-    """Names beneath the root that commands can neither create, change nor replace."""
+    """Paths below the root that commands can neither create, change nor replace."""
     hidden: tuple[str, ...] = ()
-    """Absolute paths whose content does not exist for commands."""
+    """Absolute paths whose content commands cannot see."""
     environment: tuple[str, ...] = ()
-    """Variables of the person that commands may see; one that looks like a secret is never passed."""
+    """Variables of the user that commands may see; a variable that looks like a secret is never passed."""
     limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What holds a command, for the result's metadata and for `handrail doctor`."""
+    """Describes what confines a command, for the result's metadata and for `handrail doctor`."""
 
     level: Level
     by: str
-    """bubblewrap, landlock, nothing"""
+    """The path of bubblewrap, "landlock", or "nothing"."""
     cannot_stop: tuple[str, ...] = ()
-    """Short names of what this level lets through; documented in docs/sandbox.md."""
+    """What this level cannot stop; explained in docs/sandbox.md."""
     why: tuple[str, ...] = ()
     """Why a stronger level was not possible."""
     unguarded: tuple[str, ...] = ()
-    """Guarded names that could not be guarded: they are links, or their parent does not exist."""
+    """Guarded paths that could not be guarded: they are links, or their parent does not exist."""
 
     @property
     def by_bubblewrap(self) -> bool:
+        """Whether bubblewrap confines the command."""
         return self.level in ("strict", "network")
 
 
 REDUCED_CANNOT_STOP = (
     "git hooks, git configuration and guarded names in the workspace being changed",
-    "chmod, touch and extended attributes on the person's files outside",
+    "chmod, touch and extended attributes on the user's files outside",
     "names and command lines of other processes being seen",
     "processes surviving when a command kills the supervisor",
     "sockets to be used at all, loopback and UNIX included, without the level `network`",
 )
-NETWORK_CANNOT_STOP = ("connections to anything the person can reach, loopback and abstract sockets included",)
+NETWORK_CANNOT_STOP = ("connections to anything the user can reach, loopback and abstract sockets included",)

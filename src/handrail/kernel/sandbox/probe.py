@@ -1,7 +1,7 @@
-"""Whether bubblewrap can confine anything on this machine, tried on an empty directory of our own.
+"""Tries on an empty directory whether bubblewrap works on this machine.
 
-If it can, and fails in a workspace, the reason is in there, and whoever put it there must not gain a weaker
-confinement by it.
+If it works there and fails in a workspace, then something in the workspace causes the failure. The agent that put it
+there must not get a weaker sandbox.
 """
 
 import os
@@ -10,33 +10,32 @@ import tempfile
 from contextlib import suppress
 from dataclasses import replace
 
-from handrail.kernel.sandbox import launch as build
+from handrail.kernel.sandbox import launch
+from handrail.kernel.sandbox.first_command import SHELL
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 
 
-def works(place: build.WorkspaceView, bwrap: str) -> bool:
-    """The same command line, for another place that belongs to the same person."""
+def works(view: launch.WorkspaceView, bwrap: str) -> bool:
+    """Return True if the same command line works for an empty directory of the same owner."""
+    settings = view.settings
     with tempfile.TemporaryDirectory(prefix="handrail-") as root:
-        who = build.identity(place.root_fd).drop_to
-        if who is not None:
-            os.chown(root, *who)
+        owner = launch.identity(view.root_fd).drop_to
+        if owner is not None:
+            os.chown(root, *owner)
         fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            elsewhere = replace(
-                place, root=os.path.realpath(root), root_fd=fd, settings=replace(place.settings, hidden=())
-            )
-            return _runs(
-                build.strict(elsewhere, bwrap, OccupiedNames(fd), None), place.settings.limits.sandbox_start_seconds
-            )
+            empty = replace(view, root=os.path.realpath(root), root_fd=fd, settings=replace(settings, hidden=()))
+            prepared = launch.strict(empty, bwrap, OccupiedNames(fd), None)
+            return _runs(prepared, settings.limits.sandbox_start_seconds)
         except OSError:
             return False
         finally:
             os.close(fd)
 
 
-def _runs(building: build.Building, seconds: float) -> bool:
-    launch = building.launch
-    argv = [*launch.argv[: launch.argv.index("--") + 1], build.SHELL, "-c", ":"]
+def _runs(prepared: launch.PreparedLaunch, seconds: float) -> bool:
+    argv = prepared.launch.argv
+    argv = [*argv[: argv.index("--") + 1], SHELL, "-c", ":"]
     try:
         with suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
@@ -46,8 +45,8 @@ def _runs(building: build.Building, seconds: float) -> bool:
                 stderr=subprocess.DEVNULL,
                 timeout=seconds,
                 check=False,
-                **launch.options(),
+                **prepared.launch.options(),
             ).returncode
         return False
     finally:
-        building.done()
+        prepared.close()

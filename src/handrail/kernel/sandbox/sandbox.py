@@ -1,7 +1,9 @@
-"""What confines a process: the strongest that this machine allows, or nothing runs.
+"""Confines the commands of one session, or refuses to run them.
 
-`Sandbox` is one confinement for a whole session. It starts with the first command, ends with `close` (or with
-us, however we end), and is started anew when it died.
+`Sandbox` starts a sandbox for the first command, hands commands and terminals to it, and starts a new one if it died.
+It ends with `close()`, or when this process ends in any way. The modules around it: `confinement_choice.py` chooses how
+commands are confined, `launch.py` prepares the program that becomes the sandbox, `supervisor_link.py` talks to the
+supervisor inside, and `first_command.py` explains how the first command starts along with the sandbox.
 """
 
 import os
@@ -12,13 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.kernel.sandbox import find_bwrap, landlock_rules, launch, probe
-from handrail.kernel.sandbox.levels import (
-    NETWORK_CANNOT_STOP,
-    REDUCED_CANNOT_STOP,
-    Confinement,
-    SandboxSettings,
-)
+from handrail.kernel.sandbox import first_command, landlock_rules, launch
+from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
+from handrail.kernel.sandbox.levels import Confinement, SandboxSettings
 from handrail.kernel.sandbox.supervisor_link import Channel, Link
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
@@ -26,276 +24,260 @@ from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 __all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "StartedCommand"]
 
 _LONGEST_MASK = 4000
-"""Longer paths cannot be mounted upon: the system takes 4095 bytes, and bubblewrap puts its own directory before."""
-_ALONG_BYTES = 1 << 16
-"""Longer commands wait for the supervisor, which says what is wrong with them."""
+"""The longest path that can be covered: the system allows 4095 bytes, and bubblewrap prepends a directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedCommand:
+    """Holds the channel of a command that was started, and what confines the command."""
+
     channel: Channel
     confinement: Confinement
     restarted: bool
-    """An earlier sandbox of this session had died, and its processes with it."""
+    """Whether an earlier sandbox of this session had died, and all its processes with it."""
     info: int | None = None
-    """Where bubblewrap names the first process, for a command that started along with it. To be closed."""
+    """For a first command that started along: the pipe on which bubblewrap names the first process. To be closed."""
 
 
 class Sandbox:
+    """Starts commands in one sandbox for a whole session. All methods may be called from any thread."""
+
     def __init__(
         self,
         root_fd: int,
         root: str,
         settings: SandboxSettings,
-        person: Mapping[str, str] | None = None,
+        user_environment: Mapping[str, str] | None = None,
         masks: Callable[[], dict[str, tuple[int, int]]] = dict,
     ) -> None:
-        """`masks` names what must not exist for commands, and what stands there; it is asked before each of them."""
-        environment = dict(os.environ if person is None else person)
+        """`masks` returns the paths that must not exist for commands, with their identities; called before each one."""
+        environment = dict(os.environ if user_environment is None else user_environment)
         self.settings = settings
-        self._place = launch.WorkspaceView(root, root_fd, settings, environment)
-        self._guard = OccupiedNames(root_fd, root, settings.limits)
+        self._view = launch.WorkspaceView(root, root_fd, settings, environment)
+        self._choice = ConfinementChoice(self._view)
+        self._occupied = OccupiedNames(root_fd, root, settings.limits)
         self._masks, self._masked = masks, dict[str, tuple[int, int]]()
         self._lock = threading.Lock()
         self._link: Link | None = None
-        self._stood = self._closed = False
-        self._why: list[str] = []
+        self._started = self._closed = False
         self._private: str | None = None
-        self._ways = self._possible_ways()
         self.background: list[Channel] = []
-        """Commands whose children live on; closing a channel ends them."""
-
-    def _possible_ways(self) -> list[Confinement]:
-        level = self.settings.level
-        if level == "off":
-            return [Confinement("off", "nothing", ("everything",))]
-        cannot = NETWORK_CANNOT_STOP if level == "network" else ()
-        ways = [Confinement(level, found, cannot) for found in find_bwrap.candidates(self._place.root)]
-        if not ways:
-            self._why.append("bubblewrap: none outside the workspace")
-        if not self.settings.allow_reduced:
-            return ways
-        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why))]
+        """Channels of finished commands whose children are still running; to close a channel ends them."""
 
     @property
     def root(self) -> str:
-        return self._place.root
+        return self._view.root
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """Who runs the commands, if not we."""
-        return None if self.settings.level == "off" else launch.identity(self._place.root_fd).drop_to
+        """The user and group that commands run as; None if they are those of this process."""
+        return None if self.settings.level == "off" else launch.identity(self._view.root_fd).drop_to
 
     @property
     def has_background(self) -> bool:
-        """Whether children of a finished command may live on."""
+        """Whether children of a finished command may still be running."""
         return any(channel.link.alive for channel in self.background)
 
     @property
     def confinement(self) -> Confinement | None:
-        """What holds commands now; None before the first."""
-        return self._ways[0] if self._stood else None
+        """What confines commands now; None before the first command."""
+        return self._choice.current if self._started else None
 
     def start(self) -> Confinement:
-        """Stand, or raise `SandboxUnavailable`. Commands and terminals do this by themselves."""
+        """Start the sandbox, or raise SandboxUnavailable. Commands and terminals start it by themselves."""
         with self._lock:
             self._renew_masks()
             self._living_link()
-            return self._ways[0]
+            return self._choice.current
 
     def begin(self, request: dict[str, Any], *streams: int) -> StartedCommand:
-        """Start a command or terminal. If its channel ends before it says anything, ask `start_failed`."""
+        """Start a command or terminal. If its channel ends without a message, call `start_failed`."""
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable(self.settings.level, ["closed"])
             _refuse_nul(request)
             self._renew_masks()
-            restarted = self._stood and not self._alive()
+            restarted = self._started and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
-                along = self._start_along(self._whole(request), streams)
+                along = self._start_along(self._completed(request), streams)
                 if along is not None:
                     return replace(along, restarted=restarted)
-            while True:
-                link = self._living_link()
-                try:
-                    channel = link.request(self._whole(request), *streams)
-                except ConnectionError:
-                    link.lost()
-                    restarted = True
-                else:
-                    return StartedCommand(channel, self._ways[0], restarted)
-
-    def _renew_masks(self) -> None:
-        """A name that came since, or one that was replaced, stands uncovered: only a new sandbox covers it."""
-        if not (self._ways and self._ways[0].by_bubblewrap):
-            return
-        wanted = self._masks()
-        if self._link is not None and self._alive():
-            if wanted.items() <= self._masked.items() and self._guard.intact():
-                return
-            self._link.kill(self.settings.limits.end_patience_seconds)
-            self._link.lost()
-            wanted = self._masks()  # what ran until now could move them while they were looked for
-        if len(wanted) > self.settings.limits.masked_files:
-            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
-        if long := [path for path in wanted if len(os.fsencode(path)) > _LONGEST_MASK]:
-            raise SandboxUnavailable(self.settings.level, [f"{long[0][:200]}… lies too deep to be covered"])
-        self._masked = wanted
-
-    def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
-        way = self._ways[0]
-        return {
-            "adopt": False,
-            **request,
-            "environment": {**launch.environment(self._place, self._private), **request["additions"]},
-            "limits": launch.command_limits(self.settings, way.level),
-        }
+            return self._hand_over(request, streams, restarted=restarted)
 
     def start_failed(self, channel: Channel) -> bool:
-        """Whether nothing at all ran in the sandbox of this channel: then another way is worth trying."""
+        """Return True if nothing ran in the sandbox of this channel: then the caller should begin again."""
         with self._lock:
-            if channel.link.begun:
+            if channel.link.ran_something:
                 return False
             if self._link is channel.link:
-                self._give_up(channel.link.said)
+                self._give_up(channel.link.error_text)
             return True
 
-    def _alive(self) -> bool:
-        return self._link is not None and self._link.alive
-
-    def _can_start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> bool:
-        program = os.fsdecode(request["argv"][0])
-        return (
-            bool(self._ways)
-            and self._ways[0].by_bubblewrap
-            and len(streams) == 2
-            and request["cwd"] == os.fsencode(self.root)
-            and not request["additions"]
-            and program.startswith(("/bin/", "/usr/bin/"))
-            and len(os.fsencode(launch.words(request["argv"]))) < _ALONG_BYTES
-            and all(os.access(name, os.X_OK) for name in (program, launch.SHELL, launch.SETSID))
-            and launch.can_reset_signals()
-        )
-
-    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> StartedCommand | None:
-        """None where bubblewrap itself does not start."""
-        way = self._ways[0]
-        link = self._new_link(way)
-        info = None
-        try:
-            building = self._build(way, launch.words(request["argv"]))
-            building.launch.streams, info = (streams[0], streams[1]), building.info
-            self._spawn(link, building)
-        except OSError as trouble:
-            if info is not None:
-                os.close(info)
-            self._give_up(trouble.strerror or "")
-            return None
-        try:
-            channel = link.request({**request, "adopt": True})
-        except ConnectionError:  # it has ended already; whether the command ran, its line will tell
-            channel = link.ended()
-        return StartedCommand(channel, self._ways[0], restarted=False, info=info)
-
-    def _living_link(self) -> Link:
-        while not self._alive():
-            if not self._ways:
-                raise SandboxUnavailable(self.settings.level, self._why)
-            way = self._ways[0]
-            try:
-                link = self._new_link(way)
-                self._spawn_way(way, link)
-            except OSError as trouble:
-                self._give_up(trouble.strerror or "")
-            else:
-                if not link.stands(self.settings.limits.sandbox_start_seconds):
-                    self._give_up(link.said)
-        assert self._link is not None  # noqa: S101  what the loop was for
-        return self._link
-
-    def _new_link(self, way: Confinement) -> Link:
-        if self._link is not None:
-            self._link.close(0)
-        options: dict[str, Any] = {
-            "alone": way.by_bubblewrap,
-            "watch": launch.watch(self._place),
-            "confine": None,
-        }
-        if way.level == "reduced":
-            options["confine"] = landlock_rules.options(self._place, self._private_directory())
-        self._link, self._stood = Link(options, confine=not way.by_bubblewrap), True
-        return self._link
-
-    def _spawn_way(self, way: Confinement, link: Link) -> None:
-        if way.by_bubblewrap:
-            self._spawn(link, self._build(way, None))
-        else:
-            link.spawn(launch.unconfined(self._place, reduced=way.level == "reduced"))
-
-    def _build(self, way: Confinement, alongside: str | None) -> launch.Building:
-        self._guard.leave()
-        try:
-            self._guard.stand(self.settings.guarded)
-        except OSError as trouble:  # no reason to go on with less: whoever made it so would gain by it
-            raise self._refusal(f"{trouble.filename} cannot be guarded: {trouble.strerror}") from None
-        self._ways[0] = replace(self._ways[0], unguarded=tuple(self._guard.unguarded))
-        hidden = (*self.settings.hidden, *self._masked)
-        place = replace(self._place, settings=replace(self.settings, hidden=hidden))
-        return launch.strict(place, way.by, self._guard, alongside)
-
-    def _spawn(self, link: Link, building: launch.Building) -> None:
-        try:
-            link.spawn(building.launch)
-        finally:
-            building.done()
-            self._guard.release_handles()
-
-    def _refusal(self, why: str) -> SandboxUnavailable:
-        if self._link is not None:
-            self._link.close(0)
-        self._link, self._stood = None, False
-        return SandboxUnavailable(self.settings.level, [why])
-
-    def _give_up(self, why: str) -> None:
-        """The first way does not work: go on with the next, unless it is only in this workspace that it does not."""
-        way = self._ways[0]
-        if way.by_bubblewrap and probe.works(self._place, way.by):
-            raise self._refusal(f"{way.by}: {why or 'ended at once'}")
-        self._why.append(f"{self._ways.pop(0).by}: {why or 'ended at once'}")
-        if self._ways:
-            self._ways[0] = replace(self._ways[0], why=tuple(self._why))
-        if self._link is not None:
-            self._link.close(0)
-        self._link, self._stood = None, False
-
-    def _private_directory(self) -> str:
-        """Temporary files and home, where no mount can be private."""
-        if self._private is None:
-            self._private = tempfile.mkdtemp(prefix="handrail-")
-            who = launch.identity(self._place.root_fd).drop_to
-            if who is not None:
-                os.chown(self._private, *who)
-        return self._private
-
     def kill(self, link: Link) -> None:
-        """End everything at once; the next command starts anew."""
+        """Kill everything in a sandbox at once; the next command starts a new one."""
         link.kill()
 
     def close(self) -> None:
-        """End everything in the sandbox and leave the workspace as it was."""
+        """End everything in the sandbox and remove what it put into the workspace."""
         with self._lock:
             self._closed = True
             if self._link is not None:
                 self._link.close(self.settings.limits.end_patience_seconds)
             for channel in self.background:
                 channel.close()
-            self._guard.leave()
+            self._occupied.remove()
             if self._private is not None:
                 shutil.rmtree(self._private, ignore_errors=True)
 
+    # handing commands over
+
+    def _hand_over(self, request: dict[str, Any], streams: tuple[int, ...], *, restarted: bool) -> StartedCommand:
+        """Send a request to the supervisor; start a new sandbox if the supervisor is gone."""
+        while True:
+            link = self._living_link()
+            try:
+                channel = link.request(self._completed(request), *streams)
+            except ConnectionError:
+                link.mark_lost()
+                restarted = True
+            else:
+                return StartedCommand(channel, self._choice.current, restarted)
+
+    def _completed(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Add the environment and the resource limits of the way in use to a request."""
+        return {
+            "adopt": False,
+            **request,
+            "environment": {**launch.environment(self._view, self._private), **request["additions"]},
+            "limits": launch.command_limits(self.settings, self._choice.current.level),
+        }
+
+    def _can_start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> bool:
+        return self._choice.uses_bubblewrap and first_command.can_start_along(request, len(streams), self.root)
+
+    def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> StartedCommand | None:
+        """Start a sandbox and its first command together (`first_command.py`); None if bubblewrap does not start."""
+        link = self._new_link(self._choice.current)
+        info = None
+        try:
+            prepared = self._prepare(first_command.as_shell_text(request["argv"]))
+            prepared.launch.streams, info = (streams[0], streams[1]), prepared.info
+            self._spawn(link, prepared)
+        except OSError as error:
+            if info is not None:
+                os.close(info)
+            self._give_up(error.strerror or "")
+            return None
+        try:
+            channel = link.request({**request, "adopt": True})
+        except ConnectionError:  # the sandbox has ended; the closed channel leads the caller to `start_failed`
+            channel = link.closed_channel()
+        return StartedCommand(channel, self._choice.current, restarted=False, info=info)
+
+    # starting a sandbox
+
+    def _alive(self) -> bool:
+        return self._link is not None and self._link.alive
+
+    def _living_link(self) -> Link:
+        """Return the link to a running sandbox; start one if necessary. Raises SandboxUnavailable."""
+        while not self._alive():
+            way = self._choice.current
+            try:
+                link = self._new_link(way)
+                self._spawn_way(way, link)
+            except OSError as error:
+                self._give_up(error.strerror or "")
+            else:
+                if not link.wait_until_ready(self.settings.limits.sandbox_start_seconds):
+                    self._give_up(link.error_text)
+        assert self._link is not None  # noqa: S101  _alive() is true
+        return self._link
+
+    def _new_link(self, way: Confinement) -> Link:
+        """Close the old link and make one for a new sandbox."""
+        if self._link is not None:
+            self._link.close(0)
+        options: dict[str, Any] = {
+            "alone": way.by_bubblewrap,
+            "watch": launch.watch(self._view),
+            "confine": None,
+        }
+        if way.level == "reduced":
+            options["confine"] = landlock_rules.options(self._view, self._private_directory())
+        self._link, self._started = Link(options, confine=not way.by_bubblewrap), True
+        return self._link
+
+    def _spawn_way(self, way: Confinement, link: Link) -> None:
+        if way.by_bubblewrap:
+            self._spawn(link, self._prepare(None))
+        else:
+            link.spawn(launch.unconfined(self._view, reduced=way.level == "reduced"))
+
+    def _prepare(self, alongside: str | None) -> launch.PreparedLaunch:
+        """Occupy the guarded names and prepare bubblewrap. Raises SandboxUnavailable if a name cannot be guarded."""
+        self._occupied.remove()
+        try:
+            self._occupied.occupy(self.settings.guarded)
+        except OSError as error:  # no weaker way instead: an agent could have caused this
+            self._drop_link()
+            why = f"{error.filename} cannot be guarded: {error.strerror}"
+            raise SandboxUnavailable(self.settings.level, [why]) from None
+        self._choice.set_unguarded(self._occupied.unguarded)
+        hidden = (*self.settings.hidden, *self._masked)
+        view = replace(self._view, settings=replace(self.settings, hidden=hidden))
+        return launch.strict(view, self._choice.current.by, self._occupied, alongside)
+
+    def _spawn(self, link: Link, prepared: launch.PreparedLaunch) -> None:
+        try:
+            link.spawn(prepared.launch)
+        finally:
+            prepared.close()
+            self._occupied.release_handles()
+
+    def _give_up(self, why: str) -> None:
+        """Drop the sandbox that failed and choose the next way. Raises SandboxUnavailable if that would be unsafe."""
+        try:
+            self._choice.give_up_current(why)
+        finally:
+            self._drop_link()
+
+    def _drop_link(self) -> None:
+        if self._link is not None:
+            self._link.close(0)
+        self._link, self._started = None, False
+
+    def _private_directory(self) -> str:
+        """Return the directory for home and temporary files at levels without private mounts; make it once."""
+        if self._private is None:
+            self._private = tempfile.mkdtemp(prefix="handrail-")
+            owner = launch.identity(self._view.root_fd).drop_to
+            if owner is not None:
+                os.chown(self._private, *owner)
+        return self._private
+
+    # protected files
+
+    def _renew_masks(self) -> None:
+        """End the sandbox if a protected file is new or was replaced: only a new sandbox can cover it."""
+        if not self._choice.uses_bubblewrap:
+            return
+        wanted = self._masks()
+        if self._link is not None and self._alive():
+            if wanted.items() <= self._masked.items() and self._occupied.intact():
+                return
+            self._link.kill(self.settings.limits.end_patience_seconds)
+            self._link.mark_lost()
+            wanted = self._masks()  # processes that ran until now could move files during the first scan
+        if len(wanted) > self.settings.limits.masked_files:
+            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
+        if long := [path for path in wanted if len(os.fsencode(path)) > _LONGEST_MASK]:
+            raise SandboxUnavailable(self.settings.level, [f"{long[0][:200]}… lies too deep to be covered"])
+        self._masked = wanted
+
 
 def _refuse_nul(request: dict[str, Any]) -> None:
-    """No program can be handed a NUL; to try would look like a sandbox that does not start."""
+    """Raise CommandNotStarted for a NUL in a word, which no program can receive."""
     words = [*request["argv"], request["cwd"], *request["additions"], *request["additions"].values()]
     if any(b"\0" in word for word in words):
         raise CommandNotStarted(os.fsdecode(request["argv"][0]), os.fsdecode(request["cwd"]), "EINVAL")

@@ -1,7 +1,7 @@
-"""The system calls that no command needs and every escape begins with, as a BPF program of our own.
+"""Assembles BPF programs that refuse system calls: those that no command needs and that an escape begins with.
 
-The list is one of refusals, not of permissions: the namespaces are the boundary, this closes what they leave
-open. `assemble` is pure; bubblewrap (or the launcher of level `reduced`) installs the result.
+The filter for commands lists what it refuses, not what it allows: the namespaces are the boundary, and the filter
+closes what they leave open. The functions are pure; bubblewrap, or `inside/confine.py`, installs the result.
 """
 
 import errno
@@ -24,7 +24,7 @@ TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 Numbers = tuple[int | None, int | None]
 
-# name: (x86_64, aarch64); None where the architecture never had it
+# name: (x86_64, aarch64); None if the architecture does not have the call
 REFUSED: dict[str, Numbers] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -79,13 +79,14 @@ REFUSED: dict[str, Numbers] = {
     "ioperm": (173, None),
     "modify_ldt": (154, None),
 }
-# The flags of these stand behind a pointer that a filter cannot follow: callers fall back to the older call.
+# A filter cannot follow the pointer to the flags of these calls. It reports them as missing (ENOSYS), so that programs
+# use the older calls.
 MISSING: dict[str, Numbers] = {"clone3": (435, 435), "openat2": (437, 437)}
 CLONE: Numbers = (56, 220)
 IOCTL: Numbers = (16, 29)
 SOCKET: Numbers = (41, 198)
 
-# A set-user-id file made in the workspace would outlive the sandbox. (numbers, index of the mode)
+# Calls that could make a set-user-id file, which would outlive the sandbox: (numbers, index of the mode).
 MODE_CALLS: tuple[tuple[Numbers, int], ...] = (
     ((90, None), 1),  # chmod
     ((91, 52), 1),  # fchmod
@@ -95,10 +96,10 @@ MODE_CALLS: tuple[tuple[Numbers, int], ...] = (
     ((133, None), 1),  # mknod
     ((259, 33), 2),  # mknodat
 )
-# (numbers, index of the flags, index of the mode): the mode counts only when the call may create
+# (numbers, index of the flags, index of the mode): the mode counts only if the flags let the call create a file.
 OPEN_CALLS: tuple[tuple[Numbers, int, int], ...] = (((2, None), 1, 2), ((257, 56), 2, 3))
 
-# What a process needs that computes with what it has: memory, its open streams, its end. It opens and starts nothing.
+# The calls of a process that only computes: memory, its open streams, its end. It can open and start nothing.
 COMPUTING: dict[str, Numbers] = {
     "read": (0, 63),
     "write": (1, 64),
@@ -129,6 +130,8 @@ NEW_THREAD = 0x10000
 
 @dataclass
 class _Program:
+    """Collects the instructions of a BPF program for one architecture."""
+
     machine: str
     code: list[tuple[int, int, int, int]] = field(default_factory=list)
 
@@ -139,7 +142,7 @@ class _Program:
         return (RETURN, 0, 0, REFUSE | error)
 
     def rule(self, numbers: Numbers, *body: tuple[int, int, int, int]) -> None:
-        """Run `body` for this call and go on with the next rule for every other."""
+        """Add a rule: run `body` for this system call, and continue with the next rule for every other one."""
         number = self.number(numbers)
         if number is not None:
             self.code += [(LOAD, 0, 0, NUMBER), (JUMP_EQ, 0, len(body), number), *body]
@@ -148,7 +151,7 @@ class _Program:
         return (LOAD, 0, 0, ARGUMENTS + 8 * index)
 
     def check_machine(self) -> None:
-        """End what speaks for another architecture, whose numbers mean other calls."""
+        """Add a rule: kill a process that uses the call numbers of another architecture."""
         self.code += [(LOAD, 0, 0, ARCH), (JUMP_EQ, 1, 0, ARCHES[self.machine]), (RETURN, 0, 0, KILL)]
         if self.machine == "x86_64":
             self.code += [(LOAD, 0, 0, NUMBER), (JUMP_GE, 0, 1, X32_BIT), (RETURN, 0, 0, KILL)]
@@ -162,7 +165,7 @@ ALLOWED = (RETURN, 0, 0, ALLOW)
 
 @functools.cache
 def assemble(machine: str, families: tuple[int, ...] = (UNIX, INET, INET6, NETLINK)) -> bytes:
-    """The filter for one architecture; sockets only of these `families`."""
+    """Return the filter for commands on one architecture; it allows sockets only of these `families`."""
     program = _Program(machine)
     no, missing = program.refuse(errno.EPERM), program.refuse(errno.ENOSYS)
     program.check_machine()
@@ -192,7 +195,7 @@ def assemble(machine: str, families: tuple[int, ...] = (UNIX, INET, INET6, NETLI
 
 
 def assemble_for_computing(machine: str) -> bytes:
-    """The filter for a process that computes and does nothing else; empty for an architecture that we do not know."""
+    """Return the filter for a process that only computes; empty for an unknown architecture."""
     if machine not in ARCHES:
         return b""
     program = _Program(machine)

@@ -1,7 +1,7 @@
-"""Our end of a running sandbox: the process that holds it, the socket to its supervisor, its death.
+"""Starts the process that holds a sandbox, and talks to the supervisor inside over a socket.
 
-The socket is the sandbox's standard error: nothing else is inherited, and what bubblewrap has to say when it
-fails arrives as a message like any other.
+The socket is the sandbox's standard error: the sandbox inherits nothing else, and the error text of bubblewrap arrives
+as a message like any other.
 """
 
 import contextlib
@@ -33,19 +33,19 @@ for part,given in(confine,(options["confine"],)),(code,(control,options,int(sys.
 
 @dataclass
 class Launch:
-    """A program that becomes the sandbox. `handles` are inherited by it; `user` is who it runs as."""
+    """Holds how to start the program that becomes the sandbox. It inherits `handles` and runs as `user`."""
 
     argv: list[str]
     handles: list[int] = field(default_factory=list)
     user: tuple[int, int] | None = None
     streams: tuple[int, int] | None = None
-    """Output and error of a first command that is started along, given as standard output and input."""
+    """Output and error of a first command that starts along, passed as standard output and standard input."""
     program: int | None = None
-    """A handle of the program, where its name cannot be reached; among `handles`."""
+    """A handle of the program, if its user cannot reach its path; one of `handles`."""
     environment: dict[str, str] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
-        """What `subprocess` is told, beside the argument list and the streams."""
+        """Return the options for `subprocess`, without the argument list and the streams."""
         uid, gid = self.user or (None, None)
         return {
             "executable": None if self.program is None else f"/proc/self/fd/{self.program}",
@@ -59,6 +59,7 @@ class Launch:
 
 
 def memory_file(content: bytes) -> int:
+    """Open a file in memory with this content, at its beginning."""
     fd = os.memfd_create("handrail", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
         file.write(content)
@@ -67,68 +68,72 @@ def memory_file(content: bytes) -> int:
 
 
 class Channel:
-    """One command's own line to the supervisor. Closing it ends the command."""
+    """Connects one command with the supervisor. To close it ends the command."""
 
-    def __init__(self, line: socket.socket, link: "Link") -> None:
-        self._line = line
+    def __init__(self, sock: socket.socket, link: "Link") -> None:
+        self._sock = sock
         self.link = link
 
     def fileno(self) -> int:
-        return self._line.fileno()
+        return self._sock.fileno()
 
     def receive(self) -> tuple[bytes, list[int]]:
-        """A message and its handles; an empty one means that the sandbox is gone."""
+        """Return the next message and its handles; an empty message means that the sandbox is gone."""
         try:
-            message, handles, _, _ = socket.recv_fds(self._line, 65536, 2)
+            message, handles, _, _ = socket.recv_fds(self._sock, 65536, 2)
         except ConnectionError:
             return b"", []
         return message, handles
 
     def end(self) -> None:
+        """Ask the supervisor to end the command."""
         with contextlib.suppress(OSError):  # the sandbox is gone, and the command with it
-            self._line.send(b"end", socket.MSG_DONTWAIT)
+            self._sock.send(b"end", socket.MSG_DONTWAIT)
 
     def close(self) -> None:
-        self._line.close()
+        self._sock.close()
 
 
 class Link:
+    """Connects this process with one sandbox, from its start to its end."""
+
     def __init__(self, options: dict[str, Any], *, confine: bool = False) -> None:
         self._control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
         self._spawned, self._ended = threading.Event(), threading.Event()
-        self._trouble: OSError | None = None
-        self._said: list[bytes] = []
+        self._spawn_error: OSError | None = None
+        self._messages: list[bytes] = []
         self._lock = threading.Lock()
         self._lost = False
         self._parts = (_code_of("confine") if confine else None, _code_of("supervisor"), options)
 
     def spawn(self, launch: Launch) -> None:
-        """Start it from a thread that lives as long: it is bound to die with the thread that started it."""
+        """Start the program from a thread that lives as long: the program dies with the thread that started it."""
         self._thread = threading.Thread(target=self._hold, args=(launch,), name="handrail-sandbox", daemon=True)
         self._thread.start()
         self._spawned.wait()
-        if self._trouble is not None:
-            raise self._trouble
+        if self._spawn_error is not None:
+            raise self._spawn_error
         code = memory_file(marshal.dumps(self._parts))
-        with contextlib.suppress(ConnectionError):  # it has ended already, as whoever waits for it will hear
+        with contextlib.suppress(ConnectionError):  # the program has ended; the next call that waits for it reports it
             socket.send_fds(self._control, [b"code"], [code])
         os.close(code)
 
     def _hold(self, launch: Launch) -> None:
-        out, error = launch.streams or (subprocess.DEVNULL, subprocess.DEVNULL)
+        """Run the program to its end; the body of the thread."""
+        stdout, stderr = launch.streams or (subprocess.DEVNULL, subprocess.DEVNULL)
         try:
             self._process = subprocess.Popen(
                 launch.argv,
-                stdin=error,
-                stdout=out,
+                stdin=stderr,
+                stdout=stdout,
                 stderr=self._theirs.fileno(),
                 start_new_session=True,
                 **launch.options(),
             )
-        except OSError as trouble:
-            self._trouble = trouble
+        except OSError as error:
+            self._spawn_error = error
         finally:
             self._theirs.close()
             self._spawned.set()
@@ -136,10 +141,10 @@ class Link:
             self._process.wait()
         self._ended.set()
 
-    def stands(self, seconds: float) -> bool:
-        """Wait until the supervisor says so; False when it ended, or never came up, instead."""
+    def wait_until_ready(self, seconds: float) -> bool:
+        """Wait until the supervisor reports that it runs. Return False if it ended or did not report in time."""
         with self._lock:
-            while READY not in self._said:
+            while READY not in self._messages:
                 self._control.settimeout(seconds)
                 try:
                     message = self._control.recv(65536)
@@ -147,48 +152,51 @@ class Link:
                     message = b""
                 if not message:
                     return False
-                self._said.append(message)
+                self._messages.append(message)
             return True
 
     def forked(self) -> bool:
-        """Whether the first command runs by now, without waiting. Ask when the control socket is readable."""
+        """Return True if the first command was forked by now; do not wait."""
         with self._lock:
             self._control.settimeout(0)
             with contextlib.suppress(OSError):
                 while message := self._control.recv(65536):
-                    self._said.append(message)
-            return FORKED in self._said
+                    self._messages.append(message)
+            return FORKED in self._messages
 
     @property
-    def begun(self) -> bool:
-        """Whether anything ran inside; ask when it ended."""
-        return self.forked() or READY in self._said
+    def ran_something(self) -> bool:
+        """Whether anything ran inside; meaningful once the sandbox has ended."""
+        return self.forked() or READY in self._messages
 
     @property
     def ready(self) -> bool:
-        """Whether the supervisor is up by now, without waiting."""
+        """Whether the supervisor runs by now."""
         self.forked()
-        return READY in self._said
+        return READY in self._messages
 
     @property
     def control(self) -> int:
+        """The control socket; readable when a message arrived."""
         return self._control.fileno()
 
     @property
-    def said(self) -> str:
-        words = b"".join(m for m in self._said if m not in (READY, FORKED))
-        return words.decode(errors="replace").strip()
+    def error_text(self) -> str:
+        """What the program printed to standard error, without the messages of the supervisor."""
+        text = b"".join(message for message in self._messages if message not in (READY, FORKED))
+        return text.decode(errors="replace").strip()
 
     @property
     def alive(self) -> bool:
+        """Whether the sandbox has neither ended nor been marked lost."""
         return not self._lost and not self._ended.is_set()
 
-    def lost(self) -> None:
-        """The supervisor no longer answers, though the process that holds it may take a moment to end."""
+    def mark_lost(self) -> None:
+        """Record that the supervisor does not answer any more; its process may take a moment to end."""
         self._lost = True
 
     def request(self, request: dict[str, Any], *handles: int) -> Channel:
-        """Hand over a command. Raises ConnectionError if nobody is there to take it."""
+        """Send a command to the supervisor. Raises ConnectionError if the sandbox is gone."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         payload = memory_file(marshal.dumps(request))
         try:
@@ -202,13 +210,14 @@ class Link:
             theirs.close()
         return Channel(ours, self)
 
-    def ended(self) -> Channel:
-        """What a request gets that nobody was there to take: its line has ended."""
+    def closed_channel(self) -> Channel:
+        """Return a channel that has ended, for a request that could not be sent."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         theirs.close()
         return Channel(ours, self)
 
     def close(self, patience: float) -> None:
+        """Close the socket, which ends the sandbox; kill it after `patience` seconds."""
         self._control.close()
         self._theirs.close()
         if self._thread is not None:
@@ -217,21 +226,21 @@ class Link:
             self._thread.join()
 
     def kill(self, patience: float = 0) -> None:
-        """End it at once. Its child goes first: bubblewrap's, while young, does not yet die with its parent.
+        """Kill the sandbox. Kill the child first: a young child of bubblewrap does not die with its parent yet.
 
-        With `patience`, wait so long for the child to be gone, which it is when all that it held are.
+        Wait at most `patience` seconds for the child's end, which comes after the end of all processes inside.
         """
         if self._process is None or self._ended.is_set():
             return
         self._process.send_signal(signal.SIGSTOP)
-        pid, gone = self._process.pid, []
+        pid, killed = self._process.pid, []
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
             for child in map(int, children.read().split()):
-                gone.append(os.pidfd_open(child))
+                killed.append(os.pidfd_open(child))
                 os.kill(child, signal.SIGKILL)
         self._process.send_signal(signal.SIGKILL)
         until = time.monotonic() + patience
-        for handle in gone:
+        for handle in killed:
             poller = select.poll()
             poller.register(handle, select.POLLIN)
             poller.poll(max(0.0, until - time.monotonic()) * 1000)
@@ -240,7 +249,7 @@ class Link:
 
 @functools.cache
 def _code_of(module: str) -> bytes:
-    """The compiled code of a sibling module, from its cache file where there is one, ready to be sent."""
+    """Return the compiled code of a module of `inside/` as bytes; read from its cache file if there is one."""
     name = f"{__package__}.inside.{module}"
     spec = importlib.util.find_spec(name)
     if spec is None or not isinstance(spec.loader, InspectLoader):
@@ -249,5 +258,5 @@ def _code_of(module: str) -> bytes:
 
 
 def entering(interpreter: list[str]) -> list[str]:
-    """The interpreter, bare, with the few lines that fetch the supervisor."""
+    """Return the command that starts an interpreter, isolated, with the few lines that receive the supervisor."""
     return [*interpreter, "-I", "-S", "-c", ENTER]

@@ -1,4 +1,4 @@
-"""The built-in engine: the same answers as ripgrep's, where there is no ripgrep."""
+"""Searches without ripgrep, with the same results: the built-in engine."""
 
 import errno
 import os
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import FILE, open_file
-from handrail.kernel.search.engine import Watch
-from handrail.kernel.search.first_files import Shortlist
+from handrail.kernel.search.first_files import FirstFiles
 from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import excerpt
@@ -24,6 +24,8 @@ _GONE = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}
 
 
 class Searched(NamedTuple):
+    """Holds the content of one file and its matching lines."""
+
     path: str
     data: bytes
     hits: Hits
@@ -31,22 +33,22 @@ class Searched(NamedTuple):
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass over all files in scope."""
+    """Reads all files in scope once and counts what was searched and skipped."""
 
     scope: Scope
     matcher: LineMatcher
-    watch: Watch
+    deadline: Deadline
     limits: Limits
     skipped: Skipped
     searched: int = 0
     complete: bool = True
 
-    def files(self, dir_fd: int, keep: "LineBudget") -> Iterator[Searched]:
-        """The files with matches, in path order. `keep` says how many lines of the next one are wanted."""
-        walk = Walk(self.scope, self.watch, self.skipped, self.limits, sizes=self.scope.max_file_bytes is not None)
+    def files(self, dir_fd: int, budget: "LineBudget") -> Iterator[Searched]:
+        """Yield the files with matches, in path order. `budget` holds how many lines of the next file are wanted."""
+        walk = Walk(self.scope, self.deadline, self.skipped, self.limits, sizes=self.scope.max_file_bytes is not None)
         for found in walk.files(dir_fd):
-            self.watch.check()
-            if self.watch.expired():
+            self.deadline.check_cancelled()
+            if self.deadline.expired():
                 break
             try:
                 fd = os.open(found.name, FILE, dir_fd=found.dir_fd)
@@ -54,15 +56,15 @@ class _Pass:
                 if error.errno not in _GONE:
                     self.skipped.unreadable.add(found.path)
                 continue
-            searched = self.file(fd, found.path, keep.lines)
+            searched = self.file(fd, found.path, budget.lines)
             if searched is not None:
                 yield searched
-        self.complete = not self.watch.expired()
+        self.complete = not self.deadline.expired()
 
-    def file(self, fd: int, path: str, keep: int) -> Searched | None:
-        """Search one open file, and close it."""
+    def file(self, fd: int, path: str, max_lines: int) -> Searched | None:
+        """Search one open file and close it. Return None for a file without a match or one that was skipped."""
         try:
-            data = self._text(fd, path)
+            data = self._read_text(fd, path)
         except OSError:
             self.skipped.unreadable.add(path)
             return None
@@ -72,14 +74,14 @@ class _Pass:
             return None
         self.searched += 1
         try:
-            hits = self.matcher.hits(data, keep, self.limits.regex_seconds)
+            hits = self.matcher.hits(data, max_lines, self.limits.regex_seconds)
         except TimeoutError:
             self.skipped.abandoned.add(path)
             return None
         return Searched(path, data, hits) if hits.total else None
 
-    def _text(self, fd: int, path: str) -> bytes | None:
-        """What is searched of a file; None where it is binary or too large."""
+    def _read_text(self, fd: int, path: str) -> bytes | None:
+        """Return the content of a file as UTF-8; None if the file is binary or too large."""
         data = os.read(fd, _FIRST_READ)
         if b"\0" in data and not is_utf_16(data):
             return None
@@ -99,71 +101,75 @@ class _Pass:
 
 @dataclass(slots=True)
 class LineBudget:
+    """Counts the lines that the caller still wants."""
+
     lines: int
 
 
 class Builtin:
+    """Implements `Engine` in Python."""
+
     name = "builtin"
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
-    def _pass(self, pattern: Pattern, request: SearchRequest, watch: Watch) -> _Pass:
+    def _pass(self, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> _Pass:
         matcher = LineMatcher(pattern, case_sensitive=request.case_sensitive)
-        return _Pass(request.scope, matcher, watch, self._limits, Skipped.none(self._limits))
+        return _Pass(request.scope, matcher, deadline, self._limits, Skipped.none(self._limits))
 
-    def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
+    def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
         matches: list[Match] = []
         total = files = 0
-        keep = LineBudget(request.limit)
-        one = self._pass(pattern, request, watch)
-        for searched in one.files(dir_fd, keep):
+        budget = LineBudget(request.limit)
+        run = self._pass(pattern, request, deadline)
+        for searched in run.files(dir_fd, budget):
             total += searched.hits.total
             files += 1
             matches += self._matches(searched, request.context)
-            keep.lines = request.limit - len(matches)
+            budget.lines = request.limit - len(matches)
             if total > request.limit and not request.exact:
                 break
-        number = one.searched if request.count_searched else None
-        return SearchResult(matches, total, files, one.skipped, self.name, one.complete, number)
+        number = run.searched if request.count_searched else None
+        return SearchResult(matches, total, files, run.skipped, self.name, run.complete, number)
 
-    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
-        one = self._pass(pattern, request, watch)
-        lines = {searched.path: searched.hits.total for searched in one.files(dir_fd, LineBudget(0))}
-        return Counts(lines, one.skipped, one.searched, one.complete)
+    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
+        run = self._pass(pattern, request, deadline)
+        lines = {searched.path: searched.hits.total for searched in run.files(dir_fd, LineBudget(0))}
+        return Counts(lines, run.skipped, run.searched, run.complete)
 
     def lines(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], watch: Watch
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> list[Match]:
-        one = self._pass(pattern, request, watch)
+        run = self._pass(pattern, request, deadline)
         matches: list[Match] = []
         for path in paths:
-            watch.check()
-            if watch.expired():
+            deadline.check_cancelled()
+            if deadline.expired():
                 break
             try:
                 fd = open_file(dir_fd, path)
-            except OSError:  # it has gone since it was counted
+            except OSError:  # the file was removed after it was counted
                 continue
-            searched = one.file(fd, path, request.limit)
+            searched = run.file(fd, path, request.limit)
             if searched is not None:
                 matches += self._matches(searched, request.context)
         return matches
 
-    def find(self, dir_fd: int, request: FindRequest, watch: Watch, *, any_one: bool = False) -> FindResult:
+    def find(self, dir_fd: int, request: FindRequest, deadline: Deadline, *, any_one: bool = False) -> FindResult:
         skipped = Skipped.none(self._limits)
-        shortlist = Shortlist(dir_fd, request, skipped)
+        first_files = FirstFiles(dir_fd, request, skipped)
         batch: list[str] = []
-        for found in Walk(replace(request.scope, max_depth=None), watch, skipped, self._limits).files(dir_fd):
+        for found in Walk(replace(request.scope, max_depth=None), deadline, skipped, self._limits).files(dir_fd):
             batch.append(found.path)
             if any_one or len(batch) == _BATCH:
-                shortlist.add(batch)
+                first_files.add(batch)
                 batch = []
-                watch.check()
-                if watch.expired() or (any_one and shortlist.total):
+                deadline.check_cancelled()
+                if deadline.expired() or (any_one and first_files.total):
                     break
-        shortlist.add(batch)
-        return shortlist.result(self.name, complete=not watch.expired(), unreadable=skipped.unreadable)
+        first_files.add(batch)
+        return first_files.result(self.name, complete=not deadline.expired(), unreadable=skipped.unreadable)
 
     def _matches(self, searched: Searched, context: int) -> Iterator[Match]:
         data, width = searched.data, self._limits.line_bytes

@@ -1,4 +1,4 @@
-"""The files that a find answers with: the first ones in order are kept, the others are only counted."""
+"""Keeps the first files of a find in order, and only counts the others."""
 
 import os
 from heapq import nsmallest
@@ -7,7 +7,9 @@ from handrail.ops.search.results import FindResult, Named, Skipped
 from handrail.ops.search.scope import FindRequest
 
 
-class Shortlist:
+class FirstFiles:
+    """Collects found paths in batches; keeps `request.limit` of them, sorted by path or by time."""
+
     def __init__(self, dir_fd: int, request: FindRequest, skipped: Skipped) -> None:
         self._dir_fd, self._request, self._skipped = dir_fd, request, skipped
         self._kept: list[str] = []
@@ -16,6 +18,7 @@ class Shortlist:
         self.total = 0
 
     def add(self, paths: list[str]) -> None:
+        """Count these paths and keep those that can still be among the first."""
         depth = self._request.scope.max_depth
         if depth is not None:
             self._deep.update("/".join(path.split("/")[:depth]) for path in paths if path.count("/") >= depth)
@@ -25,9 +28,9 @@ class Shortlist:
         if self._request.sort == "time":
             self._ages.update((path, self._age(path)) for path in paths)
         if len(self._kept) > 4 * self._request.limit + 1000:
-            self._settle()
+            self._drop_surplus()
 
-    def _settle(self) -> None:
+    def _drop_surplus(self) -> None:
         ages = self._ages
         newest_first = (lambda path: (ages[path], path)) if self._request.sort == "time" else None
         self._kept = nsmallest(self._request.limit, self._kept, key=newest_first)
@@ -36,11 +39,12 @@ class Shortlist:
     def _age(self, path: str) -> int:
         try:
             return -os.stat(path, dir_fd=self._dir_fd, follow_symlinks=False).st_mtime_ns
-        except OSError:  # gone since it was listed, or too deep to name
+        except OSError:  # the file was removed after it was listed, or its path is too long
             return 0
 
     def result(self, engine: str, *, complete: bool, unreadable: Named) -> FindResult:
-        self._settle()
+        """Return the first files in order, with the total number and the directories that were too deep."""
+        self._drop_surplus()
         for path in self._deep:
             self._skipped.too_deep.add(path)
         self._skipped.unreadable = unreadable

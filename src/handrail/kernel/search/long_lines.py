@@ -1,4 +1,4 @@
-"""Lines that ripgrep cut short, read again around their match: by handle, and only as much as is shown."""
+"""Reads lines that ripgrep cut short again, around their match: by handle, and only the part that is shown."""
 
 import errno
 import os
@@ -9,23 +9,26 @@ from handrail.ops.search.excerpt import SPARE, excerpt, piece, window_start
 from handrail.ops.text.encoding import BOM_8, is_utf_16, to_utf_8
 
 _DECODED = 64 << 20
-"""The most of a UTF-16 file that is read to find a place in it."""
+"""The most bytes of a UTF-16 file that are read to find a position in it."""
 
 
-class Windows:
+class LongLines:
+    """Cuts the printed lines of one file to a width; reads a long matching line again around its match."""
+
     SLACK = 16
-    """How much longer than shown a line may be before ripgrep cuts it, so that line ends do not matter."""
+    """Bytes beyond the width that ripgrep may print of a line, so that line ends do not count."""
 
     def __init__(self, dir_fd: int, path: str, width: int) -> None:
         self._dir_fd, self._path, self._width = dir_fd, path, width
 
     def shown(self, line: Line) -> tuple[str, bool]:
+        """Return the text to show of a line, and whether it was cut."""
         if len(line.text) <= self._width + self.SLACK or not line.is_match:
             return excerpt(line.text, max(line.column, 0), self._width)
         start = window_start(line.column, self._width)
         try:
             window = self._read(line.offset + start, self._width + SPARE)
-        except OSError:  # gone since it was searched, or too large: its beginning is all that is known
+        except OSError:  # the file was removed after the search, or is too large: show the beginning that rg printed
             return excerpt(line.text, 0, self._width)
         window = window.split(b"\n", 1)[0]
         return piece(window if len(window) > self._width else window.removesuffix(b"\r"), start, self._width), True

@@ -1,11 +1,16 @@
-"""Files ranked for a few words: one listing, one count a word, and lines from the files that could win."""
+"""Ranks files for a query of a few words.
+
+One listing finds the names, one count a word finds the files that contain it, and lines are read only from the files
+that could be among the best.
+"""
 
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from handrail.kernel.search.engine import Engine, Watch
-from handrail.kernel.search.skipped_files import survey
+from handrail.kernel.deadline import Deadline
+from handrail.kernel.search.engine import Engine
+from handrail.kernel.search.skipped_files import listed_skips
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import parse, parse_literal
 from handrail.ops.search.results import Skipped
@@ -16,6 +21,8 @@ _LINES_A_FILE = 30
 
 
 class RankRequest(NamedTuple):
+    """Holds a query, where to search, and how many files to return."""
+
     query: str
     scope: Scope = Scope()
     limit: int = 50
@@ -23,18 +30,22 @@ class RankRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RankedFile:
+    """Holds the score of one file and the line to show of it."""
+
     path: str
     score: float
     line: int
-    """The line that says most; in a file found by its name alone the first that is not empty; 0: none."""
+    """The number of the best line; in a file found by its name alone, of the first line with text; 0 if none."""
     content: str
 
 
 @dataclass(slots=True)
 class RankResult:
+    """Holds the best files, best first."""
+
     results: list[RankedFile]
     total: int
-    """Files that hold at least one of the words in their name or text."""
+    """The number of files with at least one of the words in their name or text."""
     skipped: Skipped
     engine: str
     complete: bool = True
@@ -45,20 +56,21 @@ class RankResult:
 
 
 class FileRanking:
-    """One query at work."""
+    """Ranks the files below an open directory for one query."""
 
-    def __init__(self, engine: Engine, dir_fd: int, request: RankRequest, watch: Watch, limits: Limits) -> None:
-        self._engine, self._dir_fd, self._request, self._watch = engine, dir_fd, request, watch
+    def __init__(self, engine: Engine, dir_fd: int, request: RankRequest, deadline: Deadline, limits: Limits) -> None:
+        self._engine, self._dir_fd, self._request, self._deadline = engine, dir_fd, request, deadline
         self._limits = limits
         self._terms = terms_of(request.query, limits.query_words)
         self._complete = True
         self._skipped = Skipped.none(limits)
 
     def result(self) -> RankResult:
-        with survey(self._dir_fd, self._request.scope, self._watch, self._limits) as passed_over:
+        """Return the best files, and the files that the engine skipped."""
+        with listed_skips(self._dir_fd, self._request.scope, self._deadline, self._limits) as skipped:
             result = self._rank()
-        if self._engine.name != "builtin":  # which names them itself
-            result.skipped.too_large, result.skipped.too_deep = passed_over.too_large, passed_over.too_deep
+        if self._engine.name != "builtin":  # the built-in engine lists them itself
+            result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
         return result
 
     def _rank(self) -> RankResult:
@@ -78,13 +90,13 @@ class FileRanking:
         return RankResult(best, len(lines), self._skipped.settle(), self._engine.name, self._complete)
 
     def _names(self) -> list[str]:
-        found = self._engine.find(self._dir_fd, FindRequest(self._request.scope, limit=10**9), self._watch)
+        found = self._engine.find(self._dir_fd, FindRequest(self._request.scope, limit=10**9), self._deadline)
         self._complete &= found.complete
         return found.files
 
     def _count(self, term: str) -> dict[str, int]:
         request = SearchRequest(term, literal=True, case_sensitive=False, scope=self._request.scope)
-        counted = self._engine.count(self._dir_fd, parse_literal(term), request, self._watch)
+        counted = self._engine.count(self._dir_fd, parse_literal(term), request, self._deadline)
         self._complete &= counted.complete
         self._skipped = counted.skipped
         return counted.lines
@@ -96,7 +108,7 @@ class FileRanking:
         lines: dict[str, dict[str, int]],
         weight: dict[str, float],
     ) -> list[RankedFile]:
-        """Look into the files that could be among the best, and rank these by what their lines say."""
+        """Read lines of the files that could be among the best, and rank these files by their lines."""
         could_win = sorted(
             nlargest(self._limits.rank_candidates + self._request.limit, first, key=lambda path: (first[path], path))
         )
@@ -116,7 +128,7 @@ class FileRanking:
     def _snippets(self, pattern: str, paths: list[str], at_most: int) -> dict[str, list[Snippet]]:
         request = SearchRequest(pattern, case_sensitive=False, limit=at_most, scope=self._request.scope)
         found: dict[str, list[Snippet]] = {}
-        for match in self._engine.lines(self._dir_fd, parse(pattern), request, paths, self._watch):
+        for match in self._engine.lines(self._dir_fd, parse(pattern), request, paths, self._deadline):
             found.setdefault(match.path, []).append(Snippet(match.line, match.content))
         return found
 

@@ -1,4 +1,4 @@
-"""What ripgrep prints, taken apart: lines of matches, counts and complaints. Names may hold line breaks."""
+"""Parses the output of ripgrep: matching lines, counts and error messages. File names may contain line breaks."""
 
 import re
 from collections.abc import Iterator
@@ -11,19 +11,21 @@ _BINARY = re.compile(
     rb"(?:WARNING: stopped searching binary file after match|binary file matches) "
     rb'\(found "\\0" byte around offset \d+\)'
 )
-# What was given as a handle is noted also where no line of it was printed before.
+# For a file that was passed as a handle, ripgrep prints the note even if it printed no line of the file.
 _BINARY_HANDLE = re.compile(rb"/proc/self/fd/\d+: " + _BINARY.pattern)
 _COUNT = re.compile(r"(?:\./)?([^\0]+)\0(\d+)\r?\n")
 _COMPLAINT = re.compile(r"rg: (?:\./)?(.+?): (PCRE2: error matching: .*|.* \(os error (\d+)\)|.*)")
 
 
 class Line(NamedTuple):
+    """Holds one printed line: a match or a line of context."""
+
     number: int
     text: bytes
     column: int
-    """Where the first match begins, in bytes; -1 for a line of context."""
+    """The byte at which the first match begins; -1 for a line of context."""
     offset: int = 0
-    """Where the line begins in the file."""
+    """The byte of the file at which the line begins."""
 
     @property
     def is_match(self) -> bool:
@@ -32,16 +34,16 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Block:
-    """What was printed about one file."""
+    """Holds the part of the output that is about one file."""
 
     path: bytes
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Where its lines stand in the output, without the name in front."""
+    """Start and end of each line in the output, without the file name in front."""
     matches: int = 0
 
 
 def blocks(output: bytes, *, context: bool) -> list[Block]:
-    """The output by file, binary files left out. A last line that was cut off is dropped."""
+    """Return the output by file, without binary files. Drop a last line that was cut off."""
     found: list[Block] = []
     at, end = 0, output.rfind(b"\n") + 1
     while at < end:
@@ -81,6 +83,7 @@ def _is_binary_note(text: bytes, path: bytes) -> bool:
 
 
 def lines(output: bytes, block: Block) -> Iterator[Line]:
+    """Yield the lines of one file."""
     for start, end in block.spans:
         match = _MATCH.match(output, start)
         if match:
@@ -92,18 +95,22 @@ def lines(output: bytes, block: Block) -> Iterator[Line]:
 
 
 def counts(output: bytes) -> list[tuple[str, int]]:
+    """Return the paths and numbers that `rg --count` printed."""
     text = output.decode(errors="surrogateescape")
     return [(path, int(number)) for path, number in _COUNT.findall(text)]
 
 
 class Complaint(NamedTuple):
+    """Holds one error message of ripgrep about a file."""
+
     path: str
     about_the_pattern: bool
-    """The file could be read, but the pattern ran away in it."""
+    """True if the file could be read, but matching the pattern in it reached PCRE2's limits."""
 
 
 def complaints(errors: bytes) -> Iterator[Complaint]:
+    """Yield the error messages about files."""
     for line in errors.decode(errors="surrogateescape").split("\n"):
-        said = _COMPLAINT.fullmatch(line)
-        if said:
-            yield Complaint(said[1], said[2].startswith("PCRE2: error matching"))
+        found = _COMPLAINT.fullmatch(line)
+        if found:
+            yield Complaint(found[1], found[2].startswith("PCRE2: error matching"))

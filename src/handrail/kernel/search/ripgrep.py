@@ -1,23 +1,23 @@
-"""Searching with the real ripgrep, as fast as it is, with answers in a fixed order.
+"""Searches with ripgrep at its full speed, with results in a fixed order.
 
-ripgrep's own sorting would cost it its threads. So it prints in any order, and the order is made here: what it prints
-is taken whole while it is little; when it is much, files are counted first, and lines fetched only from those files
-that come first. These are opened here, by handles, and ripgrep is given the handles.
+ripgrep can sort only with a single thread. So ripgrep prints in any order, and this module sorts. It keeps the whole
+output while that is small. If the output is large, ripgrep first counts the matches of each file, and then prints
+lines only for the first files in order. This module opens those files and passes their handles to ripgrep.
 """
 
 import os
 import re
 from heapq import nsmallest
 
+from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search import rg_output
-from handrail.kernel.search.engine import Watch
-from handrail.kernel.search.first_files import Shortlist
-from handrail.kernel.search.long_lines import Windows
+from handrail.kernel.search.first_files import FirstFiles
+from handrail.kernel.search.long_lines import LongLines
 from handrail.kernel.search.rg_process import Bounds, Run, run_ripgrep
-from handrail.kernel.search.skipped_files import survey
-from handrail.kernel.search.walk import Walk, expect_fit
+from handrail.kernel.search.skipped_files import listed_skips
+from handrail.kernel.search.walk import Walk, check_ignore_files
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import text_of
@@ -31,54 +31,60 @@ _MESSAGE = re.compile(r"error: (.*)|PCRE2: error compiling pattern at offset (\d
 
 
 class Ripgrep:
+    """Implements `Engine` with ripgrep processes."""
+
     name = "ripgrep"
 
     def __init__(self, path: str, limits: Limits) -> None:
         self._path, self._limits = path, limits
 
-    def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
-        with survey(dir_fd, request.scope, watch, self._limits) as skipped:
+    def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
+        with listed_skips(dir_fd, request.scope, deadline, self._limits) as skipped:
             result = None
             if landlock_exec.available() and not request.count_searched:
-                result = self._search_at_once(dir_fd, pattern, request, watch)
+                result = self._search_at_once(dir_fd, pattern, request, deadline)
             if result is None:
-                result = self._count_and_fetch(dir_fd, pattern, request, watch)
+                result = self._count_and_fetch(dir_fd, pattern, request, deadline)
         result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
         return result
 
     def _search_at_once(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
     ) -> SearchResult | None:
+        """Search with one ripgrep; return None if it prints more than `search_stream_bytes`."""
         argv = [*self._lines_of(pattern, request), *self._within(request.scope), "."]
-        bounds = self._bounds(dir_fd, request.scope, watch)
+        bounds = self._bounds(dir_fd, request.scope, deadline)
         run = run_ripgrep(argv, dir_fd, bounds, at_most=self._limits.search_stream_bytes)
         if run.overflow:
             return None
-        self._expect_valid(pattern, request, run, dir_fd, watch)
-        kept = []
+        self._expect_valid(pattern, request, run, dir_fd, deadline)
+        in_scope = []
         for block in rg_output.blocks(run.output, context=request.context > 0):
             path = _path(block.path)
             if request.scope.holds(path):
-                kept.append((path, block))
+                in_scope.append((path, block))
         matches: list[Match] = []
-        for path, block in nsmallest(request.limit, kept, key=_first):
+        for path, block in nsmallest(request.limit, in_scope, key=_path_of):
             if len(matches) >= request.limit:
                 break
             lines = list(rg_output.lines(run.output, block))
             matches += self._matches(dir_fd, path, lines, request)[: request.limit - len(matches)]
-        total = sum(block.matches for _, block in kept)
+        total = sum(block.matches for _, block in in_scope)
         skipped = self._complaints(dir_fd, request.scope, run)
-        return SearchResult(matches, total, len(kept), skipped, self.name, run.complete)
+        return SearchResult(matches, total, len(in_scope), skipped, self.name, run.complete)
 
-    def _count_and_fetch(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> SearchResult:
-        counted = self.count(dir_fd, pattern, request, watch)
+    def _count_and_fetch(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
+    ) -> SearchResult:
+        """Count the matches of every file, then fetch the lines of the first files only."""
+        counted = self.count(dir_fd, pattern, request, deadline)
         first, wanted = [], request.limit
         for path in nsmallest(request.limit, counted.lines):
             if wanted <= 0:
                 break
             first.append(path)
             wanted -= counted.lines[path]
-        matches = self.lines(dir_fd, pattern, request, first, watch)[: request.limit]
+        matches = self.lines(dir_fd, pattern, request, first, deadline)[: request.limit]
         return SearchResult(
             matches,
             sum(counted.lines.values()),
@@ -89,40 +95,41 @@ class Ripgrep:
             counted.files_searched if request.count_searched else None,
         )
 
-    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, watch: Watch) -> Counts:
+    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
         zero = ["--include-zero"] if request.count_searched else []
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
-        bounds = self._bounds(dir_fd, request.scope, watch)
-        run = run_ripgrep(argv, dir_fd, bounds, patient=True)
-        self._expect_valid(pattern, request, run, dir_fd, watch)
+        bounds = self._bounds(dir_fd, request.scope, deadline)
+        run = run_ripgrep(argv, dir_fd, bounds, at_intervals=True)
+        self._expect_valid(pattern, request, run, dir_fd, deadline)
         seen = dict(rg_output.counts(run.output))
         held = request.scope.held(list(seen))
         lines = {path: seen[path] for path in held if seen[path]}
         return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
 
     def lines(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], watch: Watch
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> list[Match]:
         matches: list[Match] = []
         for start in range(0, len(paths), _FETCHED_AT_ONCE):
-            matches += self._fetch(dir_fd, pattern, request, paths[start : start + _FETCHED_AT_ONCE], watch)
+            matches += self._fetch(dir_fd, pattern, request, paths[start : start + _FETCHED_AT_ONCE], deadline)
         return matches
 
     def _fetch(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], watch: Watch
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> list[Match]:
+        """Run one ripgrep on the open handles of these files."""
         handles: dict[str, int] = {}
         try:
             for path in paths:
                 try:
                     handles[path] = open_file(dir_fd, path)
-                except OSError:  # it has gone since it was counted
+                except OSError:  # the file was removed after it was counted
                     continue
             names = {f"/proc/self/fd/{fd}".encode(): path for path, fd in handles.items()}
             if not names:
                 return []
             argv = [*self._lines_of(pattern, request), f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
-            run = run_ripgrep(argv, dir_fd, Bounds(watch, self._limits), pass_fds=tuple(handles.values()))
+            run = run_ripgrep(argv, dir_fd, Bounds(deadline, self._limits), pass_fds=tuple(handles.values()))
         finally:
             for fd in handles.values():
                 os.close(fd)
@@ -134,8 +141,8 @@ class Ripgrep:
                 matches += self._matches(dir_fd, path, lines, request)[: request.limit]
         return matches
 
-    def find(self, dir_fd: int, request: FindRequest, watch: Watch, *, any_one: bool = False) -> FindResult:
-        shortlist = Shortlist(dir_fd, request, Skipped.none(self._limits))
+    def find(self, dir_fd: int, request: FindRequest, deadline: Deadline, *, any_one: bool = False) -> FindResult:
+        first_files = FirstFiles(dir_fd, request, Skipped.none(self._limits))
         argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False)]
         rest = b""
 
@@ -143,21 +150,21 @@ class Ripgrep:
             nonlocal rest
             names, _, rest = (rest + chunk).rpartition(b"\0")
             if names:
-                shortlist.add(request.scope.held(names.decode(errors="surrogateescape").split("\0")))
-            return not (any_one and shortlist.total)
+                first_files.add(request.scope.held(names.decode(errors="surrogateescape").split("\0")))
+            return not (any_one and first_files.total)
 
-        bounds = self._bounds(dir_fd, request.scope, watch)
+        bounds = self._bounds(dir_fd, request.scope, deadline)
         run = run_ripgrep(argv, dir_fd, bounds, take=take)
         unreadable = self._complaints(dir_fd, request.scope, run).unreadable
-        return shortlist.result(self.name, complete=run.complete, unreadable=unreadable)
+        return first_files.result(self.name, complete=run.complete, unreadable=unreadable)
 
-    def _bounds(self, dir_fd: int, scope: Scope, watch: Watch) -> Bounds:
-        """Look for an ignore file that would hold ripgrep: at once in the directory itself, below if it hangs."""
+    def _bounds(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Bounds:
+        """Check the root for an ignore file on which ripgrep would hang; check below only if ripgrep hangs."""
         if not scope.ignore_files:
-            return Bounds(watch, self._limits)
-        expect_fit(dir_fd, self._limits)
-        walk = Walk(scope, watch, Skipped.none(self._limits), self._limits, wary=True)
-        return Bounds(watch, self._limits, walk.files(dir_fd))
+            return Bounds(deadline, self._limits)
+        check_ignore_files(dir_fd, self._limits)
+        walk = Walk(scope, deadline, Skipped.none(self._limits), self._limits, checks_ignore_files=True)
+        return Bounds(deadline, self._limits, walk.files(dir_fd))
 
     # -- arguments ---------------------------------------------------------------------------------------------------
 
@@ -177,13 +184,13 @@ class Ripgrep:
             "--no-heading",
             "--no-context-separator",
             f"--context={request.context}",
-            f"--max-columns={self._limits.line_bytes + Windows.SLACK}",
+            f"--max-columns={self._limits.line_bytes + LongLines.SLACK}",
             "--max-columns-preview",
         ]
 
     @staticmethod
     def _within(scope: Scope, *, depth: bool = True) -> list[str]:
-        """What ripgrep can leave out by itself. `Scope.holds` has the last word on every name."""
+        """Return the options for what ripgrep can skip by itself. `Scope.holds` decides about every path later."""
         argv = ["--hidden", "--no-ignore-parent", "--no-ignore-global", "--no-require-git"]
         if not scope.ignore_files:
             argv.append("--no-ignore")
@@ -199,11 +206,12 @@ class Ripgrep:
             argv.append("--type=asked")
         return argv
 
-    # -- reading what it said ----------------------------------------------------------------------------------------
+    # -- output ------------------------------------------------------------------------------------------------------
 
     def _matches(self, dir_fd: int, path: str, lines: list[rg_output.Line], request: SearchRequest) -> list[Match]:
-        windows = Windows(dir_fd, path, self._limits.line_bytes)
-        shown = [windows.shown(line) for line in lines]
+        """Return the matches of one file with their lines of context."""
+        long_lines = LongLines(dir_fd, path, self._limits.line_bytes)
+        shown = [long_lines.shown(line) for line in lines]
         numbers = [line.number for line in lines]
         matches = []
         for index, line in enumerate(lines):
@@ -231,32 +239,35 @@ class Ripgrep:
                 skipped.unreadable.add(path)
         return skipped
 
-    def _expect_valid(self, pattern: Pattern, request: SearchRequest, run: Run, dir_fd: int, watch: Watch) -> None:
-        """A status of 2 may be about a file or about the pattern: search nothing with it and see."""
+    def _expect_valid(
+        self, pattern: Pattern, request: SearchRequest, run: Run, dir_fd: int, deadline: Deadline
+    ) -> None:
+        """Raise InvalidPattern if status 2 is about the pattern, not about a file: try the pattern on no input."""
         if run.status != 2 or run.output:
             return
         argv = [*self._matching(pattern, request), "--quiet", "-"]
-        alone = run_ripgrep(argv, dir_fd, Bounds(watch, self._limits))
+        alone = run_ripgrep(argv, dir_fd, Bounds(deadline, self._limits))
         if alone.status == 2:
             reason, position = _reason(text_of(alone.errors), pattern)
             raise InvalidPattern("regex", pattern.given, reason, position, re.escape(pattern.given))
 
 
-def _reason(said: str, pattern: Pattern) -> tuple[str, int]:
-    for line in reversed(said.split("\n")):
+def _reason(message: str, pattern: Pattern) -> tuple[str, int]:
+    """Return the reason in ripgrep's error message and the position in the pattern."""
+    for line in reversed(message.split("\n")):
         found = _MESSAGE.search(line)
         if found:
             position = int(found[2]) - 3 if found[2] else 0
             return found[1] or found[3] or found[4], max(0, min(position, len(pattern.given)))
-    return said.strip(), 0
+    return message.strip(), 0
 
 
 def _path(name: bytes) -> str:
     return name.decode(errors="surrogateescape").removeprefix("./")
 
 
-def _first(kept: tuple[str, rg_output.Block]) -> str:
-    return kept[0]
+def _path_of(item: tuple[str, rg_output.Block]) -> str:
+    return item[0]
 
 
 def _escaped(name: str) -> str:

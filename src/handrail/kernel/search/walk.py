@@ -1,8 +1,8 @@
-"""A walk by handles: every directory is opened beneath the one before it, and no link is followed.
+"""Walks a directory tree by handles: opens every directory relative to its parent, and follows no link.
 
-What is ignored is decided as ripgrep decides it: `.rgignore` before `.ignore` before `.gitignore` before
-`.git/info/exclude`, for each the nearest directory first. They count whether or not there is a repository, and in
-nested repositories too. Files above the directory that is walked, and the person's own global ones, say nothing.
+Ignore rules are those of ripgrep: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and
+for each of them the nearest directory first. They apply inside and outside of a repository, and in nested
+repositories. Ignore files above the root of the walk, and the user's global ones, do not apply.
 """
 
 import os
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.ignore_rules import IGNORE_FILES, IgnoreFiles, Rules, ignored
-from handrail.kernel.search.engine import GaveUp, Watch
+from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
 from handrail.ops.search.results import Skipped
 from handrail.ops.search.scope import Scope
@@ -21,16 +22,20 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Found(NamedTuple):
+    """Holds one regular file in scope."""
+
     path: str
     name: str
     dir_fd: int
-    """The open directory that the file lies in, until the walk goes on."""
+    """The open directory that contains the file; valid until the walk continues."""
     size: int
-    """-1 where nobody asked."""
+    """-1 if the walk does not read sizes."""
 
 
 @dataclass(slots=True)
 class _Level:
+    """Holds one open directory of the walk and its entries that were not visited yet."""
+
     fd: int
     prefix: str
     rules: Rules
@@ -39,22 +44,24 @@ class _Level:
 
 @dataclass(slots=True)
 class Walk:
+    """Yields the regular files of a scope, and lists what it skips in `skipped`."""
+
     scope: Scope
-    watch: Watch
+    deadline: Deadline
     skipped: Skipped
     limits: Limits
     sizes: bool = False
-    """Whether files over the size limit are left out and named."""
-    wary: bool = False
-    """Whether an ignore file that would hold ripgrep ends the walk."""
+    """Whether to skip and list files over the size limit."""
+    checks_ignore_files: bool = False
+    """Whether to raise GaveUp for an ignore file on which ripgrep would hang."""
     _ignore_files: "IgnoreFiles" = field(init=False)
 
     def __post_init__(self) -> None:
         self._ignore_files = IgnoreFiles(self.limits, self.skipped.rules)
 
     def files(self, dir_fd: int) -> Iterator[Found]:
-        """Every regular file in scope, in the order of their paths as plain strings."""
-        # Opened anew: a copy of the handle would share its place in the directory with other walks.
+        """Yield every regular file in scope, sorted by path as a plain string."""
+        # Open the directory again: a duplicated handle would share its read position with other walks.
         levels = [self._enter(os.open(".", _DIRECTORY, dir_fd=dir_fd), "", {})]
         try:
             while levels:
@@ -93,8 +100,8 @@ class Walk:
         if self.scope.max_depth is not None and depth >= self.scope.max_depth:
             self.skipped.too_deep.add(path[:-1])
             return None
-        self.watch.check()
-        if self.watch.expired():
+        self.deadline.check_cancelled()
+        if self.deadline.expired():
             return None
         try:
             fd = os.open(key[:-1], _DIRECTORY, dir_fd=level.fd)
@@ -105,7 +112,7 @@ class Walk:
             return None
         try:
             return self._enter(fd, path, level.rules)
-        except OSError:  # so deep that there are no handles left, or broken
+        except OSError:  # no handles are left in such a deep tree, or the directory is damaged
             os.close(fd)
             self.skipped.unreadable.add(path[:-1])
             return None
@@ -115,8 +122,8 @@ class Walk:
             listed = list(entries)
         if self.scope.ignore_files:
             names = {entry.name for entry in listed}
-            if self.wary:
-                expect_fit(fd, self.limits)
+            if self.checks_ignore_files:
+                check_ignore_files(fd, self.limits)
             rules = self._ignore_files.rules_of(fd, names, prefix, rules)
         kept = []
         for entry in listed:
@@ -146,8 +153,8 @@ def _key(kept: tuple[str, os.DirEntry[str]]) -> str:
     return kept[0]
 
 
-def expect_fit(dir_fd: int, limits: Limits) -> None:
-    """Raise GaveUp for an ignore file of a directory that would hold ripgrep, which follows links."""
+def check_ignore_files(dir_fd: int, limits: Limits) -> None:
+    """Raise GaveUp if ripgrep, which follows links, would hang on an ignore file of this directory."""
     for kind in IGNORE_FILES:
         try:
             found = os.stat(kind, dir_fd=dir_fd)

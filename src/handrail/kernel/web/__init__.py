@@ -1,0 +1,1 @@
+"""Fetches web pages within limits, from checked addresses only."""

@@ -1,14 +1,15 @@
-"""Which addresses a page may be fetched from: pure judgement, no look-ups."""
+"""Decides from which addresses a page may be fetched. Pure functions, no DNS lookups."""
 
 import ipaddress
 import re
 from typing import NamedTuple
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class AddressRefused(NamedTuple):
+    """Holds networks from which nothing is fetched, and the reason."""
+
     why: str
     networks: tuple[Network, ...]
 
@@ -17,8 +18,8 @@ def _refused(why: str, *networks: str) -> AddressRefused:
     return AddressRefused(why, tuple(map(ipaddress.ip_network, networks)))
 
 
-# The registries of special-purpose addresses, written out because `is_global` differs between Python versions.
-# The first match wins, so that the narrow names stand before the wide ones.
+# A copy of the registries of special-purpose addresses, because `is_global` differs between Python versions.
+# The first match wins, so narrow networks come before wide ones.
 REFUSED = (
     _refused("metadata", "169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16"),
     _refused("metadata", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"),
@@ -33,11 +34,11 @@ REFUSED = (
     _refused("embedded_ipv4", "::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "2001::/32", "2002::/16"),
     _refused("reserved", "0.0.0.0/8", "192.0.0.0/24", "192.88.99.0/24"),
     _refused("reserved", "240.0.0.0/4", "2001::/23"),
-    # All that remains of IPv6 beside 2000::/3, the only part from which public addresses are given out.
+    # The rest of IPv6 outside 2000::/3, the only part with public addresses.
     _refused("reserved", "::/3", "4000::/2", "8000::/1"),
 )
 
-# A network that speaks only IPv6 reaches an IPv4 site through this prefix: the address within is what counts.
+# An IPv6-only network reaches IPv4 sites through this prefix: check the IPv4 address inside.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 _LABEL = re.compile(r"[a-z0-9_-]{1,63}")
@@ -45,7 +46,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 def why_refused(address: str) -> str | None:
-    """The reason why nothing may be fetched from this address, or None for a public one."""
+    """Return the reason why nothing may be fetched from this address, or None for a public address."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         if found.scope_id is not None:
@@ -58,7 +59,7 @@ def why_refused(address: str) -> str | None:
 
 
 def literal(host: str) -> str | None:
-    """The address that a URL's host spells out in the one unmistakable way, in its shortest form."""
+    """Return the address that a URL's host spells out in the standard way, in its shortest form; None for a name."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -67,9 +68,9 @@ def literal(host: str) -> str | None:
 
 
 def is_name(host: str) -> bool:
-    """A name to look up: ASCII labels, no final dot, nothing that a resolver would take for a number.
+    """Return True for a name to look up: ASCII labels, no final dot, and a last label that is not a number.
 
-    127.1, 2130706433, 0x7f000001 and 0177.0.0.1 are addresses to some programs and names to others.
+    Some programs read 127.1, 2130706433, 0x7f000001 and 0177.0.0.1 as addresses, others as names.
     """
     labels = host.split(".")
     return len(host) <= 253 and all(map(_LABEL.fullmatch, labels)) and not _NUMBER.fullmatch(labels[-1])

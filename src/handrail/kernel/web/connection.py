@@ -1,7 +1,7 @@
-"""Connections to addresses that were checked before, every wait bound by the deadline of the whole fetch.
+"""Connects to addresses that the fetcher checked before; the deadline of the fetch bounds every wait.
 
-httpcore2 speaks HTTP and TLS over them. It thinks that it connects to the name, so that the Host header, SNI and the
-certificate are about the name; but the name is never looked up again.
+httpcore2 speaks HTTP and TLS over these connections. httpcore2 is given the host name, so the Host header, SNI and
+the certificate check use the name; but nothing looks the name up again.
 """
 
 import contextlib
@@ -26,30 +26,37 @@ T = TypeVar("T")
 
 
 class Connection(httpcore2.NetworkStream):
+    """Reads and writes one socket until the deadline; reads at most `header_bytes` before the headers are complete."""
+
     def __init__(self, sock: socket.socket, deadline: Deadline, header_bytes: int) -> None:
         self._sock, self._deadline = sock, deadline
         self._header_bytes = header_bytes
-        self._room: int | None = header_bytes
+        self._header_bytes_left: int | None = header_bytes
+        """None once the headers are complete."""
 
-    def headers_are_in(self) -> None:
-        self._room = None
+    def headers_received(self) -> None:
+        """Stop counting bytes: the headers are complete."""
+        self._header_bytes_left = None
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002  the deadline rules
-        if self._room == 0:
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002  the deadline bounds the wait
+        """Return the next bytes, at most `max_bytes`."""
+        if self._header_bytes_left == 0:
             raise httpcore2.RemoteProtocolError(f"headers of more than {self._header_bytes} bytes")
-        size = max_bytes if self._room is None else min(max_bytes, self._room)
-        data = self._patiently(partial(self._sock.recv, size), selectors.EVENT_READ)
-        if self._room is not None:
-            self._room -= len(data)
+        left = self._header_bytes_left
+        size = max_bytes if left is None else min(max_bytes, left)
+        data = self._retry_until_ready(partial(self._sock.recv, size), selectors.EVENT_READ)
+        if left is not None:
+            self._header_bytes_left = left - len(data)
         return data
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002  the interface has it
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002  the interface requires it
+        """Send all bytes."""
         view = memoryview(buffer)
         while view:
             try:
-                sent = self._patiently(partial(self._sock.send, view), selectors.EVENT_WRITE)
+                sent = self._retry_until_ready(partial(self._sock.send, view), selectors.EVENT_WRITE)
             except OSError as error:
-                # httpcore2 then reads on: a server may answer and hang up before it has read the request.
+                # httpcore2 then continues to read: a server may answer and close before it has read the request.
                 raise httpcore2.WriteError from error
             view = view[sent:]
 
@@ -57,57 +64,61 @@ class Connection(httpcore2.NetworkStream):
         self,
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ARG002  the interface has it
+        timeout: float | None = None,  # noqa: ARG002  the interface requires it
     ) -> "Connection":
+        """Return a connection that encrypts this one."""
         secured = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname, do_handshake_on_connect=False)
-        wire = Connection(secured, self._deadline, self._header_bytes)
+        connection = Connection(secured, self._deadline, self._header_bytes)
         try:
-            wire._patiently(secured.do_handshake, selectors.EVENT_READ)
+            connection._retry_until_ready(secured.do_handshake, selectors.EVENT_READ)
         except BaseException:
             secured.close()
             raise
-        return wire
+        return connection
 
     def close(self) -> None:
         self._sock.close()
 
     def get_extra_info(self, info: str) -> Any:
+        """Return the TLS socket for "ssl_object", and None for every other name."""
         return self._sock if info == "ssl_object" and isinstance(self._sock, ssl.SSLSocket) else None
 
-    def _patiently(self, act: Callable[[], T], event: int) -> T:
+    def _retry_until_ready(self, operation: Callable[[], T], event: int) -> T:
+        """Call a non-blocking operation until it succeeds; wait for the socket in between."""
         while True:
-            self._deadline.left()
+            self._deadline.check()
             try:
-                return act()
+                return operation()
             except ssl.SSLWantReadError:
-                _ready(self._sock, selectors.EVENT_READ, self._deadline)
+                _wait_until_ready(self._sock, selectors.EVENT_READ, self._deadline)
             except ssl.SSLWantWriteError:
-                _ready(self._sock, selectors.EVENT_WRITE, self._deadline)
+                _wait_until_ready(self._sock, selectors.EVENT_WRITE, self._deadline)
             except BlockingIOError:
-                _ready(self._sock, event, self._deadline)
+                _wait_until_ready(self._sock, event, self._deadline)
 
 
 class Dialer(httpcore2.NetworkBackend):
-    """Connects to the first of the checked addresses that answers, whatever name is asked for."""
+    """Connects to the first of the checked addresses that answers, for every host name."""
 
     def __init__(self, addresses: Sequence[str], deadline: Deadline, header_bytes: int) -> None:
         self._addresses, self._deadline, self._header_bytes = addresses, deadline, header_bytes
 
     def connect_tcp(
         self,
-        host: str,  # noqa: ARG002  it was resolved and checked before
+        host: str,  # noqa: ARG002  the fetcher resolved and checked it
         port: int,
-        timeout: float | None = None,  # noqa: ARG002  the interface has it
-        local_address: str | None = None,  # noqa: ARG002  the interface has it
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002  the interface has it
+        timeout: float | None = None,  # noqa: ARG002  the interface requires it
+        local_address: str | None = None,  # noqa: ARG002  the interface requires it
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002  the interface requires it
     ) -> Connection:
+        """Return a connection. Each address but the last gets half of the time that is left."""
         *others, last = self._addresses
         for address in others:
-            with contextlib.suppress(OSError):  # the next one may answer; only the last one's error counts
-                return self._wire(address, port, self._deadline.left() / 2)
-        return self._wire(last, port, None)
+            with contextlib.suppress(OSError):  # try the next address; only the error of the last one is reported
+                return self._connection(address, port, self._deadline.check() / 2)
+        return self._connection(last, port, None)
 
-    def _wire(self, address: str, port: int, seconds: float | None) -> Connection:
+    def _connection(self, address: str, port: int, seconds: float | None) -> Connection:
         return Connection(_connected(address, port, self._deadline, seconds), self._deadline, self._header_bytes)
 
 
@@ -117,8 +128,8 @@ def _connected(address: str, port: int, deadline: Deadline, seconds: float | Non
         sock.setblocking(False)
         code = sock.connect_ex((address, port))
         if code in _CONNECTING:
-            arrived = _ready(sock, selectors.EVENT_WRITE, deadline, seconds)
-            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if arrived else errno.ETIMEDOUT
+            ready = _wait_until_ready(sock, selectors.EVENT_WRITE, deadline, seconds)
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if ready else errno.ETIMEDOUT
         if code:
             raise OSError(code, os.strerror(code))
     except BaseException:
@@ -127,12 +138,12 @@ def _connected(address: str, port: int, deadline: Deadline, seconds: float | Non
     return sock
 
 
-def _ready(sock: socket.socket, event: int, deadline: Deadline, seconds: float | None = None) -> bool:
-    """Wait until the socket is ready; False if that took longer than `seconds`."""
+def _wait_until_ready(sock: socket.socket, event: int, deadline: Deadline, seconds: float | None = None) -> bool:
+    """Wait until the socket is ready. Return False if that takes longer than `seconds`."""
     end = None if seconds is None else time.monotonic() + seconds
     with selectors.DefaultSelector() as selector:
         selector.register(sock, event)
-        while not selector.select(deadline.glance()):
+        while not selector.select(deadline.wait_seconds()):
             if end is not None and time.monotonic() > end:
                 return False
     return True

@@ -1,4 +1,4 @@
-"""What a server's bytes are: unpacked in bounded pieces, text or not, and in which charset. Pure."""
+"""Interprets the bytes of a response: decompresses them in bounded pieces, detects text, and decodes its charset."""
 
 import codecs
 import itertools
@@ -28,8 +28,8 @@ _TEXT = re.compile(
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
-# What the labels of the web mean in practice, and which of Python's codecs are charsets at all.
-_MEANT = {
+# The codec that web pages mean by a label, and the codecs of Python that are charsets at all.
+_WEB_MEANING = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
     "iso8859-9": "cp1254",
@@ -49,13 +49,13 @@ _CHARSETS = {
 
 
 def media_type(header: str) -> str:
-    """`text/html` of `text/HTML; charset=x`; empty if there is none."""
+    """Return `text/html` for `text/HTML; charset=x`; an empty string if the header has no type."""
     found = _MEDIA_TYPE.match(header)
     return found[1].lower() if found else ""
 
 
 def sniffed_type(data: bytes) -> str:
-    """For a page that came without a type."""
+    """Guess the type of a page that came without one."""
     start = data[:_SNIFFED].lstrip().lower()
     return "text/html" if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")) else "text/plain"
 
@@ -65,21 +65,25 @@ def is_html(media: str) -> bool:
 
 
 def is_text(media: str) -> bool:
+    """Return True for a media type whose content is text."""
     return _TEXT.fullmatch(media) is not None
 
 
 def content_codings(header: str) -> list[str]:
+    """Return the codings of a Content-Encoding header, in the order in which the server applied them."""
     names = [name.strip().lower() for name in header.split(",")]
     return [name for name in names if name not in ("", "identity")]
 
 
 def can_unpack(codings: list[str]) -> bool:
+    """Return True if every coding is known and there are not too many."""
     return len(codings) <= CODINGS_AT_MOST and all(name in _WINDOWS for name in codings)
 
 
 def unpacked(chunks: Iterable[bytes], codings: list[str]) -> Iterator[bytes]:
-    """The chunks without their codings. A piece is never longer than PIECE once anything was unpacked, and may be
-    empty, so that whoever reads can stop at any time. Raises zlib.error.
+    """Yield the decompressed content. Raises zlib.error.
+
+    With codings, a piece has at most PIECE bytes and may be empty, so that the reader can stop at any time.
     """
     pieces = iter(chunks)
     for name in reversed(codings):
@@ -94,15 +98,15 @@ def _inflated(chunks: Iterator[bytes], window: int) -> Iterator[bytes]:
     if not start:
         return
     if window == zlib.MAX_WBITS and (start[0] & 0x0F != 8 or int.from_bytes(start[:2]) % 31):
-        window = -zlib.MAX_WBITS  # many servers leave out the wrapper that deflate is defined with
+        window = -zlib.MAX_WBITS  # many servers omit the zlib header that "deflate" requires
     engine = zlib.decompressobj(window)
     for chunk in itertools.chain([start], chunks):
         rest, more = chunk, True
         while more:
             if engine.eof:
                 if window <= zlib.MAX_WBITS or not rest.startswith(b"\x1f"):
-                    break  # what follows is padding
-                engine = zlib.decompressobj(window)  # a gzip file may consist of several
+                    break  # the rest is padding
+                engine = zlib.decompressobj(window)  # a gzip file may have several members
             piece = engine.decompress(rest, PIECE)
             yield piece
             rest = engine.unconsumed_tail or engine.unused_data
@@ -112,13 +116,13 @@ def _inflated(chunks: Iterator[bytes], window: int) -> Iterator[bytes]:
 
 
 def text_of(data: bytes, header: str, *, cut: bool) -> str:
-    """The text in the charset of the Content-Type header, else of the BOM, else as declared inside, else UTF-8.
+    """Decode by the charset of the Content-Type header, else of the BOM, else as declared in the page, else UTF-8.
 
-    If the data was cut, a character that was cut in two is left out; other damage becomes U+FFFD.
+    If the data was cut, drop a character that was cut in two; other invalid bytes become U+FFFD.
     """
     named = _CHARSET.search(header)
     codec = _codec(named[1]) if named else None
-    if codec == "utf-16":  # a label without an order: the BOM tells, and the web's default is little-endian
+    if codec == "utf-16":  # the label has no byte order: use the BOM; the default on the web is little-endian
         codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
     text = codecs.getincrementaldecoder(codec or _guessed(data))("replace").decode(data, final=not cut)
     return text.removeprefix("\ufeff")
@@ -130,7 +134,7 @@ def _guessed(data: bytes) -> str:
             return marked
     for pattern in _DECLARED:
         if (found := pattern.search(data[:_SNIFFED])) and (codec := _codec(found[1].decode())):
-            # What could be read as ASCII so far cannot be UTF-16.
+            # The declaration could be read as ASCII, so the page cannot be UTF-16.
             return "utf-8" if codec.startswith("utf-16") else codec
     return "utf-8"
 
@@ -140,5 +144,5 @@ def _codec(label: str) -> str | None:
         name = codecs.lookup(re.sub("^windows-", "cp", label.lower().removeprefix("x-"))).name
     except (LookupError, ValueError):
         return None
-    name = _MEANT.get(name, name)
+    name = _WEB_MEANING.get(name, name)
     return name if name in _CHARSETS else None

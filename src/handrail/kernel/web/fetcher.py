@@ -1,7 +1,7 @@
-"""One bounded, guarded GET.
+"""Fetches one page with a bounded GET, only from checked addresses.
 
-A page is whatever the server answers, also with 404 or 500: the status is a fact of the page. No proxy, cookie or
-credential is ever used.
+Every response is a page, also one with status 404 or 500: the status is part of the result. The fetcher uses no
+proxy, no cookie and no credential.
 """
 
 import re
@@ -15,10 +15,17 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from handrail.kernel.deadline import Deadline
+from handrail.kernel.deadline import Deadline, DeadlineExceeded
 from handrail.kernel.web import addresses, content
 from handrail.kernel.web.markdown import NotConverted, to_markdown
-from handrail.model.faults import BinaryContent, FetchFailed, ForbiddenAddress, InvalidUrl, TooManyRedirects
+from handrail.model.faults import (
+    BinaryContent,
+    FetchFailed,
+    FetchTimeout,
+    ForbiddenAddress,
+    InvalidUrl,
+    TooManyRedirects,
+)
 from handrail.model.limits import Limits
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ Resolver = Callable[[str, int], list[str]]
 
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = (301, 302, 303, 307, 308)
-_ASKED = (
+_REQUEST_HEADERS = (
     (b"User-Agent", b"handrail"),
     (b"Accept", b"text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5"),
     (b"Accept-Encoding", b"gzip, deflate"),
@@ -39,15 +46,17 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
+    """Holds one fetched page as text."""
+
     url: str
-    """As it was asked for."""
+    """The URL that the caller gave."""
     final_url: str
-    """Where the redirects led."""
+    """The URL after all redirects."""
     status_code: int
     content_type: str
-    """Without parameters; guessed if the server gave none."""
+    """The media type without parameters; guessed if the server gave none."""
     content_length: int
-    """The bytes of the page that were read, unpacked."""
+    """The number of bytes that were read of the page, after decompression."""
     text: str
     """Markdown if the page is HTML."""
     truncated: bool
@@ -55,7 +64,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL that was understood, and whom it leads to: `host` is an address in its usual form, or an ASCII name."""
+    """Holds a parsed URL with its host and port. `host` is an address in its usual form, or an ASCII name."""
 
     url: "httpx2.URL"
     host: str
@@ -67,7 +76,7 @@ class Target:
 
     @property
     def normal(self) -> str:
-        """The one way to write what is asked for: no other spelling of the host, no port that goes without saying."""
+        """The canonical form of the URL: one spelling of the host, and no default port."""
         site = self._site if self.port == _PORTS[self.url.scheme] else self.netloc
         return f"{self.url.scheme}://{site}{self.url.raw_path.decode()}"
 
@@ -77,12 +86,14 @@ class Target:
 
 
 def system_resolver(host: str, port: int) -> list[str]:
+    """Return the addresses of a host name, as the system's resolver finds them."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 class Fetcher:
-    """`allow_hosts` names whom to trust although the address is not a public one: `host` or `host:port`, exactly as
-    a `Target` gives them.
+    """Fetches pages within limits.
+
+    `allow_hosts` lists hosts whose address may be non-public: `host` or `host:port`, spelled as in `Target`.
     """
 
     def __init__(self, limits: Limits, allow_hosts: Sequence[str] = (), resolve: Resolver = system_resolver) -> None:
@@ -90,8 +101,8 @@ class Fetcher:
         self._allowed = {host.lower() for host in allow_hosts}
 
     def target(self, url: str) -> Target:
-        """Understand a URL without touching the network. Raises InvalidUrl."""
-        import httpx2  # noqa: PLC0415  100 ms, for those who fetch
+        """Parse a URL without using the network. Raises InvalidUrl."""
+        import httpx2  # noqa: PLC0415  takes 100 ms, and few sessions fetch
 
         if len(url) > self._limits.fetch_url_chars:
             raise InvalidUrl(url[: self._limits.fetch_url_chars], "too_long")
@@ -119,50 +130,59 @@ class Fetcher:
         cancel: threading.Event | None = None,
         allow: Callable[[Target], None] = lambda _: None,
     ) -> Fetched:
-        """`allow` is asked about every page that a redirect leads to, and raises where it is not to be fetched."""
-        deadline = Deadline(url, seconds, cancel)
+        """Fetch a page and follow its redirects. Raises FetchTimeout after `seconds`.
+
+        `allow` is called with the target of every redirect; it raises if that page must not be fetched.
+        """
+        deadline = Deadline(seconds, cancel)
+        try:
+            return self._follow(url, deadline, allow)
+        except DeadlineExceeded:
+            raise FetchTimeout(url, seconds) from None
+
+    def _follow(self, url: str, deadline: Deadline, allow: Callable[[Target], None]) -> Fetched:
         target = self.target(url)
         for _ in range(self._limits.fetch_redirects + 1):
-            answer = self._answer(target, deadline)
-            if answer.location is None:
-                return self._page(url, target, answer, deadline)
-            target = self._next(target, answer.location)
+            response = self._get(target, deadline)
+            if response.location is None:
+                return self._page(url, target, response, deadline)
+            target = self._redirected(target, response.location)
             allow(target)
         raise TooManyRedirects(url, self._limits.fetch_redirects)
 
-    def _next(self, target: Target, location: str) -> Target:
-        import httpx2  # noqa: PLC0415  loaded when first used
+    def _redirected(self, target: Target, location: str) -> Target:
+        import httpx2  # noqa: PLC0415  takes 100 ms, and few sessions fetch
 
         try:
             return self.target(str(target.url.join(location)))
         except (httpx2.InvalidURL, ValueError):
             raise InvalidUrl(location[: self._limits.fetch_url_chars], "syntax") from None
 
-    def _answer(self, target: Target, deadline: Deadline) -> "_Answer":
-        import httpcore2  # noqa: PLC0415  loaded when first used
+    def _get(self, target: Target, deadline: Deadline) -> "_Response":
+        import httpcore2  # noqa: PLC0415  the same
 
-        from handrail.kernel.web.connection import Dialer  # noqa: PLC0415  imports httpcore2
+        from handrail.kernel.web.connection import Dialer  # noqa: PLC0415  it imports httpcore2
 
-        dialer = Dialer(self._checked(target, deadline), deadline, self._limits.fetch_header_bytes)
+        dialer = Dialer(self._checked_addresses(target, deadline), deadline, self._limits.fetch_header_bytes)
         url = httpcore2.URL(
             scheme=target.url.raw_scheme,
             host=target.host.encode(),
             port=target.port,
             target=target.url.raw_path,
         )
-        headers = [(b"Host", target.url.netloc), *_ASKED]
+        headers = [(b"Host", target.url.netloc), *_REQUEST_HEADERS]
         with (
             _as_faults(str(target.url)),
             closing(httpcore2.HTTPConnection(url.origin, network_backend=dialer)) as connection,
             connection.stream("GET", url, headers=headers) as response,
         ):
-            response.extensions["network_stream"].headers_are_in()
+            response.extensions["network_stream"].headers_received()
             return self._read(target, response, deadline)
 
-    def _checked(self, target: Target, deadline: Deadline) -> list[str]:
-        """The addresses to connect to: looked up once, and every one of them allowed."""
+    def _checked_addresses(self, target: Target, deadline: Deadline) -> list[str]:
+        """Look the host up once and return its addresses. Raises ForbiddenAddress if one of them is refused."""
         literal = addresses.literal(target.host)
-        found = [literal] if literal else self._looked_up(target, deadline)
+        found = [literal] if literal else self._look_up(target, deadline)
         if self._allowed.isdisjoint({target.host, f"[{target.host}]", target.netloc}):
             for address in found:
                 why = addresses.why_refused(address)
@@ -170,65 +190,65 @@ class Fetcher:
                     raise ForbiddenAddress(str(target.url), target.host, address, why)
         return found
 
-    def _looked_up(self, target: Target, deadline: Deadline) -> list[str]:
-        answer: Future[list[str]] = Future()
+    def _look_up(self, target: Target, deadline: Deadline) -> list[str]:
+        resolved: Future[list[str]] = Future()
 
-        def look_up() -> None:
+        def resolve() -> None:
             try:
-                answer.set_result(self._resolve(target.host, target.port))
-            except BaseException as error:  # noqa: BLE001  raised again by result()
-                answer.set_exception(error)
+                resolved.set_result(self._resolve(target.host, target.port))
+            except BaseException as error:  # noqa: BLE001  result() raises it again
+                resolved.set_exception(error)
 
-        # The system's resolver cannot be interrupted: past the deadline the thread is left to end by itself.
-        threading.Thread(target=look_up, name="handrail-resolve", daemon=True).start()
-        while not wait([answer], timeout=deadline.glance()).done:
+        # The system's resolver cannot be interrupted: after the deadline its thread continues and ends by itself.
+        threading.Thread(target=resolve, name="handrail-resolve", daemon=True).start()
+        while not wait([resolved], timeout=deadline.wait_seconds()).done:
             pass
         with _as_faults(str(target.url)):
-            found = answer.result()
+            found = resolved.result()
         if not found:
             raise FetchFailed(str(target.url), "host name not found")
         return found
 
-    def _read(self, target: Target, response: "httpcore2.Response", deadline: Deadline) -> "_Answer":
-        headers: dict[str, str] = {}
-        for name, value in response.headers:
-            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        answer = _Answer(response.status, headers)
-        if answer.location is not None or not answer.may_be_text:
-            return answer
-        codings = content.content_codings(headers.get("content-encoding", ""))
+    def _read(self, target: Target, stream: "httpcore2.Response", deadline: Deadline) -> "_Response":
+        """Read the body of a page that may be text, at most `fetch_bytes`; no body of other responses."""
+        response = _Response(stream.status, _joined_headers(stream.headers))
+        if response.location is not None or not response.may_be_text:
+            return response
+        codings = content.content_codings(response.headers.get("content-encoding", ""))
         if not content.can_unpack(codings):
             raise FetchFailed(str(target.url), f"unknown content encoding: {', '.join(codings)[:80]}")
-        for piece in content.unpacked(response.iter_stream(), codings):
-            deadline.left()
-            answer.body += piece
-            if len(answer.body) > self._limits.fetch_bytes:
-                del answer.body[self._limits.fetch_bytes :]
-                answer.cut = True
+        for piece in content.unpacked(stream.iter_stream(), codings):
+            deadline.check()
+            response.body += piece
+            if len(response.body) > self._limits.fetch_bytes:
+                del response.body[self._limits.fetch_bytes :]
+                response.cut = True
                 break
-        return answer
+        return response
 
-    def _page(self, url: str, target: Target, answer: "_Answer", deadline: Deadline) -> Fetched:
-        final_url, body = str(target.url), bytes(answer.body)
-        if not answer.may_be_text:
-            raise BinaryContent(final_url, answer.media, answer.declared_size)
-        text, cut = content.text_of(body, answer.headers.get("content-type", ""), cut=answer.cut), answer.cut
+    def _page(self, url: str, target: Target, response: "_Response", deadline: Deadline) -> Fetched:
+        """Decode a response to text. Raises BinaryContent if it is not text."""
+        final_url, body = str(target.url), bytes(response.body)
+        if not response.may_be_text:
+            raise BinaryContent(final_url, response.media, response.declared_size)
+        text, cut = content.text_of(body, response.headers.get("content-type", ""), cut=response.cut), response.cut
         if "\0" in text:
-            size = answer.declared_size if cut else len(body)
-            raise BinaryContent(final_url, answer.media or "application/octet-stream", size)
-        media = answer.media or content.sniffed_type(body)
+            size = response.declared_size if cut else len(body)
+            raise BinaryContent(final_url, response.media or "application/octet-stream", size)
+        media = response.media or content.sniffed_type(body)
         if content.is_html(media):
             try:
                 text, shortened = to_markdown(text, final_url, deadline, self._limits)
             except NotConverted:
                 raise FetchFailed(final_url, "the HTML could not be converted") from None
             cut = cut or shortened
-        return Fetched(url, final_url, answer.status, media, len(body), text, cut)
+        return Fetched(url, final_url, response.status, media, len(body), text, cut)
 
 
 @dataclass(slots=True)
-class _Answer:
+class _Response:
+    """Holds status, headers and the bytes that were read of one response."""
+
     status: int
     headers: dict[str, str]
     body: bytearray = field(default_factory=bytearray)
@@ -252,9 +272,19 @@ class _Answer:
         return int(size) if "content-encoding" not in self.headers and re.fullmatch("[0-9]{1,18}", size) else None
 
 
+def _joined_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers by lower-case name; values of a repeated header are joined by commas."""
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
+
+
 @contextmanager
 def _as_faults(url: str) -> Iterator[None]:
-    import httpcore2  # noqa: PLC0415  loaded when first used
+    """Turn errors of the network and of the protocol into FetchFailed."""
+    import httpcore2  # noqa: PLC0415  takes 100 ms, and few sessions fetch
 
     try:
         yield

@@ -1,8 +1,8 @@
-"""Run as a program of its own: HTML on stdin, Markdown on stdout.
+"""Converts HTML on standard input to Markdown on standard output, as a program of its own.
 
-The converter is native code, and the page may be made to break it: to ask for gigabytes (nested quotes, wide spans), to
-run for ever, or to take the process over. So it is loaded first, then this process gives up all but its memory and its
-two streams, and only then reads the page.
+The converter is native code, and a hostile page may attack it: make it allocate gigabytes (nested quotes, wide spans),
+make it run for ever, or take over the process. So the process first loads the converter, then gives up everything but
+its memory and its two streams, and only then reads the page.
 """
 
 import os
@@ -11,7 +11,8 @@ import sys
 
 
 def markdown(html: str, base_url: str) -> str:
-    from html_to_markdown import ConversionOptions, PreprocessingOptions, convert  # noqa: PLC0415  native, 50 ms
+    """Convert a page to Markdown."""
+    from html_to_markdown import ConversionOptions, PreprocessingOptions, convert  # noqa: PLC0415  only the worker loads it
 
     options = ConversionOptions(
         base_url=base_url,
@@ -25,11 +26,11 @@ def markdown(html: str, base_url: str) -> str:
 
 
 def limit(**most: int) -> None:
-    """Bound what the process may take, where the system knows such a limit. A lower limit that it has already stays."""
+    """Lower the resource limits of this process, where the system has them. Never raise one."""
     try:
         import resource  # noqa: PLC0415  POSIX only
     except ImportError:
-        return  # the deadline of the process that started us holds on every system
+        return  # the process that started this one enforces a deadline on every system
     for name, wanted in most.items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is not None:
@@ -39,20 +40,21 @@ def limit(**most: int) -> None:
 
 
 def end_after(seconds: int) -> None:
-    """End by a signal then, also if the process that started us is gone."""
+    """End this process by a signal after some seconds, even if the process that started it is gone."""
     if hasattr(signal, "alarm"):
         signal.alarm(seconds)
 
 
 def main() -> None:
+    """Load the converter, give up all rights, then convert the page."""
     base_url, memory, seconds, most = sys.argv[1], *map(int, sys.argv[2:5])
-    # Behind all others: where handrail is installed, it is on the path already.
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from handrail.kernel.sandbox.landlock_exec import filter_calls, give_up_files  # noqa: PLC0415  not before it can be found
+    # Append it, so that an installed handrail, which is on the path already, comes first.
+    sys.path.append(os.path.normpath(os.path.join(os.path.abspath(__file__), *[os.pardir] * 4)))
+    from handrail.kernel.sandbox.landlock_exec import filter_calls, give_up_files  # noqa: PLC0415  sys.path must be set first
 
-    limit(AS=memory, CPU=seconds, CORE=0)  # before the converter reserves any
+    limit(AS=memory, CPU=seconds, CORE=0)  # before the converter allocates memory
     end_after(seconds)
-    markdown("<p>all that it loads when first used</p>", base_url)
+    markdown("<p>loads what the converter loads at first use</p>", base_url)
     give_up_files()
     limit(FSIZE=0, NOFILE=0, NPROC=0)
     filter_calls(bytes.fromhex(sys.argv[5]))

@@ -1,0 +1,1 @@
+"""Holds the code that is sent into the sandbox and runs there."""

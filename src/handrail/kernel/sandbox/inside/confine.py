@@ -1,9 +1,9 @@
-"""Runs first in the supervisor's process where there is no bubblewrap.
+"""Confines the supervisor's own process if there is no bubblewrap; runs before the supervisor.
 
-It makes orphans ours and, at level `reduced`, gives up every right that commands must not have: what it
-restricts holds for all that is started later.
+It makes the supervisor the parent of orphans. At level `reduced` it also gives up every right that commands must not
+have; the restrictions apply to every process that is started later.
 
-Handed over as code, like the supervisor.
+Like the supervisor, this module is sent as code and cannot import other modules of Handrail.
 """
 
 import ctypes
@@ -24,20 +24,27 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class RulesetAttr(ctypes.Structure):
+    """Mirrors `struct landlock_ruleset_attr`."""
+
     _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
 class PathAttr(ctypes.Structure):
+    """Mirrors `struct landlock_path_beneath_attr`."""
+
     _pack_ = 1
     _layout_ = "ms"
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
 class FilterProgram(ctypes.Structure):
+    """Mirrors `struct sock_fprog`."""
+
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
 
 def checked(result: int) -> int:
+    """Return the result of a C function; raise OSError for a negative one."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -45,13 +52,15 @@ def checked(result: int) -> int:
 
 
 def give_up_capabilities() -> None:
+    """Drop every capability of this process and of all that it starts."""
     for capability in range(64):
-        libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)  # fails where there is nothing to drop
+        libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)  # fails for an unknown capability, or without any
     header = (ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0)
     checked(libc.capset(header, (ctypes.c_uint32 * 6)()))
 
 
 def restrict_files(rules: "list[tuple[int | str, int]]", rights: int, scopes: int) -> None:
+    """Forbid `rights` everywhere but where a rule (path or handle, rights) allows them."""
     attributes = RulesetAttr(rights, 0, scopes)
     size = ctypes.sizeof(attributes) if scopes else 8
     ruleset = checked(libc.syscall(CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), 0))
@@ -66,12 +75,14 @@ def restrict_files(rules: "list[tuple[int | str, int]]", rights: int, scopes: in
 
 
 def filter_calls(code: bytes) -> None:
+    """Install a system call filter."""
     kept = ctypes.create_string_buffer(code, len(code))
     program = FilterProgram(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p))
     checked(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
 
 
 def main(confine: "dict[str, Any] | None") -> None:
+    """Become the parent of orphans, and apply the restrictions of `landlock_rules.options` if there are any."""
     checked(libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0))
     if confine is not None:
         give_up_capabilities()

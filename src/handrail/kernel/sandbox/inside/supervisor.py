@@ -1,13 +1,13 @@
-"""The first process inside the sandbox: it starts every command and terminal in there, and ends them.
+"""Starts and ends every command and terminal inside the sandbox, as its first process.
 
-It is handed over as code (no file of ours exists inside), so it stands alone, and its start is part of the
-first command's, so it imports C modules only: `socket`, `signal` and `json` would double it.
+This module is sent as code (no file of Handrail exists inside), so it imports no other module of Handrail. Its start
+delays the first command, so it imports C modules only: `socket`, `signal` and `json` would double the time.
 
-Requests come over `control` with descriptors: a marshalled request, the command's own `channel`, its output
-and error. On the channel we say `started PID` (of a terminal, with its handle), `failed ERRNO` or
-`exit PID STATUS PIDS LIMIT`; the host says `end`, or closes it, which means the same. What belongs to a command
-is known by a mark that is inherited whatever a process does and that can only be lowered: the hard limit of a
-resource that ordinary processes never use.
+Requests arrive on the socket `control` with descriptors: a marshalled request, the command's own `channel`, its output
+and error. On the channel the supervisor sends `started PID` (of a terminal, with its handles), `failed ERRNO` or
+`exit PID STATUS PIDS LIMIT`. The host sends `end`, or closes the channel, which means the same. A mark tells to which
+command a process belongs: the hard limit of a resource that ordinary processes never use. It is inherited, and a
+process can only lower it.
 """
 
 import _socket
@@ -21,7 +21,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 else:
     import _signal
@@ -31,10 +31,12 @@ HIGHEST_MARK = 1 << 62
 RUNNING, BACKGROUND, ENDING = "running", "background", "ending"
 ENDING_PAUSE_MS = 4
 EVERYONE = -1
-"""As a process number: all that we may signal. Only used as the first process of a namespace of our own."""
+"""As a process number: every process that we may signal. Only used as the first process of our own namespace."""
 
 
 class Task:
+    """Holds the state of one command or terminal."""
+
     def __init__(self, channel: int, request: "dict[str, Any]", mark: int) -> None:
         self.channel, self.mark = _socket.socket(fileno=channel), mark
         self.keep_background: bool = request["keep_background"]
@@ -43,27 +45,26 @@ class Task:
         self.status: int | None = None
         self.state = RUNNING
         self.kill_at = 0.0
-        self.deaf = False
-        """Whether the host closed its end."""
-        self.limit = b"-"
-        """The limit that ended it."""
+        self.host_closed = False  # whether the host closed its end of the channel
+        self.limit = b"-"  # the limit that ended it
 
-    def say(self, message: bytes, *descriptors: int) -> None:
+    def send(self, message: bytes, *descriptors: int) -> None:
         raw = b"".join(fd.to_bytes(4, sys.byteorder) for fd in descriptors)
         ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, raw)] if raw else []
         try:
             self.channel.sendmsg([message], ancillary, _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
         except OSError:
-            return  # the host let go of this command: the closed channel will tell us to end it
+            return  # the host closed the channel; the closed channel makes us end the command
 
 
 class Supervisor:
+    """Runs the commands of one sandbox until the host is gone."""
+
     def __init__(self, control: _socket.socket, options: "dict[str, Any]", first: int) -> None:
         self.control = control
-        self.first = first
-        """The process of a command that was started beside us, or 0."""
+        self.first = first  # the process of a first command that started along with the sandbox, or 0
+        # Whether every visible process belongs to this sandbox.
         self.alone: bool = options["alone"] and os.getpid() == 1
-        """Whether every process that we can see is ours."""
         self.watch: dict[str, Any] = options["watch"]
         self.tasks: dict[int, Task] = {}
         self.own_mark = resource.getrlimit(MARK)[1]
@@ -77,42 +78,39 @@ class Supervisor:
         self.poller.register(self.wake, select.POLLIN)
 
     def run(self) -> None:
-        """Serve until the host is gone."""
         try:
             self.control.send(b"ready", _socket.MSG_NOSIGNAL)
         except ConnectionError:
-            return  # it went away while we started
+            return  # the host ended while we started
         while True:
             for fd, _ in self.poller.poll(self.pause()):
                 if fd == self.wake:
                     os.read(self.wake, 4096)
                 elif fd in self.tasks:
-                    self.hear(self.tasks[fd])
+                    self.receive_end(self.tasks[fd])
                 elif fd == self.control.fileno() and not self.receive():
                     return
             self.reap()
             for task in list(self.tasks.values()):
                 self.advance(task)
             if self.tasks and time.monotonic() >= self.watch_at:
-                self.look_after_limits()
+                self.enforce_limits()
 
     def pause(self) -> int | None:
-        """Milliseconds to sleep; None while only events matter."""
+        """Return how many milliseconds to wait for an event; None to wait without a limit."""
         if any(task.state == ENDING for task in self.tasks.values()):
             return ENDING_PAUSE_MS
         return max(0, int((self.watch_at - time.monotonic()) * 1000)) + 1 if self.tasks else None
 
-    # requests
-
     def receive(self) -> bool:
-        """Take one request; False when the host is gone."""
+        """Receive and start one request. Return False if the host is gone."""
         message, ancillary, _, _ = self.control.recvmsg(64, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
         if not message:
             return False
         raw = b"".join(data for _, _, data in ancillary)
         descriptors = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
         payload, channel, *streams = descriptors
-        request = marshal.loads(os.pread(payload, os.fstat(payload).st_size, 0))  # noqa: S302  from our own host
+        request = marshal.loads(os.pread(payload, os.fstat(payload).st_size, 0))  # noqa: S302  our own host sent it
         os.close(payload)
         self.next_mark -= 1
         task = self.tasks[channel] = Task(channel, request, self.next_mark)
@@ -127,57 +125,50 @@ class Supervisor:
             else:
                 self.start(task, request, streams)
         except OSError as error:
-            task.say(b"failed %d" % (error.errno or 0))
+            task.send(b"failed %d" % (error.errno or 0))
             self.forget(task)
         for fd in streams:
             os.close(fd)
         return True
 
     def adopt(self, task: Task, request: "dict[str, Any]") -> None:
-        """The first command was started beside us: everything that bears our own mark is its."""
+        """Take over the first command (see `first_command.py`), whose processes have the supervisor's own mark."""
         task.mark, task.pid = self.own_mark, self.first
         for pid in self.others():
             for name, value in request["limits"]:
                 try:
                     resource.prlimit(pid, name, (value, value))
                 except (OSError, ValueError):
-                    continue  # it ended, or is under a lower limit
+                    continue  # the process ended, or has a lower limit already
 
     def start(self, task: Task, request: "dict[str, Any]", streams: list[int]) -> None:
         task.pid = os.fork()
         if task.pid:
             return
-        try:
+
+        def attach() -> None:
             os.setsid()
             for target, fd in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
                 os.dup2(fd, target)
-            become(task, request)
-        except OSError as error:
-            task.say(b"failed %d" % (error.errno or 0))
-        finally:
-            os._exit(127)
+
+        become(task, request, attach)
 
     def start_terminal(self, task: Task, request: "dict[str, Any]") -> None:
         import termios  # noqa: PLC0415  only terminals need it
 
         screen, keyboard = os.openpty()
         termios.tcsetwinsize(keyboard, request["terminal"])
-        begun, begins = os.pipe2(os.O_CLOEXEC)  # closed by the program's start, or by its failure
+        started, starting = os.pipe2(os.O_CLOEXEC)  # the start of the program closes it, or its failure
         task.pid = os.fork()
         if task.pid:
-            task.say(b"started %d" % task.pid, screen, begun)
-            for fd in (screen, keyboard, begun, begins):
+            task.send(b"started %d" % task.pid, screen, started)
+            for fd in (screen, keyboard, started, starting):
                 os.close(fd)
             return
-        try:
-            os.login_tty(keyboard)
-            become(task, request)
-        except OSError as error:
-            task.say(b"failed %d" % (error.errno or 0))
-        finally:
-            os._exit(127)
+        become(task, request, lambda: os.login_tty(keyboard))
 
-    def hear(self, task: Task) -> None:
+    def receive_end(self, task: Task) -> None:
+        """Begin to end a command whose host sent `end` or closed the channel."""
         try:
             message = task.channel.recv(64, _socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -186,13 +177,13 @@ class Supervisor:
             message = b""
         if not message:
             self.poller.unregister(task.channel.fileno())
-            task.deaf = True
+            task.host_closed = True
         self.begin_end(task)
 
     # endings
 
     def reap(self) -> bool:
-        """Collect the dead; whether there were any."""
+        """Collect the exit statuses of ended processes. Return True if there were any."""
         by_pid = {task.pid: task for task in self.tasks.values() if task.status is None}
         found = False
         while True:
@@ -207,6 +198,7 @@ class Supervisor:
                 by_pid[pid].status = status
 
     def advance(self, task: Task) -> None:
+        """Take the next step of a command: report its end, keep its children, or end them."""
         if task.state == ENDING:
             self.end(task)
         elif task.status is not None:
@@ -221,12 +213,14 @@ class Supervisor:
                 task.state = BACKGROUND
 
     def begin_end(self, task: Task) -> None:
+        """Ask the processes of a command to end; `end` kills them after the grace period."""
         if task.state != ENDING:
             task.state = ENDING
             task.kill_at = time.monotonic() + task.grace
             self.signal(self.survivors(task), _signal.SIGTERM)
 
     def end(self, task: Task) -> None:
+        """Kill the processes of a command after the grace period, and report when all have ended."""
         left = self.survivors(task)
         if left and time.monotonic() >= task.kill_at:
             self.kill(task, left)
@@ -237,17 +231,19 @@ class Supervisor:
             self.forget(task)
 
     def kill(self, task: Task, left: list[int]) -> None:
+        """Kill the processes of a command so that none escapes by forking."""
         if self.alone and all(other.state == ENDING for other in self.tasks.values()):
-            self.signal([EVERYONE], _signal.SIGKILL)  # at one stroke: nothing can fork away
+            self.signal([EVERYONE], _signal.SIGKILL)  # all at once: none can fork in between
             return
         stopped: set[int] = set()
-        while set(left) - stopped:  # what is stopped cannot fork, and keeps holding its share of the limit
+        while set(left) - stopped:  # a stopped process cannot fork, and still counts for the limit of processes
             self.signal(left, _signal.SIGSTOP)
             stopped.update(left)
             left = self.survivors(task)
         self.signal(left, _signal.SIGKILL)
 
     def end_everything(self) -> None:
+        """Kill every command without a grace period, and report each end."""
         for task in self.tasks.values():
             task.state, task.kill_at = ENDING, 0.0
         while self.tasks:
@@ -257,12 +253,12 @@ class Supervisor:
 
     def report(self, task: Task, left: list[int]) -> None:
         pids = b",".join(b"%d" % pid for pid in sorted(left)) or b"-"
-        task.say(b"exit %d %d %s %s" % (task.pid, task.status or 0, pids, task.limit))
+        task.send(b"exit %d %d %s %s" % (task.pid, task.status or 0, pids, task.limit))
 
     def forget(self, task: Task) -> None:
         fd = task.channel.fileno()
         del self.tasks[fd]
-        if not task.deaf:
+        if not task.host_closed:
             self.poller.unregister(fd)
         task.channel.close()
 
@@ -271,20 +267,20 @@ class Supervisor:
             try:
                 os.kill(pid, number)
             except (ProcessLookupError, PermissionError):
-                continue  # it ended meanwhile or, only where nothing confines it, became another user
+                continue  # the process has ended or, at the level `off` only, became another user
 
     # the process table
 
     def survivors(self, task: Task) -> list[int]:
-        """The living processes of one command."""
+        """Return the running processes of one command."""
         while True:
-            left = self.look_for(task)
-            # What died while we looked may have handed us a child that we had looked past: look again.
+            left = self.scan_processes(task)
+            # A process that ended during the scan may have left us a child that the scan missed: scan again.
             if left or not self.reap():
                 return left
 
-    def look_for(self, task: Task) -> list[int]:
-        """Those that one walk of the process table meets. What belongs to no command is ended in passing."""
+    def scan_processes(self, task: Task) -> list[int]:
+        """Return the processes of a command that one scan finds. Kill processes that belong to no command."""
         leaders = {other.pid: other for other in self.tasks.values() if other.status is None}
         marks = {other.mark: other for other in self.tasks.values()}
         mine = []
@@ -298,6 +294,7 @@ class Supervisor:
         return mine
 
     def others(self) -> list[int]:
+        """Return every process of this sandbox but the supervisor."""
         if self.alone:
             me = os.getpid()
             return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) != me]
@@ -309,8 +306,8 @@ class Supervisor:
             queue += children
         return found
 
-    def look_after_limits(self) -> None:
-        """What the kernel does not count for us: a command that takes too much ends every command."""
+    def enforce_limits(self) -> None:
+        """End every command if together they exceed a limit that the kernel does not enforce."""
         pids = self.others()
         steady = len(pids) == self.seen
         self.seen = len(pids)
@@ -332,19 +329,25 @@ class Supervisor:
         return b"disk" if room.f_bavail * room.f_frsize < self.watch["disk_reserve"] else b""
 
 
-def become(task: Task, request: "dict[str, Any]") -> None:
-    """In the new process: from here on we are the command."""
-    _signal.set_wakeup_fd(-1)
-    for number in _signal.valid_signals():
-        if _signal.getsignal(number) not in (_signal.SIG_DFL, None):  # also what whoever started us ignores
-            _signal.signal(number, _signal.SIG_DFL)
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-    for name, value in ((MARK, task.mark), *request["limits"]):
-        highest = resource.getrlimit(name)[1]
-        if highest == resource.RLIM_INFINITY or value <= highest:
-            resource.setrlimit(name, (value, value))
-    os.chdir(request["cwd"])
-    os.execvpe(request["argv"][0], request["argv"], request["environment"])  # noqa: S606  what we are for
+def become(task: Task, request: "dict[str, Any]", attach: "Callable[[], None]") -> None:
+    """Become the command, in the new process, or report why not. `attach` connects its streams. Never return."""
+    try:
+        attach()
+        _signal.set_wakeup_fd(-1)
+        for number in _signal.valid_signals():
+            if _signal.getsignal(number) not in (_signal.SIG_DFL, None):  # also a signal that our parent ignored
+                _signal.signal(number, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        for name, value in ((MARK, task.mark), *request["limits"]):
+            highest = resource.getrlimit(name)[1]
+            if highest == resource.RLIM_INFINITY or value <= highest:
+                resource.setrlimit(name, (value, value))
+        os.chdir(request["cwd"])
+        os.execvpe(request["argv"][0], request["argv"], request["environment"])  # noqa: S606  the sandbox exists for this
+    except OSError as error:
+        task.send(b"failed %d" % (error.errno or 0))
+    finally:
+        os._exit(127)
 
 
 def mark_of(pid: int) -> int:
@@ -356,7 +359,7 @@ def mark_of(pid: int) -> int:
 
 def is_alive(pid: int) -> bool:
     fields = read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
-    # The main thread of a living process may have ended: that looks like a zombie with threads.
+    # The main thread of a running process may have ended: the process then looks like a zombie with threads.
     return bool(fields) and (fields[0] not in (b"Z", b"X") or int(fields[17]) > 1)
 
 
@@ -375,7 +378,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def read(path: str) -> bytes:
-    """A file of /proc, or nothing when its process is gone."""
+    """Return the content of a file of /proc; empty if its process is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -391,6 +394,6 @@ def read(path: str) -> bytes:
 def main(control: _socket.socket, options: "dict[str, Any]", first: int) -> None:
     supervisor = Supervisor(control, options, first)
     supervisor.run()
-    if not supervisor.alone:  # where we are alone, our own end takes everything along
+    if not supervisor.alone:  # in a namespace of our own, our end ends every process
         supervisor.end_everything()
     os._exit(0)

@@ -1,0 +1,1 @@
+"""Decides what commands see of the machine and which names in the workspace they cannot change."""

@@ -1,9 +1,9 @@
-"""Names in the workspace that a command must not plant: made hard to create by occupying them.
+"""Occupies names in the workspace that commands must not create, so that bubblewrap can mount over them.
 
-A mount needs something to stand on, and what bubblewrap would create there stays in the person's workspace.
-So for a name that does not exist we put an empty directory (which `git status` hides), lock it as long as a
-sandbox stands on it, and take it away at the end. A mark on it tells ours from the person's, so that what a
-killed process left behind is taken away the next time.
+A mount needs a file or directory to mount on, and one that bubblewrap creates would stay in the user's workspace.
+So for a name that does not exist Handrail makes a placeholder, usually an empty directory (which `git status` hides),
+locks it while a sandbox uses it, and removes it at the end. A mark tells placeholders from the user's own files, so the
+next session removes what a killed process left behind.
 """
 
 import contextlib
@@ -23,31 +23,32 @@ _ALTERNATES = ("objects/info/alternates", "objects/info/http-alternates")
 
 @dataclass
 class OccupiedNames:
-    """Mounts beneath an open root: read-only ones, and writable ones for directories that must not be swapped."""
+    """Makes mounts below an open root: read-only ones, and writable ones for directories that must not be renamed."""
 
     root_fd: int
     root: str = "/"
     limits: Limits = field(default_factory=Limits)
     mounts: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    """By name: the handle to mount there, and whether it may be written."""
+    """By name: the handle to mount there, and whether commands may write it."""
     unguarded: list[str] = field(default_factory=list)
-    """Names that are links: a mount would follow them."""
-    _stood: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Names that cannot be guarded: a mount would follow a link, or the parent does not exist."""
+    _mounted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The identity of what was mounted at each name."""
     _made: set[str] = field(default_factory=set)
-    _ours: list[tuple[str, int, bytes | None]] = field(default_factory=list)
+    _placeholders: list[tuple[str, int, bytes | None]] = field(default_factory=list)
 
-    def stand(self, names: tuple[str, ...]) -> None:
-        """Raises OSError where a name cannot be looked at or occupied: then nothing may run."""
+    def occupy(self, names: tuple[str, ...]) -> None:
+        """Prepare the mounts for these names and all git directories. Raises OSError if a name cannot be occupied."""
         found = find(self.root_fd, self.root, self.limits)
         for directory in found.directories:
             self._guard_git(directory)
         for name in dict.fromkeys((*found.files, *names)):
             self._protect(name)
-        self._stood = {name: _identity(os.fstat(fd)) for name, (fd, _) in self.mounts.items()}
+        self._mounted = {name: _identity(os.fstat(fd)) for name, (fd, _) in self.mounts.items()}
 
     def intact(self) -> bool:
-        """Whether each name is still what was mounted: one that was replaced outside has lost its mount inside."""
-        for name, identity in self._stood.items():
+        """Return False if a name was replaced since: then its mount inside the sandbox is lost."""
+        for name, identity in self._mounted.items():
             try:
                 found = os.stat(name, dir_fd=self.root_fd, follow_symlinks=False)
             except OSError:
@@ -57,11 +58,11 @@ class OccupiedNames:
         return True
 
     def ordered(self) -> list[tuple[str, int, bool]]:
-        """The mounts, each behind those of the directories that it lies in: a later one covers an earlier one."""
+        """Return the mounts, outer directories first: a later mount covers an earlier one."""
         return [(name, *self.mounts[name]) for name in sorted(self.mounts, key=lambda name: name.split("/"))]
 
     def _guard_git(self, directory: GitDirectory) -> None:
-        """All but what ordinary git work writes is read-only; names that git would obey are occupied."""
+        """Mount read-only what ordinary git commands do not write, and occupy the names of git's configuration."""
         path = directory.path
         if not self._hold(path) or not self._hold_parents(path):
             self.unguarded.append(path)
@@ -70,24 +71,24 @@ class OccupiedNames:
         for name in names_in(self.root_fd, path):
             is_directory = kind_at(self.root_fd, f"{path}/{name}") == "directory"
             if name not in occupied and not may_be_written(name, is_directory=is_directory):
-                self._protect(f"{path}/{name}", there=True)
+                self._protect(f"{path}/{name}", only_existing=True)
         for name, content in occupied.items():
             self._protect(f"{path}/{name}", content=content)
         for name in _ALTERNATES:
-            self._protect(f"{path}/{name}", there=True)
+            self._protect(f"{path}/{name}", only_existing=True)
 
-    def _protect(self, name: str, content: bytes | None = None, *, there: bool = False) -> None:
-        """Mount a name read-only. If it is absent, occupy it first; `there`: then leave it alone."""
+    def _protect(self, name: str, content: bytes | None = None, *, only_existing: bool = False) -> None:
+        """Mount a name read-only. Make a placeholder if it does not exist, but not with `only_existing`."""
         kind = kind_at(self.root_fd, name)
-        if there and kind == "absent":
+        if only_existing and kind == "absent":
             return
         if not self._hold_parents(name):
             self.unguarded.append(name)
             return
         if kind == "absent":
             try:
-                self._occupy(name, content)
-            except FileNotFoundError:  # no parent: a command that wants the name must create a directory first
+                self._make_placeholder(name, content)
+            except FileNotFoundError:  # the parent does not exist: a command would have to create it first
                 self.unguarded.append(name)
                 return
             kind = kind_at(self.root_fd, name)
@@ -97,7 +98,7 @@ class OccupiedNames:
         try:
             fd = self._open(name)
         except FileNotFoundError:
-            if there:  # it went again
+            if only_existing:  # it was removed meanwhile
                 return
             raise
         if name in self.mounts:
@@ -106,22 +107,23 @@ class OccupiedNames:
         if name in self._made or self._is_marked(fd):
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
             fcntl.flock(handle, fcntl.LOCK_SH)
-            self._ours.append((name, handle, content))
+            self._placeholders.append((name, handle, content))
 
     def _hold_parents(self, name: str) -> bool:
-        """What is mounted upon cannot be renamed, but its parents could: mount them on themselves. False at a link."""
+        """Mount every parent on itself, so that no command can rename it. Return False if one is a link."""
         parts = name.split("/")[:-1]
         return all(self._hold("/".join(parts[: count + 1])) for count in range(len(parts)))
 
     def _hold(self, directory: str) -> bool:
-        """Mount a directory on itself. False at a link."""
+        """Mount a directory on itself, so that no command can rename it. Return False if it is a link."""
         kind = kind_at(self.root_fd, directory)
         if kind == "directory" and directory not in self.mounts:
             self.mounts[directory] = (self._open(directory), True)
         return kind != "link"
 
-    def _occupy(self, name: str, content: bytes | None) -> None:
-        with contextlib.suppress(FileExistsError):  # another sandbox was as fast
+    def _make_placeholder(self, name: str, content: bytes | None) -> None:
+        """Make an empty directory, or a file if `content` is given."""
+        with contextlib.suppress(FileExistsError):  # another sandbox made it at the same time
             if content is None:
                 os.mkdir(name, 0o755, dir_fd=self.root_fd)
                 handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
@@ -130,12 +132,13 @@ class OccupiedNames:
                 handle = os.open(name, flags, 0o644, dir_fd=self.root_fd)
                 os.write(handle, content)
             try:
-                self._own(handle)
+                self._mark(handle)
             finally:
                 os.close(handle)
             self._made.add(name)
 
-    def _own(self, handle: int) -> None:
+    def _mark(self, handle: int) -> None:
+        """Mark a placeholder, if the file system can, and give it to the workspace's owner."""
         try:
             os.setxattr(handle, MARK, b"1")
         except OSError as error:
@@ -152,7 +155,7 @@ class OccupiedNames:
             return False
 
     def _open(self, name: str) -> int:
-        """No link is followed on the way: a parent may have been exchanged for one since it was looked at."""
+        """Open a path without following a link: a parent may have been replaced by a link meanwhile."""
         flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
         *parents, last = name.split("/")
         handle = os.dup(self.root_fd)
@@ -166,17 +169,17 @@ class OccupiedNames:
             os.close(handle)
 
     def release_handles(self) -> None:
-        """The mounts stand: the handles that they were made from are no longer needed."""
+        """Close the handles, which are not needed once the sandbox has mounted them."""
         for fd, _ in self.mounts.values():
             os.close(fd)
         self.mounts = {}
 
-    def leave(self) -> None:
-        """Take away what we put there, unless someone filled it or another sandbox still stands on it."""
+    def remove(self) -> None:
+        """Remove the placeholders, but none that has content by now or that another sandbox still uses."""
         self.release_handles()
-        self.unguarded, self._stood = [], {}
-        for name, handle, content in self._ours:
-            with contextlib.suppress(OSError):  # filled, replaced, in use or already gone: not ours to remove
+        self.unguarded, self._mounted = [], {}
+        for name, handle, content in self._placeholders:
+            with contextlib.suppress(OSError):  # it has content, was replaced, is in use or is gone: leave it
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 same = os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False))
                 if same and stat.S_ISDIR(os.fstat(handle).st_mode):
@@ -184,7 +187,7 @@ class OccupiedNames:
                 elif same and os.pread(handle, 64, 0) == content:
                     os.unlink(name, dir_fd=self.root_fd)
             os.close(handle)
-        self._ours = []
+        self._placeholders = []
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

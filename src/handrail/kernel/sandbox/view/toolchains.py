@@ -1,8 +1,8 @@
 """Finds the toolchains outside the system directories that a command may see.
 
-The user's environment names them: PATH, and the variables of their managers. What lies where the agent can write is
-the agent's word. For a virtual environment there it may choose among the Pythons that the user's managers installed,
-and nothing else; no link there leads anywhere.
+The user's environment names the toolchains: PATH, and the variables of their managers. Files that an agent can write
+are not trusted. A virtual environment among them may choose one of the Pythons that the user's managers installed, and
+nothing else; links in such directories are not followed.
 """
 
 import os
@@ -21,7 +21,7 @@ from handrail.model.limits import KIB
 PARTS = ("bin", "sbin", "shims", "lib", "lib64", "libexec", "include")
 WHOLE_PREFIX_MARKS = ("pyvenv.cfg", "conda-meta")
 
-# The variable that names a manager's home, where that is without it, and what is in there.
+# (the variable that names a manager's home, its default, a name that must exist in it)
 MANAGERS = (
     ("PYENV_ROOT", ".pyenv", "versions"),
     ("RBENV_ROOT", ".rbenv", "versions"),
@@ -31,10 +31,10 @@ MANAGERS = (
     ("ASDF_DATA_DIR", ".asdf", "installs"),
     ("SDKMAN_CANDIDATES_DIR", ".sdkman/candidates", "."),
 )
-BESIDE = {".rustup": ("CARGO_HOME", ".cargo")}
-"""Managers whose programs lie somewhere else."""
+PROGRAM_HOMES = {".rustup": ("CARGO_HOME", ".cargo")}
+"""Managers whose programs are in another directory: (variable, default)."""
 
-# Where Pythons are installed: the variable that names a directory, where that is without it, and the place in there.
+# Where Pythons are installed: (the variable that names a directory, its default, the path below it)
 PYTHONS = (
     ("PYENV_ROOT", ".pyenv", "versions"),
     ("UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", "."),
@@ -54,16 +54,17 @@ _CONFIG_BYTES = 64 * KIB
 
 @dataclass(frozen=True)
 class Toolchains:
-    person: Mapping[str, str]
-    """The user's environment."""
+    """Finds toolchains from the user's environment, which is trusted, and from files, which may not be."""
+
+    user_environment: Mapping[str, str]
     home: str
     root: str
-    agents: tuple[str, ...]
-    """Directories that commands can write, the root among them."""
+    agent_directories: tuple[str, ...]
+    """The directories that commands can write, among them the root."""
 
     def shown(self) -> list[tuple[str, str]]:
-        """Return what makes the programs on PATH and our own interpreter work: (name, where it leads)."""
-        wanted = {path: real for path in self._wanted() if (real := self._fit(path)) is not None}
+        """Return (path, real path) of what the programs on PATH and Handrail's interpreter need."""
+        wanted = {path: real for path in self._wanted() if (real := self._usable(path)) is not None}
         kept: dict[str, str] = {}
         for path in sorted(wanted):
             if not in_any(path, (*SYSTEM, *kept)):
@@ -71,6 +72,7 @@ class Toolchains:
         return list(kept.items())
 
     def _wanted(self) -> Iterator[str]:
+        """Yield the paths of all toolchains, usable or not."""
         for entry in (os.path.join(sys.base_prefix, "bin"), *self._entries):
             if not in_any(entry, SYSTEM) and self._holds_programs(entry):
                 yield from _parts_of(entry)
@@ -82,40 +84,46 @@ class Toolchains:
 
     @cached_property
     def _entries(self) -> list[str]:
-        path = self.person.get("PATH", "").split(os.pathsep)
+        """The absolute directories of PATH."""
+        path = self.user_environment.get("PATH", "").split(os.pathsep)
         return list(dict.fromkeys(map(os.path.normpath, filter(os.path.isabs, path))))
 
     @cached_property
-    def _unfit(self) -> set[str]:
-        """The home, the workspace, and all that contains them: never a toolchain."""
+    def _never_shown(self) -> set[str]:
+        """The home, the workspace, and all their parents."""
         return {
             each
             for place in (self.home, os.path.realpath(self.home), self.root)
             for each in visible_paths.upwards(place)
         }
 
-    def _fit(self, path: str) -> str | None:
-        real = resolved(path, self.agents)
-        return None if real is None or {path, real} & self._unfit or in_any(real, self.agents) else real
+    def _usable(self, path: str) -> str | None:
+        """Return the real path of a toolchain; None if commands can write it, or if it contains home or workspace."""
+        real = resolved(path, self.agent_directories)
+        if real is None or {path, real} & self._never_shown or in_any(real, self.agent_directories):
+            return None
+        return real
 
     def _holds_programs(self, entry: str) -> bool:
-        real = self._fit(entry)
+        real = self._usable(entry)
         if real is None:
             return False
-        with suppress(OSError), os.scandir(real) as entries:  # no directory, or none that we may list
+        with suppress(OSError), os.scandir(real) as entries:  # not a directory, or not readable
             return any(each.is_file() and os.access(each, os.X_OK) for each in entries)
         return False
 
     def _managers(self) -> Iterator[str]:
+        """Yield the homes of the managers that the user's environment names."""
         for variable, name, proof in MANAGERS:
-            home = self._named(variable, name)
-            homes = (home, self._named(*BESIDE[name])) if name in BESIDE else (home,)
-            meant = variable in self.person or any(in_any(entry, homes) for entry in self._entries)
-            if meant and os.path.isdir(os.path.join(home, proof)):
+            home = self._directory(variable, name)
+            homes = (home, self._directory(*PROGRAM_HOMES[name])) if name in PROGRAM_HOMES else (home,)
+            used = variable in self.user_environment or any(in_any(entry, homes) for entry in self._entries)
+            if used and os.path.isdir(os.path.join(home, proof)):
                 yield home
 
-    def _named(self, variable: str, name: str) -> str:
-        value = self.person.get(variable, "")
+    def _directory(self, variable: str, name: str) -> str:
+        """Return the directory that a variable names, or its default in the home."""
+        value = self.user_environment.get(variable, "")
         return os.path.normpath(value if os.path.isabs(value) else os.path.join(self.home, name))
 
     def _base_of(self, prefix: str) -> Iterator[str]:
@@ -124,19 +132,21 @@ class Toolchains:
         base = os.path.dirname(os.path.normpath(named))
         if os.path.basename(named.rstrip("/")) != "bin" or in_any(base, SYSTEM):
             return
-        real = self._fit(base)
-        trusted = resolved(f"{prefix}/pyvenv.cfg", self.agents) is not None
+        real = self._usable(base)
+        trusted = resolved(f"{prefix}/pyvenv.cfg", self.agent_directories) is not None
         if real is not None and _is_python(real) and (trusted or in_any(real, self._pythons)):
             yield from _parts_of(os.path.join(base, "bin"))
 
     @cached_property
     def _pythons(self) -> list[str]:
-        named = [os.path.join(self._named(variable, name), place) for variable, name, place in PYTHONS]
-        found = [self._fit(os.path.normpath(place)) for place in (*named, SHARED_PYTHONS)]
+        """The directories in which the user's managers install Pythons."""
+        named = [os.path.join(self._directory(variable, name), place) for variable, name, place in PYTHONS]
+        found = [self._usable(os.path.normpath(place)) for place in (*named, SHARED_PYTHONS)]
         return [place for place in found if place is not None]
 
 
 def _parts_of(entry: str) -> list[str]:
+    """Return what belongs to a directory of programs: its whole prefix, parts of the prefix, or only itself."""
     prefix, last = os.path.split(entry)
     if last not in PARTS:
         return [entry]
@@ -154,10 +164,10 @@ def _is_python(prefix: str) -> bool:
 
 
 def _home_in(config: str) -> str:
-    """Return what a virtual environment's settings call its home; empty where there is none."""
+    """Return the `home` in a virtual environment's configuration; empty if there is none."""
     try:
         fd = os.open(config, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:  # none, as with conda, or a link
+    except OSError:  # not found, as with conda, or a link
         return ""
     with open(fd, "rb") as file:
         text = file.read(_CONFIG_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""

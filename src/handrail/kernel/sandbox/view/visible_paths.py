@@ -1,7 +1,7 @@
-"""What of the machine a command may see: system directories, a few files of /etc, and where a path leads.
+"""Decides which parts of the machine commands may see: system directories, some files of /etc, variables.
 
-A home directory is never shown. A toolchain inside it is shown by its own parts only, since its neighbours
-(credentials of package managers, keyrings) are what an agent must not read: `toolchains.py`.
+Commands never see the user's home directory. Of a toolchain in it they see only its own parts (`toolchains.py`),
+because the files next to it, such as credentials and keyrings, must stay hidden from an agent.
 """
 
 import os
@@ -30,12 +30,12 @@ KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "SHELL", "USER"
 
 
 def system_directories() -> list[tuple[str, str]]:
-    """(name, link target or "") of the directories that hold the operating system's programs."""
+    """Return (name, link target or "") of the directories of the operating system's programs."""
     return [(name, os.readlink(name) if os.path.islink(name) else "") for name in SYSTEM if os.path.lexists(name)]
 
 
 def etc_names(*, network: bool) -> tuple[list[str], list[str]]:
-    """The directories and the plain files of /etc that programs need."""
+    """Return the directories and the regular files of /etc that programs need."""
     directories, files = [], []
     for name in (*ETC, *ETC_NETWORK) if network else ETC:
         path = f"/etc/{name}"
@@ -51,13 +51,13 @@ def etc_names(*, network: bool) -> tuple[list[str], list[str]]:
 
 
 def private_home(home: str) -> str:
-    """Where the private home stands: at its own path, so that toolchains find themselves, if that can be."""
+    """Return the path of the private home: the real home's path, so that toolchains work, or /home if unsuitable."""
     unfit = not os.path.isabs(home) or home == "/" or in_any(home, SYSTEM)
     return "/home" if unfit else home
 
 
 def reachable(path: str, uid: int, gid: int) -> bool:
-    """Whether someone else may walk to `path` and use it, by the mode bits."""
+    """Return True if another user may read `path` and search its parents, by the mode bits."""
     for place in (path, *_ancestors(path)):
         info = os.stat(place)
         shift = 6 if info.st_uid == uid else 3 if info.st_gid == gid else 0
@@ -67,13 +67,13 @@ def reachable(path: str, uid: int, gid: int) -> bool:
     return True
 
 
-def within_reach(paths: Iterable[tuple[str, str]], who: tuple[int, int] | None) -> list[tuple[str, str]]:
-    """Those (with where they lead) that the one who runs commands can reach: the system keeps the rest from them."""
-    return [(path, real) for path, real in paths if os.path.exists(real) and (who is None or reachable(real, *who))]
+def within_reach(paths: Iterable[tuple[str, str]], user: tuple[int, int] | None) -> list[tuple[str, str]]:
+    """Return the (path, real path) pairs that exist and that the user who runs commands can reach."""
+    return [(path, real) for path, real in paths if os.path.exists(real) and (user is None or reachable(real, *user))]
 
 
 def upwards(path: str) -> list[str]:
-    """A path and all that contains it."""
+    """Return a path and all its parents."""
     return [path, *_ancestors(path)]
 
 
@@ -90,7 +90,7 @@ def is_inside(path: str, directory: str) -> bool:
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """Leaves out what lies in another of these paths."""
+    """Return these paths without those that lie inside another of them."""
     kept: list[str] = []
     for path in sorted(set(paths)):
         if not in_any(path, kept):
@@ -98,11 +98,11 @@ def outermost(paths: Iterable[str]) -> list[str]:
     return kept
 
 
-def environment(person: dict[str, str], home: str, extra: tuple[str, ...]) -> dict[str, str]:
-    """A clean environment: what programs need to run, what the person listed, and no secret."""
-    path = [entry for entry in person.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    names = [n for n in person if n in KEPT_VARIABLES or n.startswith("LC_") or n in extra]
-    kept = {name: person[name] for name in names if not looks_secret(name)}
+def environment(user_environment: dict[str, str], home: str, extra: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables for commands: those that programs need, those that the user listed, and no secret."""
+    path = [entry for entry in user_environment.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    names = [name for name in user_environment if name in KEPT_VARIABLES or name.startswith("LC_") or name in extra]
+    kept = {name: user_environment[name] for name in names if not looks_secret(name)}
     return {
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
@@ -113,7 +113,7 @@ def environment(person: dict[str, str], home: str, extra: tuple[str, ...]) -> di
 
 
 def accounts(uid: int, gid: int, home: str) -> dict[str, str]:
-    """Only the one who runs the command, and the two names that programs expect."""
+    """Return /etc/passwd and /etc/group with only the user of the command, root and nobody."""
     me = f"person:x:{uid}:{gid}:person:{home}:/bin/sh\n"
     others = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
     return {"/etc/passwd": me + others, "/etc/group": f"person:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}

@@ -1,0 +1,64 @@
+"""Chooses how commands are confined: the strongest way that works on this machine.
+
+The ways, strongest first: every usable bubblewrap, at the level that the user wants; then Landlock, at the level
+`reduced`, if the settings allow that. The level `off` has a single way, which confines nothing.
+
+A way can fail for two reasons. Either the machine does not support it: then the next way is tried. Or something in this
+workspace makes it fail: then no command runs, because the agent that put it there must not get a weaker sandbox. The
+same bubblewrap, tried on an empty directory (`probe.py`), tells the two apart.
+"""
+
+from dataclasses import replace
+
+from handrail.kernel.sandbox import find_bwrap, probe
+from handrail.kernel.sandbox.launch import WorkspaceView
+from handrail.kernel.sandbox.levels import NETWORK_CANNOT_STOP, REDUCED_CANNOT_STOP, Confinement
+from handrail.model.faults import SandboxUnavailable
+
+
+class ConfinementChoice:
+    """Holds the ways that were not given up yet; the first one is in use."""
+
+    def __init__(self, view: WorkspaceView) -> None:
+        self._view = view
+        self._why_not: list[str] = []
+        self._ways = self._possible_ways()
+
+    def _possible_ways(self) -> list[Confinement]:
+        settings = self._view.settings
+        if settings.level == "off":
+            return [Confinement("off", "nothing", ("everything",))]
+        cannot = NETWORK_CANNOT_STOP if settings.level == "network" else ()
+        ways = [Confinement(settings.level, path, cannot) for path in find_bwrap.candidates(self._view.root)]
+        if not ways:
+            self._why_not.append("bubblewrap: none outside the workspace")
+        if not settings.allow_reduced:
+            return ways
+        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why_not))]
+
+    @property
+    def current(self) -> Confinement:
+        """The way in use. Raises SandboxUnavailable if no way is left."""
+        if not self._ways:
+            raise SandboxUnavailable(self._view.settings.level, self._why_not)
+        return self._ways[0]
+
+    @property
+    def uses_bubblewrap(self) -> bool:
+        """Whether a way is left and bubblewrap is the next to be used."""
+        return bool(self._ways) and self._ways[0].by_bubblewrap
+
+    def set_unguarded(self, names: list[str]) -> None:
+        """Record the guarded names that the way in use cannot guard."""
+        self._ways[0] = replace(self._ways[0], unguarded=tuple(names))
+
+    def give_up_current(self, why: str) -> None:
+        """Continue with the next way. Raises SandboxUnavailable if the way in use fails in this workspace only."""
+        failed = self._ways[0]
+        reason = f"{failed.by}: {why or 'ended at once'}"
+        if failed.by_bubblewrap and probe.works(self._view, failed.by):
+            raise SandboxUnavailable(self._view.settings.level, [reason])
+        self._why_not.append(reason)
+        del self._ways[0]
+        if self._ways:
+            self._ways[0] = replace(self._ways[0], why=tuple(self._why_not))
