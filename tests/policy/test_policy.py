@@ -137,7 +137,7 @@ def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None
         assert workspace.rules.standing() == []
     begin = "approved, but this time only: the rule could not be stored: "
     assert warnings == [
-        [f"{begin}it is always asked: it reaches into .git, which is guarded"],
+        [f"{begin}it is always asked: the call reaches into .git, which is guarded"],
         [f"{begin}the rule: the pattern is not a valid regular expression: missing ) at position 1"],
         [f"{begin}1e+300 hours from now is beyond any calendar"],
     ]

@@ -8,5 +8,5 @@ _T = TypeVar("_T")
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def record(cls: type[_T]) -> type[_T]:
-    """Make a class a dataclass without comparison and repr: no code uses them, and they take most of the import time."""
+    """Make a class a dataclass without comparison and repr: no code uses these, and they slow the import most."""
     return dataclass(eq=False, repr=False, match_args=False, slots=True)(cls)

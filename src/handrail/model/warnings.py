@@ -1,6 +1,6 @@
-"""Declares every warning that an answer may carry. A warning has facts and gets its sentence like a fault.
+"""Declares every warning that an answer may carry. A warning has facts, no sentences.
 
-    Note
+    class Note
     ├── RootReplaced           the path of the root now leads to another directory
     ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
     ├── MorePages · LinesUncounted
@@ -15,6 +15,8 @@
     ├── JournaledElsewhere     the journal is in a temporary directory: the state directory cannot be used
     ├── NotKept                a command changed files whose former contents were not kept
     └── ScanIncomplete         a command may have changed more files than were watched
+
+The sentences are in `tools/warning_messages.py`.
 """
 
 from handrail.model.faults import Fault
