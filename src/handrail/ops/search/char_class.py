@@ -24,7 +24,7 @@ def code_point(given: str, found: re.Match[str]) -> int:
 
 
 def read_class(given: str, opening: int) -> tuple[str, str, int]:
-    """Read the class whose bracket is at `opening`; return it for ripgrep, for the built-in engine, and where it ends."""
+    """Read the class at `opening`; return its form for ripgrep, its form for the built-in engine, and where it ends."""
     negated = given[opening + 1 : opening + 2] == "^"
     members, closing = _members(given, opening, opening + 1 + negated)
     if not negated and {*members} <= {"\\n", "\\r"}:

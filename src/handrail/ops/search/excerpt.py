@@ -25,7 +25,7 @@ def excerpt(line: bytes, column: int, width: int) -> tuple[str, bool]:
 
 
 def piece(window: bytes, start: int, width: int) -> str:
-    """Return the shown part of a long line. `window` is the line from byte `start` on, `SPARE` bytes longer than shown."""
+    """Return the shown part of a long line. `window` is the line from byte `start` on, with `SPARE` more bytes."""
     first = _boundary(window, 0) if start else 0
     end = len(window)
     if end > width:
