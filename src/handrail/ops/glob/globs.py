@@ -136,7 +136,7 @@ def _rooted(pattern: str, *, anywhere: bool) -> str:
 
 def _first_braces(text: str, at: int) -> tuple[int, list[int], int]:
     """Return the indexes of the first opening brace, of its commas and of its closing brace; -1 if there is none."""
-    opening, depth, commas = -1, 0, []
+    opening, depth, commas = -1, 0, list[int]()
     for place, char in _brace_marks(text, at):
         if char == "{":
             depth += 1
