@@ -46,8 +46,8 @@ def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
     assert result.error is not None
     assert result.error.code == "approval_denied"
     assert result.error.message == (
-        "run_in_terminal was not approved: no approver can be asked, and it may run what session rule 1 forbids: what"
-        " it runs cannot be told from its text"
+        "run_in_terminal was not approved: no approver can be asked, and the command may run what session rule 1"
+        " forbids: its text does not show every program that it runs"
     )
     assert result.error.suggestion == "Write it as plain commands, or ask the user: only they can allow it"
     assert (root / "a").exists()
@@ -73,8 +73,8 @@ def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(roo
     assert second.success
     assert plain.success
     assert len(person.questions) == 2
-    doubt = "it may run what user rule 1 forbids: what it runs cannot be told from its text"
-    said = f"this call is always asked about: {doubt}"
+    why = "the command may run what user rule 1 forbids: its text does not show every program that it runs"
+    said = f"this call is always asked about: {why}"
     assert first.warnings == [f"approved this time only: cannot store the rule: {said}"]
 
 
@@ -141,7 +141,7 @@ def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: Any,
             result = workspace.call(dialect, tool, params)
             assert result.error is not None
             assert result.error.code == "approval_denied"
-            assert "no approver can be asked, and it reaches into ." in result.error.message
+            assert "no approver can be asked, and the call reaches into ." in result.error.message
             assert result.error.suggestion == "Leave it, or ask the user: only they can allow it"
         assert not (root / path).exists()
     person = Person(YES)

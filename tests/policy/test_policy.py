@@ -138,7 +138,7 @@ def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None
         assert workspace._rules.placed() == []
     begin = "approved this time only: cannot store the rule: "
     assert warnings == [
-        [f"{begin}this call is always asked about: it reaches into .git, which is guarded"],
+        [f"{begin}this call is always asked about: the call reaches into .git, which is guarded"],
         [f"{begin}the rule: the pattern is not a valid regular expression: missing ) at position 1"],
         [f"{begin}1e+300 hours from now is too far in the future"],
     ]

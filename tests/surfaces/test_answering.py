@@ -121,7 +121,7 @@ def test_what_reaches_into_a_guarded_place_is_pointed_out_and_never_remembered(r
         for answer in ("always", "always user", "pattern"):
             terminal.send(f"{answer}\n")
             assert terminal.until(PROMPT) == (
-                f"{answer}\nThis is asked every time: it reaches into .git, which is guarded.\n{PROMPT}"
+                f"{answer}\nThis is asked every time: the call reaches into .git, which is guarded.\n{PROMPT}"
             )
         terminal.send("n\n")
         assert terminal.finish()[0] == 3

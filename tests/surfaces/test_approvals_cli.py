@@ -153,8 +153,8 @@ def test_trying_says_what_would_not_be_asked(root: Path) -> None:
     assert guarded.returncode == 0
     hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
     assert hook.stdout == (
-        "It would be asked, whatever the policy: it reaches into .git, which is guarded\n"
-        "  not user rule 1: it reaches into .git, which is guarded\n"
+        "It would be asked, whatever the policy: the call reaches into .git, which is guarded\n"
+        "  not user rule 1: the call reaches into .git, which is guarded\n"
     )
 
 
@@ -218,15 +218,15 @@ def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
         (("add", "t", "x", "--for", "1e300"), "--for 1e+300 is not a number of hours that a calendar can hold"),
         (("add", "t", "x", "--for", "nan"), "--for nan is not a number of hours that a calendar can hold"),
         (("add", "t", "x", "--for", "-1"), "Invalid value for '--for': "),
-        (("add", "*", "x"), "the rule: only a rule that denies can be for every tool"),
-        (("add", "t", "[1]"), "the rule: argv cannot be [1]"),
+        (("add", "*", "x"), "the rule: only a deny rule can cover every tool"),
+        (("add", "t", "[1]"), "the rule: invalid value for argv: [1]"),
         (("add", "t", "[" * 5000), "the rule: not a JSON list: "),
         (("add", "t", "[x"), "the rule: not a JSON list: "),
         (("add", "t", '["*"]'), "the rule: argv must begin with a program"),
         (("add", "t", ""), "the rule: needs either pattern or argv"),
         (("add", "t", "x", "--scope", "session"), "Invalid value for '--scope': "),
-        (("remove", "1"), "there is no rule 1"),
-        (("enable", "0"), "there is no rule 0"),
+        (("remove", "1"), "rule 1 not found"),
+        (("enable", "0"), "rule 0 not found"),
         (("disable", "-1"), ""),
         (("remove", "one"), "Invalid value for 'NUMBER': 'one' is not a valid integer."),
         (("test", "t", "{"), "the parameters are not valid JSON: "),
@@ -242,7 +242,7 @@ def test_a_malformed_file_is_named_with_the_reason(file: Path, root: Path) -> No
     file.parent.mkdir(parents=True)
     file.write_text("[[rule]]\ntool = \n")
     for command in (("approvals", "list"), ("call", "file.list", "--root", str(root))):
-        assert usage_error(handrail(*command)) == f"{file} cannot be read: Invalid value (at line 2, column 8)"
+        assert usage_error(handrail(*command)) == f"cannot read {file}: Invalid value (at line 2, column 8)"
 
 
 def test_a_pattern_cannot_play_with_the_terminal(file: Path) -> None:

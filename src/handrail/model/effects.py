@@ -1,9 +1,11 @@
-"""What a tool may do to the world. Risk, permissions, approval and MCP hints are all derived from these flags."""
+"""Declares the effects of tools. Risk level, permissions, approval and MCP hints all derive from these flags."""
 
 from enum import Flag, auto
 
 
 class Effect(Flag):
+    """Lists what a tool may do: each tool declares its effects."""
+
     READ = auto()
     CREATE = auto()
     WRITE = auto()
@@ -25,21 +27,24 @@ _PERMISSIONS = {
 
 
 def risk_level(effects: Effect) -> str:
+    """Return the risk level of a tool with these effects: `read_only`, `safe_write` or `dangerous`."""
     if not needs_approval(effects):
         return READ_ONLY
     return SAFE_WRITE if effects in Effect.READ | Effect.CREATE else DANGEROUS
 
 
 def permissions(effects: Effect) -> list[str]:
+    """Return the names of the permissions that these effects need."""
     return [name for flag, name in _PERMISSIONS.items() if flag in effects]
 
 
 def needs_approval(effects: Effect) -> bool:
+    """Return whether the effects include anything but reading."""
     return effects not in Effect.READ
 
 
 def mcp_hints(effects: Effect) -> dict[str, bool]:
-    """What an MCP client is told about a tool before it is called."""
+    """Return the hints about a tool that an MCP client receives before it calls the tool."""
     return {
         "readOnlyHint": effects in Effect.READ | Effect.FETCH,
         "destructiveHint": bool(effects & (Effect.WRITE | Effect.DELETE | Effect.RUN)),

@@ -1,44 +1,51 @@
-"""Every error answer: a kind and facts, no sentences. A dialect words them (see `tools/messages.py`).
+"""Declares every error that a tool answers with: a kind and facts, no sentences.
+
+A dialect turns a fault into sentences (see `tools/messages.py`).
 
     Fault
     ├── UnknownTool · BadParameters · Cancelled · PatternTooSlow · InvalidPattern
     ├── Closed                 the session, or its workspace, is closed
-    ├── PathFault              the path as the caller wrote it
+    ├── PathFault              holds the path as the caller wrote it
     │   ├── BadPath            empty, NUL, too long, not text, a reserved form
     │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink · AccessDenied · TooLarge
-    │   ├── ProtectedPath      the person keeps it from every tool
-    │   ├── Conflict           it kept changing under our hands
-    │   ├── StaleFile          somebody else changed it since this session last saw it
-    │   └── WriteFailed        the disk said no
-    ├── EditFault              also carry the path
+    │   ├── ProtectedPath      the user protects it: no tool may reach it
+    │   ├── Conflict           another process changed the file during every retry
+    │   ├── StaleFile          another process changed the file since this session last read or wrote it
+    │   └── WriteFailed        the system could not write
+    ├── EditFault              also holds the path
     │   ├── NoMatch · NotUnique · MatchCount · BadLineRange
     │   ├── HunkNotFound · HunkNotUnique · HunkApplied
     │   ├── BinaryPatch · SpecialMode · DeletionLeaves
-    │   └── TooMuchSearch      a patch made to be slow
+    │   └── TooMuchSearch      the patch needs more line comparisons than the limit allows
     ├── BadPatch · SandboxUnavailable · CommandNotStarted
     ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
     ├── TerminalFault          UnknownTerminal · TerminalBusy · TooManyTerminals
-    ├── FetchFault             carry the URL of the hop that failed
+    ├── FetchFault             holds the URL of the redirect hop that failed
     │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
     │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/web/addresses.py)
-    │   ├── FetchFailed        no such host, refused, TLS, broken answer
+    │   ├── FetchFailed        unknown host, connection refused, TLS error, broken answer
     │   └── FetchTimeout · TooManyRedirects · BinaryContent
-    └── NoEngine · Denied      no ripgrep where nothing else may search; nobody approved
+    ├── NoEngine               ripgrep is not available, and the settings forbid the built-in search
+    └── Denied                 the call was not approved
 
-Anything else that is raised is a bug.
+Every other exception that leaves a tool is a bug.
 """
 
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 
 @dataclass_transform()
-class Fault(Exception):  # noqa: N818  a fault is an answer, not an error of ours
-    """Declared like a dataclass, but by hand: sixty of those cost more to import than the rest together."""
+class Fault(Exception):  # noqa: N818  a fault is an answer to the caller, not an error in Handrail
+    """Holds the facts of one error answer; a subclass declares them as annotated fields, like a dataclass.
+
+    It is no dataclass because sixty generated classes would take longer to import than everything else together.
+    """
 
     fact_names: ClassVar[tuple[str, ...]] = ()
+    """The names of all fields, inherited ones first."""
 
     def __init_subclass__(cls) -> None:
         cls.fact_names = (*cls.fact_names, *cls.__annotations__)
@@ -55,6 +62,7 @@ class Fault(Exception):  # noqa: N818  a fault is an answer, not an error of our
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.facts().items())})"
 
     def facts(self) -> dict[str, Any]:
+        """Return the facts by name, for the format strings of the message tables."""
         return dict(vars(self))
 
 
@@ -64,11 +72,12 @@ class UnknownTool(Fault):
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with the parameters. `where` is `""` for the whole object, else `patches/0/find`."""
+    """Describes one problem with the parameters of a call."""
 
     where: str
+    """The path of the parameter, such as `patches/0/find`; `""` for the whole object."""
     kind: str
-    """missing, unknown, type, minimum, maximum, length, choice, nul, text"""
+    """One of: missing, unknown, type, minimum, maximum, length, choice, nul, text."""
     expected: str
     got: str = ""
 
@@ -78,22 +87,22 @@ class BadParameters(Fault):
 
 
 class Cancelled(Fault):
-    pass
+    """The caller cancelled the call."""
 
 
 class Closed(Fault):
-    pass
+    """The session or its workspace is closed."""
 
 
 class InvalidPattern(Fault):
     kind: str
-    """glob or regex"""
+    """One of: glob, regex, replacement."""
     pattern: str
     reason: str
     position: int
-    """The offending character, counted from 0."""
+    """The index of the wrong character, counted from 0."""
     example: str
-    """A valid pattern, as near to the given one as can be told."""
+    """A valid pattern that is close to the given one."""
 
 
 class PatternTooSlow(Fault):
@@ -107,50 +116,56 @@ class PathFault(Fault):
 
 class BadPath(PathFault):
     why: str
+    """One of: empty, not_text, nul, too_long, reserved."""
 
 
 class OutsideRoot(PathFault):
-    pass
+    """The path leads out of the root."""
 
 
 class NotAbsolute(PathFault):
-    pass
+    """The tool takes absolute paths only."""
 
 
 class NotFound(PathFault):
-    pass
+    """Nothing exists at the path."""
 
 
 class AlreadyExists(PathFault):
-    pass
+    """Something exists at a path where the tool must create a file."""
 
 
 class IsDirectory(PathFault):
-    pass
+    """The path leads to a directory, but the tool needs a file."""
 
 
 class NotADirectory(PathFault):
-    pass
+    """The path, or a part of it, must be a directory but is not."""
 
 
 class SpecialFile(PathFault):
+    """The path leads to something that is neither a file nor a directory."""
+
     kind: str
 
 
 class LinkLoop(PathFault):
-    pass
+    """The path follows too many symbolic links."""
 
 
 class DanglingLink(PathFault):
-    pass
+    """The path is a symbolic link whose target does not exist."""
 
 
 class AccessDenied(PathFault):
-    pass
+    """The system does not permit access."""
 
 
 class ProtectedPath(PathFault):
+    """The path is protected: no tool may reach it."""
+
     rule: str
+    """The glob that protects the path."""
 
 
 class TooLarge(PathFault):
@@ -159,12 +174,16 @@ class TooLarge(PathFault):
 
 
 class Conflict(PathFault):
-    pass
+    """The file changed after it was read for an edit. The router retries the call."""
 
 
 class StaleFile(PathFault):
-    change: str  # changed, deleted
-    diff: str = ""  # from what was seen to what is there now; empty where that is not known
+    """Another process changed or deleted the file since this session last read or wrote it."""
+
+    change: str
+    """One of: changed, deleted."""
+    diff: str = ""
+    """The difference from the content that the session saw to the content now; empty if that is unknown."""
 
 
 class WriteFailed(PathFault):
@@ -178,10 +197,10 @@ class EditFault(Fault):
 class NoMatch(EditFault):
     find: str
     line: int = 0
-    """The nearest place; 0 if nothing is like it."""
+    """The line number of the most similar place; 0 if no place is similar."""
     found: str = ""
     difference: str = ""
-    """How the line there differs first: see `ops/text/nearest.py`."""
+    """The first difference between `find` and that place: see `ops/text/nearest.py`."""
 
 
 class NotUnique(EditFault):
@@ -189,10 +208,13 @@ class NotUnique(EditFault):
     lines: list[int]
 
     def facts(self) -> dict[str, Any]:
+        """Return the facts, with the number of matches and the first 20 line numbers as text."""
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines[:20]))}
 
 
 class MatchCount(EditFault):
+    """The file does not contain the text as often as the caller expects."""
+
     expected: int
     found: int
 
@@ -206,15 +228,15 @@ class BadLineRange(EditFault):
 class HunkNotFound(EditFault):
     hunk: int
     part: str
-    """context (the line after @@), lines, end (the lines, at the end of the file), line (a number past it),
-    order (a number before the hunk above)"""
+    """The part that was not found: context (the line after @@), lines, end (the lines, at the end of the file),
+    line (the line number is larger than the file) or order (the line number is before the previous hunk)."""
     expected: str
     line: int = 0
-    """The nearest place; 0 if nothing is like it."""
+    """The line number of the most similar place; 0 if no place is similar."""
     wanted: str = ""
     found: str = ""
     difference: str = ""
-    """How `wanted` and `found` differ first: see `ops/text/nearest.py`; or order, end."""
+    """The first difference between `wanted` and `found`: see `ops/text/nearest.py`; or order, end."""
 
 
 class HunkNotUnique(EditFault):
@@ -223,24 +245,31 @@ class HunkNotUnique(EditFault):
     lines: list[int]
 
     def facts(self) -> dict[str, Any]:
+        """Return the facts, with the number of places and their line numbers as text."""
         return {**vars(self), "count": len(self.lines), "places": ", ".join(map(str, self.lines))}
 
 
 class HunkApplied(EditFault):
+    """The file already contains the result of a hunk."""
+
     hunk: int
     line: int
 
 
 class DeletionLeaves(EditFault):
+    """A patch deletes a file, but its hunks do not remove every line."""
+
     left: int
-    """Lines that would remain."""
+    """The number of lines that would remain."""
 
 
 class BinaryPatch(EditFault):
-    pass
+    """The patch changes a binary file."""
 
 
 class SpecialMode(EditFault):
+    """The patch gives a file a mode that is not the mode of a regular file."""
+
     mode: str
     """120000 is a symbolic link, 160000 a submodule."""
 
@@ -251,14 +280,16 @@ class TooMuchSearch(EditFault):
 
 class BadPatch(Fault):
     why: str
-    """not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
-    bad_end, old_lines (in a new file), combined"""
+    """One of: not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
+    bad_end, old_lines (in a new file), combined."""
     line: int = 0
-    """In the patch, from 1."""
+    """The line number in the patch, counted from 1."""
     text: str = ""
 
 
 class SandboxUnavailable(Fault):
+    """The machine cannot provide the sandbox level that the settings require."""
+
     level: str
     why: list[str]
 
@@ -267,7 +298,7 @@ class CommandNotStarted(Fault):
     program: str
     directory: str
     why: str
-    """The name of the error: ENOENT, EACCES, E2BIG, …"""
+    """The name of the system error, such as ENOENT, EACCES or E2BIG."""
 
 
 class TerminalFault(Fault):
@@ -275,11 +306,11 @@ class TerminalFault(Fault):
 
 
 class UnknownTerminal(TerminalFault):
-    pass
+    """No terminal has this id."""
 
 
 class TerminalBusy(TerminalFault):
-    """A living session already has this id."""
+    """A terminal with this id is still running."""
 
 
 class TooManyTerminals(TerminalFault):
@@ -292,9 +323,12 @@ class FetchFault(Fault):
 
 class InvalidUrl(FetchFault):
     why: str
+    """One of: syntax, too_long, scheme, userinfo, host, port."""
 
 
 class ForbiddenAddress(FetchFault):
+    """The host of the URL has an address that must not be contacted."""
+
     host: str
     address: str
     why: str
@@ -315,11 +349,11 @@ class TooManyRedirects(FetchFault):
 class BinaryContent(FetchFault):
     content_type: str
     size: int | None
-    """In bytes; None: the server did not say, and it was not read to its end."""
+    """The size in bytes; None if the server did not say and the content was not read to its end."""
 
 
 class EmptyCommand(Fault):
-    pass
+    """The command is empty."""
 
 
 class ForbiddenSyntax(Fault):
@@ -327,7 +361,7 @@ class ForbiddenSyntax(Fault):
 
 
 class AbsoluteDirectory(PathFault):
-    pass
+    """The tool takes relative directories only."""
 
 
 class CommandTimedOut(Fault):
@@ -349,11 +383,11 @@ class ProgramNotFound(Fault):
 
 
 class NoCommandYet(Fault):
-    pass
+    """The caller asks about the last command, but no command has run."""
 
 
 class NoEngine(Fault):
-    pass
+    """Ripgrep is not available, and the settings forbid the built-in search."""
 
 
 class Denied(Fault):
@@ -362,4 +396,4 @@ class Denied(Fault):
     remedy: str
     """What the model can do instead."""
     allow: str = ""
-    """What would allow it, for the user alone."""
+    """How the user can allow the call. The model never sees it."""

@@ -1,4 +1,4 @@
-"""What the kernel hands out and takes back: plain values."""
+"""Defines the values that the kernel returns (files, pages, listings) and accepts (changes)."""
 
 import stat
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import os  # noqa: TID251  for a type
+    import os  # noqa: TID251  only for a type annotation
 
 
 class Version(NamedTuple):
-    """What a file was when it was looked at."""
+    """Identifies one state of a file: a file that changes gets another version."""
 
     dev: int
     ino: int
@@ -20,44 +20,51 @@ class Version(NamedTuple):
 
     @classmethod
     def of(cls, found: "os.stat_result") -> "Version":
+        """Return the version that a stat result describes."""
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 class File(NamedTuple):
+    """Holds a file that was read whole."""
+
     path: str
-    """As the caller wrote it."""
+    """The path as the caller wrote it."""
     data: bytes
     version: Version
     mode: int
     place: str = ""
-    """Where it lies beneath the root, links resolved; empty where the system cannot say."""
+    """The path relative to the root with all links resolved; empty if the system cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some lines of a file. `first` is the number of the first one, counted from 1."""
+    """Holds some consecutive lines of a file."""
 
     data: bytes
     first: int
+    """The number of the first line, counted from 1."""
     count: int
     total_lines: int
     size: int
     cut: bool = False
-    """The page itself was too large and ends early."""
+    """True if the page was too large and ends early."""
     complete: bool = True
-    """Otherwise the time was not enough to count all lines: there are `total_lines` at least."""
+    """False if the time limit ended the count of lines: the file then has at least `total_lines` lines."""
     version: Version | None = field(default=None, compare=False)
     place: str = field(default="", compare=False)
 
     @property
     def more(self) -> bool:
+        """True if the file goes on, or may go on, after this page."""
         return self.cut or not self.complete or self.first - 1 + self.count < self.total_lines
 
 
 class FileEntry(NamedTuple):
+    """Describes one name in a directory."""
+
     name: str
     kind: str
-    """file, directory, link (broken, or leading out), other"""
+    """One of: file, directory, link (broken, or its target is outside the root), other."""
     size: int
     mtime_ns: int
     is_link: bool = False
@@ -68,80 +75,86 @@ class FileEntry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What a directory holds, in order of the names."""
+    """Holds the names in a directory, each list in the order of the names."""
 
     directories: list[str]
     files: list[str]
     others: list[FileEntry]
-    """Links, and what is neither file nor directory."""
+    """Links, and entries that are neither a file nor a directory."""
 
     def through_links(self) -> tuple[list[str], list[str]]:
-        """Directories and all else, a link to a directory being one."""
+        """Return the directories, links to directories included, and all other names."""
         directories = [each.name for each in self.others if each.is_directory]
         files = [each.name for each in self.others if not each.is_directory]
         return sorted(self.directories + directories), sorted(self.files + files)
 
 
 class Put(NamedTuple):
-    """Write a file whole. `base` is what the new content was worked out from; None: there must be none yet."""
+    """Writes a whole file."""
 
     path: str
     data: bytes
     base: File | None = None
+    """The file from which the new content was made; None if the path must not exist yet."""
     mode: int | None = None
 
 
 class Remove(NamedTuple):
-    """Delete a file, or a link itself. `base` is what it was known as; None: whatever is there."""
+    """Deletes a file, or a link itself."""
 
     path: str
     base: File | None = None
+    """The file as the caller read it; None to delete any file at the path."""
 
 
 class MakeDirectory(NamedTuple):
+    """Creates a directory."""
+
     path: str
     mode: int | None = None
 
 
 class Node(NamedTuple):
-    """What stands under a name: a file with its content, a link with its target, or a directory."""
+    """Holds the state of one name: a file with its content, a link with its target, or a directory."""
 
     kind: str
     data: bytes
     mode: int
     version: Version | None = None
-    """Where it was read from the disk."""
+    """The version of the file, if it was read from the disk."""
     inside: "tuple[tuple[str, Node], ...]" = ()
-    """What a directory holds, by name: told only where the whole of it comes or goes."""
+    """The entries of a directory, by name; filled only if the whole directory is created or deleted."""
 
     def beneath(self, stem: str = "") -> "Iterator[tuple[str, Node]]":
-        """All that is in it, the outermost first, each under its path."""
+        """Yield every entry inside this directory with its path; a directory comes before its entries."""
         for name, node in self.inside:
             yield stem + name, node
             yield from node.beneath(f"{stem}{name}/")
 
     def same(self, other: "Node | None") -> bool:
+        """Return whether both have the same kind and content; modes do not count."""
         return other is not None and (self.kind, self.data) == (other.kind, other.data)
 
 
 class Restore(NamedTuple):
-    """Make a name what it was: a file, a link, or nothing. The name itself is meant, never what it links to.
+    """Restores a name to an earlier state: a file, a link, or nothing. It never follows a link.
 
-    A directory is on one side only where the other has a file or a link, and then with all that is in it.
+    One side is a directory only if the other side is a file or a link. The directory then includes its entries.
     """
 
     path: str
     base: Node | None
-    """What was found there; None: nothing was."""
+    """The state that the caller found; None if nothing was there."""
     to: Node | None
+    """The state to restore; None to remove the name."""
 
     @property
     def turns(self) -> bool:
-        """Whether a name becomes a directory, or ceases to be one."""
+        """True if exactly one side of the change is a directory."""
         return "directory" in (self.base and self.base.kind, self.to and self.to.kind)
 
     def beneath(self) -> Iterator[tuple[str, Node | None, Node | None]]:
-        """What comes and goes along with it: path, before, after."""
+        """Yield path, old state and new state of every entry that goes or comes with a directory."""
         for rel, node in self.base.beneath() if self.base else ():
             yield rel, node, None
         for rel, node in self.to.beneath() if self.to else ():
@@ -149,7 +162,7 @@ class Restore(NamedTuple):
 
 
 class RemoveDirectory(NamedTuple):
-    """Take a directory away if it is empty once the other changes are made."""
+    """Removes a directory if it is empty after the other changes."""
 
     path: str
 
@@ -160,7 +173,8 @@ Change = Put | Remove | MakeDirectory | Restore | RemoveDirectory
 def mode_for(new: "Put | Node", old: File | Node | None = None) -> int:
     """Return the mode of a file that gets this content: a set-id bit stays only if the content stays; none is added.
 
-    The kernel drops these bits when a file is written; a new file in the place of the old one is written, too.
+    The operating system drops these bits when a process writes a file. A new file that replaces the old one must
+    lose them too.
     """
     mode = new.mode if new.mode is not None else old.mode if old is not None else 0o666
     kept = _set_ids(old.mode) if old is not None and old.data == new.data else 0
@@ -168,11 +182,12 @@ def mode_for(new: "Put | Node", old: File | Node | None = None) -> int:
 
 
 def _set_ids(mode: int) -> int:
-    """Return the bits that lend an identity: set-group-id does so only where the group may run the file."""
+    """Return the set-id bits that have an effect: set-group-id has one only if the group may run the file."""
     return mode & (stat.S_ISUID | (stat.S_ISGID if mode & stat.S_IXGRP else 0))
 
 
 def kind_of(mode: int) -> str:
+    """Return the kind of an entry by its mode: file, directory, link or other."""
     if stat.S_ISREG(mode):
         return "file"
     return "directory" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "other"

@@ -1,7 +1,7 @@
-"""A path as the model wrote it, parsed once: no file system is asked here.
+"""Parses and quotes paths as the model writes them, without access to a file system.
 
-`split` knows the rules of both systems, so that both can be tested anywhere. What leaves the root by `..` is
-not decided here: only the resolution, which follows links, can say.
+`split` knows the rules of POSIX and of Windows, so that tests of both run on every system. It does not decide whether
+`..` leaves the root: only the resolver, which follows links, can tell.
 """
 
 import re
@@ -17,7 +17,7 @@ _WINDOWS_ABSOLUTE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³])[ ]*(?:\..*)?", re.IGNORECASE)
 _UNFIT = re.compile(r'[\x00-\x1f"<>|*?:]')
 
-# Marks that change how text is shown without being seen: a name must not be able to lie about itself.
+# Invisible characters that change how text is displayed: with them a name could look like another name.
 _INVISIBLE = "\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 _NEEDS_QUOTES = re.compile(f"[\x00-\x1f\x7f-\x9f{_INVISIBLE}\ud800-\udfff]")
 _MAY_NEED_QUOTES = re.compile(r'["\\:]')
@@ -27,14 +27,20 @@ _ESCAPED = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 
 
 class GivenPath(NamedTuple):
+    """Holds a path as the caller wrote it, split into components."""
+
     given: str
     parts: tuple[str, ...]
-    """The components beneath the root; `..` and links in it are for the resolver."""
+    """The components relative to the root; the resolver follows `..` and links in them."""
     wants_directory: bool = False
+    """True if the path ends in `/`, `.` or `..`, so that only a directory fits."""
 
 
 def quote(name: str) -> str:
-    """A name as every answer shows it: git's quoting where plain text would lie, break a line or be undecodable."""
+    """Return a name as every answer shows it.
+
+    A name that would look like another name, break a line or cannot be decoded gets git's quoting.
+    """
     looks_quoted = name.startswith('"') and name.endswith('"')
     if not (looks_quoted or _NEEDS_QUOTES.search(name) or _WINDOWS_ABSOLUTE.match(name)):
         return name
@@ -48,14 +54,14 @@ def quote(name: str) -> str:
 
 
 def quote_all(names: list[str]) -> list[str]:
-    """`quote` for each, at once where none needs quotes."""
+    """Quote every name; one check answers for all names if none needs quotes."""
     together = "/".join(names)
     plain = together.isascii() and together.isprintable() and not _MAY_NEED_QUOTES.search(together)
     return names if plain else [quote(name) for name in names]
 
 
 def unquote(text: str) -> str:
-    """The inverse of `quote`; text without the quotes is returned as it is."""
+    """Undo `quote`; return text without quotes unchanged."""
     if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
         return text
 
@@ -70,18 +76,25 @@ def unquote(text: str) -> str:
 
 
 def given_form(name: str) -> str:
-    """A bare name, as a patch holds it, in the form that `split` takes. A drive letter stays one, and is refused."""
+    """Return a bare name from a patch in the form that `split` takes.
+
+    A name with a drive letter stays as it is, so that `split` refuses it.
+    """
     return name if _WINDOWS_ABSOLUTE.match(name) else quote(name)
 
 
 def is_absolute(text: str, *, windows: bool = False) -> bool:
+    """Return whether a path, quoted or not, is absolute."""
     name = unquote(text)
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
 @lru_cache(256)
 def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenPath:
-    """The components of `text` beneath the root. `roots` are the absolute names that the root is known by."""
+    """Split a path into its components relative to the root.
+
+    `roots` are the absolute paths of the root: the caller may write any of them in front.
+    """
     if not text:
         raise BadPath(text, "empty")
     try:
@@ -107,12 +120,12 @@ def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenP
 
 
 def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) -> str:
-    """`name` without the root in front; refused when it names another place absolutely."""
+    """Return `name` without the root in front; raise OutsideRoot if it is absolute and not inside a root."""
     if windows:
         if not (_DRIVE.match(name) or name[0] in "\\/"):
             return name
         folded, bounds = _folded(name), [_folded(root) for root in roots]
-    elif _WINDOWS_ABSOLUTE.match(given):  # in quotes it is the name of a file here
+    elif _WINDOWS_ABSOLUTE.match(given):  # only without quotes: in quotes it is a plain file name
         raise OutsideRoot(given)
     elif not name.startswith("/"):
         return name
@@ -126,7 +139,7 @@ def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) ->
 
 
 def _folded(name: str) -> str:
-    """For comparing as Windows does, character by character: ß is not ss, and no name changes its length."""
+    """Fold case as Windows does, character by character: ß is not ss, and the length stays the same."""
     return "".join(char.upper() if char.upper().lower() == char else char for char in name.replace("\\", "/"))
 
 

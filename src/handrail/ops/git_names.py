@@ -1,7 +1,7 @@
-"""What may lie in a git directory after a command was at work there: an allow-list by name, kind and content.
+"""Decides which files a command may leave in a git directory: an allow-list by name, kind and content.
 
-Git runs what its configuration and hooks say, follows links where it writes, and goes on with an unfinished operation
-as the files of that operation say. Everything that is not listed here is therefore guarded or set aside.
+Git runs the programs that its configuration and hooks name, follows links when it writes, and continues an unfinished
+operation as the files of that operation say. Every file that is not listed here is therefore guarded or set aside.
 """
 
 import re
@@ -9,7 +9,7 @@ import struct
 from typing import NamedTuple
 
 ASIDE = "handrail-aside"
-"""The directory in a git directory that takes what is set aside. Git does not know the name."""
+"""The directory in a git directory into which files are set aside. Git does not use this name."""
 
 OCCUPIED: dict[str, bytes | None] = {
     "config": b"",
@@ -23,16 +23,16 @@ OCCUPIED: dict[str, bytes | None] = {
     "branches": None,
     ASIDE: None,
 }
-"""Names that git obeys: what stands for each that is absent (None: an empty directory), with the meaning of nothing."""
+"""Names that git obeys, each with the placeholder, which has no effect, for a missing one; None: an empty directory."""
 OCCUPIED_LINKED: dict[str, bytes | None] = {"config.worktree": b"", ASIDE: None}
-"""The same for the directory of a linked worktree, which has a `commondir` and takes the rest from there."""
+"""The same for the directory of a linked worktree, which has a `commondir` and finds the rest there."""
 
 DEEP = frozenset({"refs", "logs", "reftable", "rr-cache", "lost-found", "NOTES_MERGE_WORKTREE"})
-"""Directories that are looked through to the bottom."""
+"""Directories that are checked at every depth."""
 SHALLOW = frozenset({"objects", "objects/info", "objects/pack", "objects/info/commit-graphs", "lfs"})
-"""Directories of which only the own names are looked at: what lies deeper is named after its content."""
+"""Directories of which only the direct entries are checked: the names of deeper files are hashes of their content."""
 UNFINISHED = frozenset({"rebase-merge", "rebase-apply", "sequencer"})
-"""Directories of operations that go on later: also looked through, and their content counts."""
+"""Directories of unfinished operations: checked at every depth, and the content of their files is checked too."""
 _IN_OBJECTS = re.compile(
     r"[0-9a-f]{2}|pack|info|maintenance\.lock|schedule\.lock|(?:tmp_|incoming-|bulk-|tmp-objdir)[\w.-]*"
 )
@@ -84,7 +84,7 @@ _LINES = {
     "BISECT_START": r"(?:[\w.][\w./-]*)?",
     "BISECT_LOG": r"(?:#.*|git bisect [^$`;|&<>]*)?",
 }
-"""Files from which git, or a shell script of it, reads orders: how each of their lines looks if it runs nothing."""
+"""Files from which git, or one of its shell scripts, reads commands: the form of a line that runs no program."""
 _ORDERS = {name: re.compile(line) for name, line in _LINES.items()}
 
 _PLAIN_KEYS = re.compile(
@@ -98,34 +98,34 @@ _PLAIN_KEYS = re.compile(
     re.VERBOSE,
 )
 _STRANGE = frozenset({"", ".", "..", ".git"})
-"""Parts that no path of an index has, unless it was made to mislead."""
+"""Path parts that an index contains only if it was made to mislead."""
 _LINK_MODE, _DIRECTORY_MODE = 0xE0, 0x40
-"""The upper half of a byte of the mode: git looks at no more of it."""
+"""The upper half of a byte of the mode: git uses no other part of that byte."""
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?: "((?:[^"\\\n]|\\.)*)")?\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[^\n]*)?")
 
 
 def may_be_written(name: str, *, is_directory: bool) -> bool:
-    """Whether ordinary git work writes this name at the top of a git directory."""
+    """Return whether ordinary git work writes this name at the top of a git directory."""
     if is_directory:
         return name in DEEP or name in UNFINISHED or name in SHALLOW
     return bool(_FILE.fullmatch(name))
 
 
 def belongs(directory: str, name: str) -> bool:
-    """Whether a name belongs into `objects` or one of the like; any name does in the others."""
+    """Return whether git may write this name in a checked directory; only `objects` and `objects/info` limit names."""
     if directory == "objects":
         return bool(_IN_OBJECTS.fullmatch(name))
     return directory != "objects/info" or bool(_IN_OBJECTS_INFO.fullmatch(name))
 
 
 def gives_orders(name: str) -> bool:
-    """Whether git reads orders from this file, so that its content counts."""
+    """Return whether git reads commands from this file, so that its content must be checked."""
     return name in _ORDERS
 
 
 def is_harmless(name: str, content: bytes) -> bool:
-    """Whether the orders in this file run nothing but git's own work."""
+    """Return whether the commands in this file run nothing but git itself."""
     try:
         return all(map(_ORDERS[name].fullmatch, content.decode().split("\n")))
     except UnicodeDecodeError:
@@ -133,7 +133,7 @@ def is_harmless(name: str, content: bytes) -> bool:
 
 
 def is_plain_config(content: bytes) -> bool:
-    """Whether a configuration has only settings that run nothing, as `git init` and `git clone` write them."""
+    """Return whether all settings run no program, as in the files that `git init` and `git clone` write."""
     section = ""
     try:
         lines = content.decode().splitlines()
@@ -155,21 +155,21 @@ def is_plain_config(content: bytes) -> bool:
 
 
 def _is_address(value: str) -> bool:
-    """Whether a remote is an ordinary one: `ext::…` and its like name a program."""
+    """Return whether a remote is an ordinary address: `ext::…` and similar ones name a program."""
     return not value.startswith("-") and "::" not in value
 
 
 class Index(NamedTuple):
-    """What an index names."""
+    """Holds what Handrail needs to know about a git index."""
 
     links: list[str]
-    """The paths that are repositories of their own (submodules)."""
+    """The paths of submodules."""
     plain: bool = True
-    """Whether every path lies in the tree. Git believes an index: it would write, read and delete what others name."""
+    """True if every path is inside the tree. Git trusts an index: it would write, read and delete any other path."""
 
 
 def read_index(index: bytes) -> Index:
-    """Reads an index as git reads it; what git could read otherwise makes it not plain."""
+    """Read an index as git reads it. An index that git could read in another way is not plain."""
     if not index:
         return Index([])
     for hash_bytes in (20, 32):
@@ -181,6 +181,7 @@ def read_index(index: bytes) -> Index:
 
 
 def _entries(index: bytes, hash_bytes: int) -> Index:
+    """Read the entries of an index whose hashes have this size. Raises ValueError, IndexError or struct.error."""
     magic, version, count = struct.unpack_from(">4sII", index, 0)
     if magic != b"DIRC" or not 2 <= version <= 4:
         raise ValueError(magic)
@@ -190,7 +191,7 @@ def _entries(index: bytes, hash_bytes: int) -> Index:
         flags = index[flags_at] << 8 | index[flags_at + 1]
         at = flags_at + (4 if flags & 0x4000 and version > 2 else 2)
         if version == 4:
-            dropped, at = _number(index, at)
+            dropped, at = _variable_number(index, at)
             end = index.index(b"\0", at)
             name, at = name[: len(name) - dropped] + index[at:end], end + 1
         else:
@@ -199,7 +200,7 @@ def _entries(index: bytes, hash_bytes: int) -> Index:
         if flags & 0xFFF not in (min(len(name), 0xFFF), 0xFFF):
             raise ValueError(name)
         path, kind = name.decode(errors="surrogateescape"), index[start + 26] & 0xF0
-        if kind == _DIRECTORY_MODE:  # of a sparse index
+        if kind == _DIRECTORY_MODE:  # a directory of a sparse index
             path = path.removesuffix("/")
         if b"/." in name or b"//" in name or name[:1] in (b".", b"/", b"") or name[-1:] == b"/":
             plain = plain and not _STRANGE.intersection(path.lower().split("/"))
@@ -208,8 +209,8 @@ def _entries(index: bytes, hash_bytes: int) -> Index:
     return Index(links if plain else [], plain)
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number in git's variable length, and where it ends."""
+def _variable_number(data: bytes, at: int) -> tuple[int, int]:
+    """Read a number in git's variable-length encoding; return it and the index after it."""
     value = data[at] & 0x7F
     while data[at] & 0x80:
         at += 1
@@ -218,6 +219,6 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def pointed_to(content: bytes) -> str:
-    """Where a `.git` file leads, read as git reads it; empty where it is none."""
+    """Return the path that a `.git` file names, read as git reads it; empty if the file names none."""
     text = content.decode(errors="surrogateescape")
     return text.removeprefix("gitdir: ").rstrip("\r\n") if text.startswith("gitdir: ") else ""

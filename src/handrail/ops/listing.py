@@ -1,4 +1,4 @@
-"""Orders and forms of directory listings."""
+"""Sorts, filters and formats directory listings."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,12 +6,15 @@ from unicodedata import normalize
 
 from handrail.model.files import Listing
 
-# Punctuation in the order of the en-US collation; what is not in it comes after, letters and digits last of all.
+# Punctuation in the order of the en-US collation; other symbols follow, then digits, then letters.
 _PUNCTUATION = {char: rank for rank, char in enumerate(" _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$")}
 
 
 def collation_key(name: str) -> tuple[list[tuple[int, int, str]], str, str]:
-    """en-US: punctuation, digits, letters with case ignored; on a tie accents, then lower before upper."""
+    """Return the sort key of the en-US collation.
+
+    Punctuation comes first, then digits, then letters without case; a tie is broken by accents, then lower case first.
+    """
     plain = normalize("NFD", name)
     base = "".join(char for char in plain if not "\u0300" <= char <= "\u036f")
     return [_weight(char) for char in base.casefold()], plain.casefold(), name.swapcase()
@@ -24,16 +27,17 @@ def _weight(char: str) -> tuple[int, int, str]:
 
 
 def name_filter(patterns: list[str]) -> Callable[[str], bool]:
-    """Whether a bare name fits one of the patterns, in which only `*` and `?` are special."""
+    """Return a test for bare names: it accepts a name that fits one of the patterns (special: only `*` and `?`)."""
     words = ["".join({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in each) for each in patterns]
     fits = re.compile("|".join(words) or r"(?!)", re.DOTALL)
     return lambda name: fits.fullmatch(name) is not None
 
 
 def breadth_first(listing: Callable[[str], Listing], depth: int) -> Iterator[list[str]]:
-    """Names directory by directory, level by level; its directories first, with a slash. Links stay closed.
+    """Yield the names of each directory, level by level: first its directories with a slash, then the rest.
 
-    `listing` gives what a directory holds: `""` for the top, else a name from here, slash included.
+    Links are not followed. `listing` returns the entries of a directory: its argument is `""` for the top, else a name
+    that was yielded, slash included.
     """
     level = [""]
     while level and depth:
@@ -50,7 +54,7 @@ def breadth_first(listing: Callable[[str], Listing], depth: int) -> Iterator[lis
 
 
 def hex_rows(data: bytes) -> str:
-    """Sixteen bytes a row: offset, hex, and the characters that can be shown."""
+    """Format bytes as rows of sixteen: offset, hexadecimal digits, printable characters."""
     rows = []
     for at in range(0, len(data), 16):
         row = data[at : at + 16]
@@ -60,5 +64,5 @@ def hex_rows(data: bytes) -> str:
 
 
 def looks_binary(head: bytes) -> bool:
-    """NUL in the first part of a file, unless a BOM says that it is UTF-16 or UTF-32 text."""
+    """Return whether the start of a file has a NUL, unless a byte order mark says that it is UTF-16 or UTF-32 text."""
     return b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff"))

@@ -1,4 +1,4 @@
-"""Files that a model can be shown as they are, by the end of their names: our own list, the same on every machine."""
+"""Knows the media types that a model can see, by file name ending; the list is the same on every machine."""
 
 _TYPES = {
     "application/pdf": "pdf",
@@ -28,4 +28,5 @@ _BY_ENDING = {ending: kind for kind, endings in _TYPES.items() for ending in end
 
 
 def media_type(name: str) -> str | None:
+    """Return the media type of an image, sound, video or PDF by the ending of its name; None for other files."""
     return _BY_ENDING.get(name.rpartition(".")[2].lower())

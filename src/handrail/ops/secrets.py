@@ -1,7 +1,7 @@
-"""Hiding what looks like a secret.
+"""Hides text that looks like a secret.
 
-No pattern asks for anything behind a run of characters that may be long: a match that has begun well never fails, so
-that the time grows with the text and not with its square.
+No pattern requires anything after a run of characters that may be long. So a match that has begun never fails late,
+and the time grows linearly with the text, not with its square.
 """
 
 import re
@@ -25,16 +25,18 @@ _BLOCK = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 
 
 class _Kind(NamedTuple):
+    """Describes one kind of secret."""
+
     hints: tuple[str, ...]
-    """One of these is in every text that the pattern finds something in, and they are found fifty times as fast."""
+    """Every text in which the pattern matches contains one of these; the search for them is fifty times as fast."""
     pattern: str
-    """Its group, where it has one called `kept`, stays to be seen."""
+    """The regular expression of the secret; its group `kept`, if any, stays visible."""
 
     def may_be_in(self, lowered: str) -> bool:
         return any(map(lowered.__contains__, self.hints))
 
 
-# Most sessions meet no secret: `re` compiles these, and remembers them, when they are first asked for.
+# Most sessions see no secret: `re` compiles these patterns at their first use and caches them.
 _KINDS = (
     _Kind(("private key",), rf"-----BEGIN {_BLOCK}(?s:.*?)(?:-----END {_BLOCK}|\Z)"),
     _Kind(("://",), r"(?P<kept>://[^\s/:@\"']{0,256}:)[^\s/@\"']++(?=@)"),
@@ -58,15 +60,17 @@ _KINDS = (
 )
 _LONGEST_NAME = 100
 _DOTS = 2
-"""A JSON web token has as many; one that was cut off may have fewer."""
+"""The number of dots in a JSON web token; a truncated token may have fewer."""
 _HINTS = tuple(hint for kind in _KINDS for hint in kind.hints)
 
 
 def may_hold_secret(text: str) -> bool:
+    """Return False only if the text certainly holds no secret."""
     return any(map(text.lower().__contains__, _HINTS))
 
 
 def hide_secrets(text: str) -> str:
+    """Replace every text that looks like a secret by `[hidden]`."""
     lowered = text.lower()
     for kind in _KINDS:
         if kind.may_be_in(lowered):
@@ -75,11 +79,11 @@ def hide_secrets(text: str) -> str:
 
 
 def names_secret(name: str) -> bool:
-    """Whether what goes by this name is one."""
+    """Return whether a variable or field with this name holds a secret."""
     return len(name) <= _LONGEST_NAME and re.fullmatch(rf"(?i).*{_NAME}", name) is not None
 
 
 def _hidden(match: re.Match[str]) -> str:
     if match[0].startswith("eyJ") and match[0].count(".") < _DOTS and match.end() < len(match.string):
-        return match[0]  # some other JSON in base 64
+        return match[0]  # base64 of other JSON, not a token
     return f"{match.groupdict().get('kept') or ''}{HIDDEN}"

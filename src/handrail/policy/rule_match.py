@@ -1,8 +1,8 @@
-"""Which rules cover a call, and why the others do not.
+"""Decides which rules cover a call, and says why the others do not.
 
-A pattern alone would approve nearly everything that is hostile: `../../x`, `.GIT/hooks`, `git status; rm -rf ~`. So
-paths are matched as the places that they mean, nothing beneath a guarded name is ever approved by a rule, and of
-commands only what a parser is sure about.
+A pattern alone would approve nearly every hostile call: `../../x`, `.GIT/hooks`, `git status; rm -rf ~`. So patterns
+match resolved paths, no rule approves a path below a guarded name, and a rule approves a command only if the parser
+understands it completely.
 """
 
 import re
@@ -25,7 +25,7 @@ _WHOLE_WORD = r"(?<![\w.+-]){}(?![\w.+/-])"
 
 
 class PlacedRule(NamedTuple):
-    """A rule, and where it stands."""
+    """Holds a rule with its scope and its number in that scope."""
 
     rule: Rule
     scope: str
@@ -36,89 +36,124 @@ class PlacedRule(NamedTuple):
         return f"{self.scope} rule {self.number}"
 
 
+Reasons = list[tuple[PlacedRule, str]]
+"""Rules that do not decide, each with the reason."""
+
+
 class Decision(NamedTuple):
+    """Holds what the rules say about a call."""
+
     allowed: bool | None
-    """None: no rule decides."""
+    """None if no rule decides."""
     by: tuple[PlacedRule, ...] = ()
+    """The rules that decide."""
     others: tuple[tuple[PlacedRule, str], ...] = ()
-    """The rules that did not decide, and why not."""
+    """The rules that do not decide, each with the reason."""
     doubt: str = ""
-    """Why nothing but a person can approve it."""
+    """Why only the user can approve the call; empty if a rule or a policy could."""
 
 
-def decide(standings: Iterable[PlacedRule], question: Question, limits: Limits) -> Decision:
-    """Denying rules before allowing ones; the words of several rules may together cover a compound command."""
-    matcher, others, words = RuleMatcher(question, limits), list[tuple[PlacedRule, str]](), list[PlacedRule]()
-    ordered = sorted(standings, key=lambda standing: not standing.rule.deny)
-    doubt = why_always_asked(question) or next(filter(None, map(matcher.doubt, ordered)), "")
-    allowing: PlacedRule | None = None
-    for each in ordered:
-        why = matcher.why_not(each.rule)
-        if not why and each.rule.deny:
-            return Decision(False, (each,), tuple(others))
-        why = why or doubt
-        if allowing is not None:
-            why = why or f"{allowing.name} came first"
-        elif not why:
-            allowing = each
-            continue
-        elif each.rule.argv and not each.rule.deny and not matcher.why_not_in_force(each.rule):
-            words.append(each)
-        others.append((each, why))
-    if allowing is not None:
-        return Decision(True, (allowing,), tuple(others))
-    together = tuple(words) if not doubt and matcher.covered_together([each.rule for each in words]) else ()
+def decide(placed_rules: Iterable[PlacedRule], question: Question, limits: Limits) -> Decision:
+    """Decide a call by rules: deny rules first, then single allow rules, then the words of several rules together."""
+    matcher = RuleMatcher(question, limits)
+    denying, allowing = list[PlacedRule](), list[PlacedRule]()
+    for each in placed_rules:
+        (denying if each.rule.deny else allowing).append(each)
+    forbids, others = _first_denying(matcher, denying)
+    if forbids is not None:
+        return Decision(False, (forbids,), tuple(others))
+    doubt = why_always_asked(question) or next(filter(None, map(matcher.doubt, denying)), "")
+    allows, not_allowing = _first_allowing(matcher, allowing, doubt)
+    others += not_allowing
+    if allows is not None:
+        return Decision(True, (allows,), tuple(others))
+    together = () if doubt else _together(matcher, allowing)
     if together:
         return Decision(True, together, tuple(pair for pair in others if pair[0] not in together))
     return Decision(None, (), tuple(others), doubt)
 
 
+def _first_denying(matcher: "RuleMatcher", denying: list[PlacedRule]) -> tuple[PlacedRule | None, Reasons]:
+    """Return the first deny rule that covers the call, and why the rules before it do not."""
+    others: Reasons = []
+    for each in denying:
+        why = matcher.why_not(each.rule)
+        if not why:
+            return each, others
+        others.append((each, why))
+    return None, others
+
+
+def _first_allowing(
+    matcher: "RuleMatcher", allowing: list[PlacedRule], doubt: str
+) -> tuple[PlacedRule | None, Reasons]:
+    """Return the first allow rule that covers the call, and why all the others do not decide."""
+    allows: PlacedRule | None = None
+    others: Reasons = []
+    for each in allowing:
+        why = matcher.why_not(each.rule) or doubt
+        if why:
+            others.append((each, why))
+        elif allows is None:
+            allows = each
+        else:
+            others.append((each, f"{allows.name} already allows the call"))
+    return allows, others
+
+
+def _together(matcher: "RuleMatcher", allowing: list[PlacedRule]) -> tuple[PlacedRule, ...]:
+    """Return the rules with words that cover a compound command together; empty if they do not."""
+    words = [each for each in allowing if each.rule.argv and not matcher.why_not_in_force(each.rule)]
+    return tuple(words) if matcher.covered_together([each.rule for each in words]) else ()
+
+
 def why_always_asked(question: Question) -> str:
-    """Why no rule and no policy can approve this call; empty where one could."""
+    """Return why no rule and no policy can approve this call; empty if one could."""
     if question.doubt:
         return question.doubt
     if question.resolved is None:
         return "a path leaves the workspace"
-    return f"it reaches into {question.guarded}, which is guarded" if question.guarded else ""
+    return f"the call reaches into {question.guarded}, which is guarded" if question.guarded else ""
 
 
 class RuleMatcher:
-    """One call, held against rules."""
+    """Compares one call with rules."""
 
     def __init__(self, question: Question, limits: Limits) -> None:
         self._question, self._limits = question, limits
 
     def why_not(self, rule: Rule) -> str:
-        """Why a rule says nothing about this call; empty: it covers it."""
+        """Return why a rule does not cover this call; empty if it does."""
         idle = self.why_not_in_force(rule)
         if idle:
             return idle
         return self._why_not_denied(rule) if rule.deny else self._why_not_allowed(rule)
 
     def why_not_in_force(self, rule: Rule) -> str:
+        """Return why a rule does not apply to any such call now; empty if it applies."""
         if rule.tool != self._question.tool and not (rule.deny and rule.tool == ANY_TOOL):
             return "it is for another tool"
         if not rule.enabled:
-            return "it is switched off"
+            return "it is disabled"
         if rule.expired:
             return "it has expired"
         weakest, level = rule.sandbox, self._question.sandbox
         weaker = weakest and level and not rule.deny and SANDBOX.index(level) < SANDBOX.index(weakest)
-        return f"it was given for sandbox {weakest}, not {level}" if weaker else ""
+        return f"it requires sandbox level {weakest} or stronger, not {level}" if weaker else ""
 
-    def doubt(self, standing: PlacedRule) -> str:
-        """Why a rule that forbids words may be about this call, although they are not found in it."""
-        rule = standing.rule
+    def doubt(self, placed: PlacedRule) -> str:
+        """Return why a deny rule with words may cover this call although the call does not show the words."""
+        rule = placed.rule
         if not (rule.deny and rule.argv) or self.why_not_in_force(rule):
             return ""
         if not (self._line.unknown or self._line.code or self._may_be_started(rule)):
             return ""
-        return f"it may run what {standing.name} forbids: what it runs cannot be told from its text"
+        return f"the command may run what {placed.name} forbids: its text does not show every program that it runs"
 
     def _may_be_started(self, rule: Rule) -> bool:
-        """Whether its words stand where a program may take them for a command: `prlimit rm x`, `PAGER=rm less`."""
-        from handrail.ops.shell.program_kinds import may_start, takes_data  # noqa: PLC0415  only where a command is judged
-        from handrail.ops.shell.wrappers import is_followed  # noqa: PLC0415  the same
+        """Return whether a program may run the rule's words as a command: `prlimit rm x`, `PAGER=rm less`."""
+        from handrail.ops.shell.program_kinds import may_start, takes_data  # noqa: PLC0415  only for commands
+        from handrail.ops.shell.wrappers import is_followed  # noqa: PLC0415  only for commands
 
         wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
         programs = [each for each in self._line.commands if each[0] and not is_followed(_last_name(each[0]))]
@@ -132,43 +167,49 @@ class RuleMatcher:
         return bool(named) and any(all(word.search(text) for word in named) for text in texts)
 
     def _why_not_denied(self, rule: Rule) -> str:
-        """Here doubt covers: both forms of the call, a pattern that takes too long, an argument that is not known."""
+        """Return why a deny rule does not cover the call; empty if it does.
+
+        Uncertainty counts as a match: either form of the call, a pattern timeout, or an unknown argument.
+        """
         if rule.argv:
             wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
             found = [form for command in self._line.commands for form in _without_options(command)]
-            return "" if any(words_fit(wanted, each, unsure=True) for each in found) else "no command is of its words"
+            return "" if any(words_fit(wanted, each, unsure=True) for each in found) else "no command has its words"
         forms = {self._question.given, self._question.meant or ""}
         denied = any(fits(rule.pattern, form, self._limits) is not False for form in forms if form)
         return "" if denied else "its pattern does not match"
 
     def _why_not_allowed(self, rule: Rule) -> str:
+        """Return why an allow rule does not cover the call; empty if it certainly does."""
         question = self._question
         if question.meant is None or question.guarded:
             return why_always_asked(question)
         if rule.pattern == exact_pattern(question.meant):
             return ""
         if question.terminal:
-            return "only a rule for exactly this call covers what is typed into a terminal"
+            return "input typed into a terminal needs a rule for exactly this call"
         if rule.argv:
             return self._why_words_do_not_cover((rule,))
         if question.command and self._line.simple is None:
-            return "the command is not one simple command: it has operators, redirections, expansions or assignments"
+            return "the command is not simple: it has operators, redirections, expansions or assignments"
         fitting = fits(rule.pattern, question.meant, self._limits)
         return "" if fitting else "its pattern takes too long" if fitting is None else "its pattern does not match"
 
     def covered_together(self, rules: list[Rule]) -> bool:
+        """Return whether several rules with words cover every command of the call."""
         return len(rules) > 1 and not self._question.terminal and not self._why_words_do_not_cover(rules)
 
     def _why_words_do_not_cover(self, rules: Iterable[Rule]) -> str:
+        """Return why the words of the rules do not cover every command of the call; empty if they do."""
         line = self._line
         if not line.commands:
-            return "it runs no command" if not self._question.command else "no command can be read from it"
+            return "the call runs no command" if not self._question.command else "the text holds no readable command"
         if line.unknown:
-            return "it may run programs that cannot be told from its text"
+            return "the command may run programs that its text does not show"
         if line.redirects:
-            return "it redirects"
+            return "the command redirects input or output"
         if line.assigns:
-            return f"it sets {', '.join(line.assigns)}"
+            return f"the command sets {', '.join(line.assigns)}"
         for command in line.commands:
             if not any(words_fit(rule.argv, command) for rule in rules):
                 shown = " ".join("…" if word is None else word for word in command)
@@ -177,13 +218,14 @@ class RuleMatcher:
 
     @cached_property
     def _line(self) -> "CommandLine":
-        from handrail.ops.shell.command_programs import CommandLine, parse_command  # noqa: PLC0415  only where a command is judged
+        """The parsed command of the call; without commands if the call runs none."""
+        from handrail.ops.shell.command_programs import CommandLine, parse_command  # noqa: PLC0415  only for commands
 
         question = self._question
         if not question.command:
             return CommandLine()
         line = parse_command(question.command, self._limits.command_chars)
-        # What was typed before, and what reads it, is not known.
+        # The input typed before and the program that reads it are unknown.
         return replace(line, unknown=True) if question.terminal else line
 
 
@@ -192,14 +234,14 @@ def _last_name(program: str) -> str:
 
 
 def _without_options(command: "Argv") -> Iterator["Argv"]:
-    """The command, and the same without its first options, of which any may take the word that follows it."""
+    """Yield the command, then the same command without its first options; each may take the next word as its value."""
     program, *words = command
     if program is None:
         return
-    option = False
+    is_option = False
     for at in range(max(1, len(words))):
         yield (_last_name(program), *words[at:])
         word = words[at] if words else ""
-        before, option = option, word is None or word.startswith("-")
-        if not option and not before:
+        was_option, is_option = is_option, word is None or word.startswith("-")
+        if not is_option and not was_option:
             return

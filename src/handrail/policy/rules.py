@@ -1,7 +1,8 @@
-"""One approval rule: a tool, and what it covers of its calls. A rule carries its own examples.
+"""Defines an approval rule, checks it, and reads and writes it as TOML.
 
-What a rule covers is either a pattern, which the whole call must match as compact JSON, or, for a command, its words:
-`*` stands for one argument that is no option, a final `...` for any further arguments.
+A rule names a tool and says which of its calls it covers. It has either a pattern, which the whole call must match as
+compact JSON, or, for commands, words (`argv`): `*` stands for one argument that is not an option, a final `...` for
+any further arguments. A rule can carry examples that it must match or reject.
 """
 
 import json
@@ -20,21 +21,24 @@ _REPEAT = re.compile(r"\{\s*0*(\d*)\s*,?\s*0*(\d*)\s*\}")
 
 
 class Rule(NamedTuple):
+    """Holds one approval rule."""
+
     tool: str
-    """Its exact name; `*` in a rule that denies is every tool."""
+    """The exact name of the tool; `*` in a deny rule stands for every tool."""
     pattern: str = ""
     enabled: bool = True
     expires_at: datetime | None = None
     matches: tuple[str, ...] = ()
-    """Calls as compact JSON (where the rule has words: commands) that it must cover; checked when it loads."""
+    """Examples that the rule must cover: calls as compact JSON, or commands if the rule has words."""
     rejects: tuple[str, ...] = ()
+    """Examples that the rule must not cover."""
     argv: tuple[str, ...] = ()
     deny: bool = False
-    """It forbids what it covers, whatever other rules, the policy and the person say."""
+    """True if the rule forbids the calls that it covers, whatever other rules, the policy or the user say."""
     sandbox: str = ""
-    """Of a rule for commands: the weakest sandbox in which it approves; empty: any."""
+    """The weakest sandbox level in which a rule for commands approves; empty for any level."""
     unattended: bool = False
-    """Whether it was added or switched where no user was at a terminal."""
+    """True if the rule was added, enabled or disabled while no user was at a terminal."""
 
     @property
     def expired(self) -> bool:
@@ -42,18 +46,18 @@ class Rule(NamedTuple):
 
     @property
     def covers(self) -> str:
-        """What it is about, as one may also type it."""
+        """The pattern, or the words as JSON, in the form that the user can also type."""
         return json.dumps(self.argv, ensure_ascii=False) if self.argv else self.pattern
 
 
 def exact_pattern(call: str) -> str:
-    """A pattern for one call, given as compact JSON, and no other."""
+    """Return the pattern that matches one call, given as compact JSON, and no other call."""
     return f"^{re.escape(call)}$"
 
 
 def fits(pattern: str, text: str, limits: Limits) -> bool | None:
-    """Whether the pattern matches the whole text; None where it cannot decide in time."""
-    import regex  # noqa: PLC0415  the stdlib's cannot be stopped
+    """Return whether the pattern matches the whole text; None if the time limit ends the match."""
+    import regex  # noqa: PLC0415  slow to import; `re` has no time limit
 
     try:
         return regex.fullmatch(pattern, text, timeout=limits.rule_seconds) is not None
@@ -62,7 +66,10 @@ def fits(pattern: str, text: str, limits: Limits) -> bool | None:
 
 
 def words_fit(wanted: tuple[str, ...], found: tuple[str | None, ...], *, unsure: bool = False) -> bool:
-    """Whether the words of a simple command are those of a rule. What only running it would tell is `unsure`."""
+    """Return whether the words of a simple command match the words of a rule.
+
+    None in `found` is a word that is known only at run time; `unsure` is the result for such a word.
+    """
     open_ended = wanted[-1] == REST
     fixed = wanted[:-1] if open_ended else wanted
     if len(found) < len(fixed) or (len(found) > len(fixed) and not open_ended):
@@ -74,34 +81,34 @@ def words_fit(wanted: tuple[str, ...], found: tuple[str | None, ...], *, unsure:
 
 
 def checked(rule: Rule, name: str, limits: Limits) -> Rule:
-    """The rule, if it makes sense and its examples hold."""
+    """Return the rule if it is valid and fits its examples. Raises RuleError; `name` begins the message."""
     if bool(rule.pattern) == bool(rule.argv):
         raise RuleError(f"{name}: needs either pattern or argv")
     if rule.tool == ANY_TOOL and not rule.deny:
-        raise RuleError(f"{name}: only a rule that denies can be for every tool")
+        raise RuleError(f"{name}: only a deny rule can cover every tool")
     if rule.sandbox and rule.sandbox not in SANDBOX:
-        raise RuleError(f"{name}: sandbox cannot be {rule.sandbox!r}")
+        raise RuleError(f"{name}: unknown sandbox level {rule.sandbox!r}")
     if rule.argv:
         _check_words(rule.argv, name)
     else:
         _check_pattern(rule.pattern, name, limits)
     for example in rule.matches:
-        if not _holds(rule, example, limits):
+        if not _covers(rule, example, limits):
             raise RuleError(f"{name}: must match {example}, but does not")
     for example in rule.rejects:
-        if _holds(rule, example, limits):
+        if _covers(rule, example, limits):
             raise RuleError(f"{name}: must not match {example}, but does")
     return rule
 
 
-def _holds(rule: Rule, example: str, limits: Limits) -> bool:
+def _covers(rule: Rule, example: str, limits: Limits) -> bool:
     if not rule.argv:
         return bool(fits(rule.pattern, example, limits))
     from handrail.ops.shell.command_programs import parse_command  # noqa: PLC0415  few rules have words and examples
 
     line = parse_command(example, limits.command_chars)
-    sure = not (line.unknown or line.assigns or line.redirects)
-    return sure and bool(line.commands) and all(words_fit(rule.argv, command) for command in line.commands)
+    certain = not (line.unknown or line.assigns or line.redirects)
+    return certain and bool(line.commands) and all(words_fit(rule.argv, command) for command in line.commands)
 
 
 def _check_words(argv: tuple[str, ...], name: str) -> None:
@@ -114,7 +121,7 @@ def _check_words(argv: tuple[str, ...], name: str) -> None:
 def _check_pattern(pattern: str, name: str, limits: Limits) -> None:
     import regex  # noqa: PLC0415  most sessions have no rules
 
-    if _work(pattern) > limits.rule_chars:
+    if _expanded_length(pattern) > limits.rule_chars:
         raise RuleError(f"{name}: the pattern is too long, or repeats too much")
     try:
         pattern.encode()
@@ -123,8 +130,8 @@ def _check_pattern(pattern: str, name: str, limits: Limits) -> None:
         raise RuleError(f"{name}: the pattern is not a valid regular expression: {error}") from None
 
 
-def _work(pattern: str) -> int:
-    """How long the pattern is with its counted repeats written out, which is what compiling it costs."""
+def _expanded_length(pattern: str) -> int:
+    """Return the length of the pattern with its counted repetitions expanded: compiling takes as long."""
     return len(pattern) * math.prod(max(int(n[:9] or 1) for n in found) for found in _REPEAT.findall(pattern))
 
 
@@ -143,17 +150,17 @@ _KINDS: dict[str, Any] = {
 
 
 def from_entry(entry: Any, name: str, limits: Limits) -> Rule:
-    """A rule as a file has it."""
+    """Return the rule that a [[rule]] table of a file describes. Raises RuleError."""
     if not isinstance(entry, dict):
-        raise RuleError(f"{name}: rules are [[rule]] tables")
+        raise RuleError(f"{name}: write each rule as a [[rule]] table")
     if unknown := entry.keys() - _KINDS.keys():
         raise RuleError(f"{name}: unknown key {min(unknown)!r}")
     if "tool" not in entry:
-        raise RuleError(f"{name}: needs tool")
+        raise RuleError(f"{name}: the key tool is missing")
     for key, value in entry.items():
         items = value if isinstance(value, list) else []
         if not isinstance(value, _KINDS[key]) or not all(isinstance(item, str) for item in items):
-            raise RuleError(f"{name}: {key} cannot be {value!r}")
+            raise RuleError(f"{name}: invalid value for {key}: {value!r}")
     try:
         expires = parse_time(str(entry["expires_at"])) if "expires_at" in entry else None
     except RuleError as error:
@@ -163,7 +170,7 @@ def from_entry(entry: Any, name: str, limits: Limits) -> Rule:
 
 
 def from_text(tool: str, text: str, name: str, limits: Limits) -> Rule:
-    """A rule as a person types it: a regular expression, or the words of a command as a JSON list."""
+    """Return the rule that a user types: a regular expression, or the words of a command as a JSON list."""
     if not text.lstrip().startswith("["):
         return checked(Rule(tool, text), name, limits)
     try:
@@ -174,7 +181,7 @@ def from_text(tool: str, text: str, name: str, limits: Limits) -> Rule:
 
 
 def parse_time(text: str) -> datetime:
-    """In UTC, which is also meant where the text names no zone."""
+    """Parse an ISO 8601 time and return it in UTC; a time without a zone is UTC. Raises RuleError."""
     try:
         found = datetime.fromisoformat(text)
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
@@ -183,8 +190,9 @@ def parse_time(text: str) -> datetime:
 
 
 def to_toml(rule: Rule) -> str:
-    about = f"argv = {_list(rule.argv)}" if rule.argv else f"pattern = {_quoted(rule.pattern)}"
-    lines = ["[[rule]]", f"tool = {_quoted(rule.tool)}", about]
+    """Return the rule as a [[rule]] table."""
+    covers = f"argv = {_list(rule.argv)}" if rule.argv else f"pattern = {_quoted(rule.pattern)}"
+    lines = ["[[rule]]", f"tool = {_quoted(rule.tool)}", covers]
     if rule.deny:
         lines.append("deny = true")
     if rule.sandbox:
@@ -205,5 +213,5 @@ def _list(texts: tuple[str, ...]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string: JSON's escapes are TOML's, but for a pair of surrogates, which JSON needs not."""
+    """Return a TOML basic string: JSON with unescaped non-ASCII text is valid TOML once DEL is escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

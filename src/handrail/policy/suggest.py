@@ -1,4 +1,4 @@
-"""A rule that a person may want beside "exactly this call": a little wider, and shown before it is stored."""
+"""Suggests a rule that covers a little more than exactly one call. The user sees it before it is stored."""
 
 import json
 import re
@@ -13,20 +13,20 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 
 
 def suggestion(question: Question, limits: Limits) -> str:
-    """As it can be typed: the words of a command as JSON, or a regular expression."""
+    """Return the rule text as a user can type it: the words of a command as JSON, or a regular expression."""
     if question.command and not question.terminal:
-        return _command(question, limits)
+        return _command_words(question, limits)
     if question.host:
-        return _page(question)
-    return _files(question)
+        return _site_pattern(question)
+    return _files_pattern(question)
 
 
 def _exact(question: Question) -> str:
     return exact_pattern(question.meant or question.given)
 
 
-def _command(question: Question, limits: Limits) -> str:
-    """The program and its subcommand with any arguments; what starts other programs stays as it is."""
+def _command_words(question: Question, limits: Limits) -> str:
+    """Return the program and its subcommand with any arguments; a command that starts other programs stays exact."""
     line = parse_command(question.command, limits.command_chars)
     if line.simple is None or line.unknown or line.assigns or len(line.commands) != 1:
         return _exact(question)
@@ -35,8 +35,8 @@ def _command(question: Question, limits: Limits) -> str:
     return json.dumps([program, *sub, REST], ensure_ascii=False)
 
 
-def _page(question: Question) -> str:
-    """The same site."""
+def _site_pattern(question: Question) -> str:
+    """Return a pattern for every page of the same site."""
     meant = question.resolved or {}
     start = re.match(r"https?://[^/?#]+", str(meant.get("url", "")))
     if start is None:
@@ -46,28 +46,29 @@ def _page(question: Question) -> str:
     return rf"^\{{{','.join([site, *others])}\}}$"
 
 
-def _files(question: Question) -> str:
-    """The same kind of file in the same directory, whatever is written into it."""
+def _files_pattern(question: Question) -> str:
+    """Return a pattern for files with the same suffix in the same directory, with any content."""
     parts = []
     for name, value in (question.resolved or question.params).items():
         if name in question.paths and isinstance(value, str):
-            parts.append(f'"{name}":"{_beside(value)}"')
+            parts.append(f'"{name}":"{_siblings(value)}"')
         elif name == "targets":
-            parts.append(f'"targets":{_all_beside(value)}')
+            parts.append(f'"targets":{_siblings_of_all(value)}')
         else:
             parts.append(f'"{name}":{_STRING if isinstance(value, str) else _value(value)}')
     return rf"^\{{{','.join(parts)}\}}$"
 
 
-def _all_beside(places: list[str]) -> str:
-    kinds = list(dict.fromkeys(map(_beside, places)))
+def _siblings_of_all(paths: list[str]) -> str:
+    kinds = list(dict.fromkeys(map(_siblings, paths)))
     one = f'"{kinds[0]}"' if len(kinds) == 1 else f'"(?:{"|".join(kinds)})"'
     return rf"\[{one}(?:,{one})*\]"
 
 
-def _beside(path: str) -> str:
+def _siblings(path: str) -> str:
+    """Return a pattern for files with the same suffix in the same directory."""
     if '"' in path or "\\" in path:
-        return _inside_quotes(path)  # too odd to be widened
+        return _inside_quotes(path)  # a path with such characters stays exact
     directory, slash, name = path.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
     end = _inside_quotes(f".{suffix}") if dot and stem else ""

@@ -1,11 +1,11 @@
-"""Globs, for every dialect: `**` `*` `?` `[a-z]` `[!a]` `{a,b}` and escapes, `/` at either end, case folding.
+"""Compiles globs for every dialect: `**` `*` `?` `[a-z]` `[!a]` `{a,b}` and escapes, `/` at either end, case folding.
 
-A glob is matched against the names that a walk came by, relative to the directory walked, so that `../*` and
-`/etc/*` cannot match anything outside. `*` also matches a leading dot. `**` crosses directories where it is a whole
-component. `dir/` means everything beneath it. A leading `/` ties a glob to the directory walked.
+A glob is matched against names that a walk found, relative to the walked directory, so that `../*` and `/etc/*`
+cannot match anything outside. `*` also matches a leading dot. `**` crosses directories if it is a whole component.
+`dir/` means everything inside that directory. A leading `/` anchors a glob at the walked directory.
 
-Every glob becomes one regular expression that matches in linear time: a `*` that is followed by another one may
-settle for the first place where the text between the two fits, so these are atomic groups.
+Every glob becomes one regular expression that matches in linear time. If another `*` follows a `*`, the first place
+where the text between them fits is enough, so these are atomic groups.
 """
 
 import re
@@ -21,14 +21,16 @@ _FOLDS_OUTSIDE_ASCII = "iksIKS"
 
 
 class Glob(NamedTuple):
+    """Holds compiled globs."""
+
     matches: Callable[[str], object]
-    """Whether a relative name matches, as truth."""
+    """Returns a true value if a relative name matches."""
     sieve: tuple[str, ...] | None
-    """Globs for the last component in ripgrep's syntax that let pass at least what matches; None: all names."""
+    """Globs in ripgrep's syntax for the last component; every matching name passes them. None: every name passes."""
 
 
 def compile_globs(patterns: Iterable[str], *, anywhere: bool = False, fold_case: bool = False) -> Glob:
-    """One matcher for several globs. `anywhere`: a glob without `/` is a name at any depth, as in file filters."""
+    """Compile several globs. `anywhere`: a glob without `/` matches a name at any depth, as in file filters."""
     plain = [each for pattern in patterns for each in _prepared(pattern, anywhere=anywhere)]
     sieve = {_sieve(each.rpartition("/")[2], fold_case=fold_case) for each in plain}
     regex = "|".join(path_regex(each) for each in plain)
@@ -36,58 +38,70 @@ def compile_globs(patterns: Iterable[str], *, anywhere: bool = False, fold_case:
 
 
 def compile_exclusions(patterns: Iterable[str], *, fold_case: bool = False) -> Callable[[str], object]:
-    """A matcher for what globs exclude: the names themselves, and everything beneath a directory of that name."""
+    """Compile globs that exclude: the result matches their names, and every name inside a directory they match."""
     plain = [each for pattern in patterns for each in _prepared(pattern, anywhere=True)]
     regex = "|".join(f"{path_regex(each)}(?:/.*)?" for each in plain)
     return _compiled(regex, fold_case=fold_case)
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """The globs without braces that a valid `pattern` stands for."""
+    """Return the globs without braces that a valid `pattern` expands to."""
     done: list[str] = []
     todo = [(pattern, 0)]
     while todo:
         text, at = todo.pop()
-        opening, bars, closing = _first_braces(text, at)
+        opening, commas, closing = _first_braces(text, at)
         if opening < 0:
             done.append(text)
             continue
-        if len(todo) + len(done) + len(bars) > _LIMITS.glob_alternatives:
+        if len(todo) + len(done) + len(commas) > _LIMITS.glob_alternatives:
             raise InvalidPattern("glob", pattern, "too many alternatives in braces", opening, "**/*.{js,ts}")
-        edges = [opening, *bars, closing]
+        edges = [opening, *commas, closing]
         choices = [text[start + 1 : end] for start, end in pairwise(edges)]
         todo.extend((text[:opening] + choice + text[closing + 1 :], opening) for choice in reversed(choices))
     return done
 
 
 def check(pattern: str) -> None:
-    """Refuse what has no meaning."""
+    """Raise InvalidPattern if the glob has no meaning."""
     braces: list[int] = []
     at = 0
     while at < len(pattern):
         char = pattern[at]
         if char == "\\":
-            at += 1
-            if at == len(pattern):
-                raise InvalidPattern("glob", pattern, "nothing follows the backslash", at - 1, pattern + "\\")
-            if pattern[at] == "/":
-                fixed = pattern[: at - 1] + pattern[at:]
-                raise InvalidPattern("glob", pattern, "a slash cannot be escaped", at - 1, fixed)
+            at = _check_escape(pattern, at)
         elif char == "[":
             at = _check_class(pattern, at)
         elif char == "{":
             braces.append(at)
         elif char == "}":
-            if not braces:
-                fixed = f"{pattern[:at]}\\{pattern[at:]}"
-                raise InvalidPattern("glob", pattern, "unopened brace", at, fixed)
-            braces.pop()
+            _close_brace(pattern, at, braces)
         at += 1
     if braces:
         raise InvalidPattern("glob", pattern, "unclosed brace", braces[0], pattern + "}" * len(braces))
 
 
+def _check_escape(pattern: str, backslash: int) -> int:
+    """Return the index of the escaped character."""
+    at = backslash + 1
+    if at == len(pattern):
+        raise InvalidPattern("glob", pattern, "nothing follows the backslash", backslash, pattern + "\\")
+    if pattern[at] == "/":
+        fixed = pattern[:backslash] + pattern[at:]
+        raise InvalidPattern("glob", pattern, "a slash cannot be escaped", backslash, fixed)
+    return at
+
+
+def _close_brace(pattern: str, at: int, braces: list[int]) -> None:
+    """Remove the last open brace from `braces`."""
+    if not braces:
+        fixed = f"{pattern[:at]}\\{pattern[at:]}"
+        raise InvalidPattern("glob", pattern, "unopened brace", at, fixed)
+    braces.pop()
+
+
 def _check_class(pattern: str, opening: int) -> int:
+    """Return the index of the bracket that closes the class."""
     end = _class_end(pattern, opening)
     if end < 0 or "/" in pattern[opening:end]:
         escaped = f"{pattern[:opening]}\\{pattern[opening:]}"
@@ -101,7 +115,7 @@ def _check_class(pattern: str, opening: int) -> int:
 
 
 def _prepared(pattern: str, *, anywhere: bool) -> list[str]:
-    """Plain globs relative to the directory walked."""
+    """Check a glob and return the plain globs, relative to the walked directory, that it expands to."""
     if not pattern:
         raise InvalidPattern("glob", pattern, "the pattern is empty", 0, "**/*")
     if len(pattern) > _LIMITS.pattern_chars:
@@ -111,6 +125,7 @@ def _prepared(pattern: str, *, anywhere: bool) -> list[str]:
 
 
 def _rooted(pattern: str, *, anywhere: bool) -> str:
+    """Return a plain glob without outer slashes, with `**` at either end where the slashes imply it."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if pattern.endswith("/") or not parts:
         parts.append("**")
@@ -120,29 +135,36 @@ def _rooted(pattern: str, *, anywhere: bool) -> str:
 
 
 def _first_braces(text: str, at: int) -> tuple[int, list[int], int]:
-    """Where the first pair of braces opens, its commas, and where it closes; -1 where there is none."""
-    opening, depth, bars = -1, 0, []
+    """Return the indexes of the first opening brace, of its commas and of its closing brace; -1 if there is none."""
+    opening, depth, commas = -1, 0, list[int]()
+    for place, char in _brace_marks(text, at):
+        if char == "{":
+            depth += 1
+            opening = place if depth == 1 else opening
+        elif char == "}":
+            depth -= 1
+            if not depth:
+                return opening, commas, place
+        elif depth == 1:
+            commas.append(place)
+    return -1, [], -1
+
+
+def _brace_marks(text: str, at: int) -> Iterator[tuple[int, str]]:
+    """Yield every brace and comma from `at` on, with its index, that is neither escaped nor inside a class."""
     while at < len(text):
         char = text[at]
         if char == "\\":
             at += 1
         elif char == "[":
             at = _class_end(text, at)
-        elif char == "{":
-            depth += 1
-            opening = at if depth == 1 else opening
-        elif char == "," and depth == 1:
-            bars.append(at)
-        elif char == "}":
-            depth -= 1
-            if not depth:
-                return opening, bars, at
+        elif char in "{,}":
+            yield at, char
         at += 1
-    return -1, [], -1
 
 
 def _class_end(text: str, opening: int) -> int:
-    """The bracket that closes a class; one that stands first in it is a member."""
+    """Return the index of the bracket that closes a class; a bracket at its first position is a member."""
     first = opening + 1 + (text[opening + 1 : opening + 2] in ("!", "^"))
     return text.find("]", first + 1)
 
@@ -152,8 +174,9 @@ def _compiled(regex: str, *, fold_case: bool) -> Callable[[str], object]:
 
 
 def path_regex(pattern: str) -> str:
-    """A glob without braces and outer slashes. Between `**` stand runs of components: each may settle for the first
-    place that fits, except the last.
+    """Return the regular expression for a glob without braces and outer slashes.
+
+    `**` separates runs of components. For each run except the last, the first place that fits is enough.
     """
     runs: list[list[str]] = [[]]
     for part in pattern.split("/"):
@@ -172,7 +195,7 @@ def path_regex(pattern: str) -> str:
 
 
 def _component(part: str) -> str:
-    """One component: fixed pieces between stars."""
+    """Return the regular expression for one component: fixed pieces between stars."""
     pieces: list[str] = [""]
     at = 0
     while at < len(part):
@@ -198,6 +221,7 @@ def _component(part: str) -> str:
 
 
 def _class(body: str) -> str:
+    """Return the regular expression for a class, given its text between the brackets."""
     negated = body[0] in "!^"
     items = "".join(
         re.escape(low) if low == high else f"{re.escape(low)}-{re.escape(high)}"
@@ -207,7 +231,7 @@ def _class(body: str) -> str:
 
 
 def _ranges(body: str) -> Iterator[tuple[str, str]]:
-    """The members of a class; a single one is a range of its own."""
+    """Yield the members of a class as ranges; a single character is a range of one."""
     at = 0
     while at < len(body):
         wide = body[at + 1 : at + 2] == "-" and at + 2 < len(body)
@@ -216,7 +240,7 @@ def _ranges(body: str) -> Iterator[tuple[str, str]]:
 
 
 def _sieve(name: str, *, fold_case: bool) -> str:
-    """A name glob in ripgrep's syntax that lets pass at least what `name` matches."""
+    """Return a glob in ripgrep's syntax that matches at least every name that `name` matches."""
     sieve, at = "", 0
     while at < len(name):
         char = name[at]

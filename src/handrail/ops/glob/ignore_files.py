@@ -1,4 +1,4 @@
-"""Ignore files (.gitignore, .ignore and their like), read as ripgrep reads them."""
+"""Reads ignore files (.gitignore, .ignore and similar) as ripgrep reads them, and decides which paths they ignore."""
 
 import re
 from collections.abc import Callable
@@ -17,25 +17,27 @@ DEFAULT_EXCLUSIONS = (
     *("dist", "build", "target", ".gradle", ".terraform"),
     *(".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox"),
 )
-"""Directories that hold what tools made or keep for themselves; no search enters them unless told to."""
+"""Directories that tools create for themselves; a search enters them only if the caller asks for it."""
 
 Verdict = bool | None
-"""True: ignored; False: kept, whatever a weaker file says; None: nothing is said."""
+"""True: ignored; False: kept, whatever a weaker file says; None: no rule fits."""
 
 
-class TooManyRules(ValueError):  # noqa: N818  the file is left out
-    """An ignore file holds more rules than it may."""
+class TooManyRules(ValueError):  # noqa: N818  not an error: the caller skips the file
+    """An ignore file has more rules than the limit allows."""
 
 
 class Ignores(NamedTuple):
+    """Holds a compiled ignore file."""
+
     verdict: Callable[[str, bool], Verdict]
-    """On a path relative to the directory that the file lies in, and whether that is a directory."""
+    """Takes a path relative to the directory of the file, and whether the path is a directory."""
     rules: int
-    """How many it holds, braces written out."""
+    """The number of rules, with braces expanded."""
 
 
 def compile_ignores(text: str, most: int) -> Ignores:
-    """Read an ignore file; the last line that fits decides. Raises TooManyRules for more than `most` of them."""
+    """Compile the text of an ignore file; the last line that fits decides. Raises TooManyRules above `most` rules."""
     anything, directories, count = [], [], 0
     for line in reversed(_by_bytes(text.removeprefix("\ufeff")).split("\n")):
         rule = _rule(line.removesuffix("\r"))
@@ -53,7 +55,10 @@ def compile_ignores(text: str, most: int) -> Ignores:
 
 
 def _first_of(rules: list[tuple[str, bool]]) -> Callable[[str], Verdict]:
-    """One regular expression for each run of rules with the same verdict; the first one that matches decides."""
+    """Return a function that gives the verdict of the first rule that matches a path.
+
+    Each run of rules with the same verdict becomes one regular expression.
+    """
     runs = [
         (re.compile("|".join(regex for regex, _ in run), re.DOTALL).fullmatch, keeps)
         for keeps, run in groupby(rules, key=itemgetter(1))
@@ -67,11 +72,12 @@ def _first_of(rules: list[tuple[str, bool]]) -> Callable[[str], Verdict]:
 
 
 def _by_bytes(text: str) -> str:
-    """One character a byte: that is what `?` stands for in ignore files, for git and ripgrep alike."""
+    """Return a text with one character per byte: `?` stands for one byte in ignore files, in git and in ripgrep."""
     return text.encode(errors="surrogateescape").decode("latin-1")
 
 
 def _rule(line: str) -> tuple[list[str], bool, bool] | None:
+    """Return the regular expressions of a line, whether `!` makes it keep paths, and whether only directories fit."""
     if line.startswith("#") or len(line) > _LIMITS.pattern_chars:
         return None
     if not line.endswith("\\ "):

@@ -1,7 +1,7 @@
-"""Patches: the `*** Begin Patch` envelope and unified diffs, read and worked out without touching a file.
+"""Parses and applies patches in memory: the `*** Begin Patch` envelope and unified diffs.
 
-`parse` makes a list of `FilePatch` of either form; `apply` works out what becomes of each file, or raises a
-fault, and then nothing has happened. Both are pure: the caller reads the files and writes the outcomes.
+`parse` turns either form into a list of `FilePatch`. `apply` computes the outcome for each file, or raises a fault.
+Both are pure: the caller reads the files and writes the outcomes.
 """
 
 from handrail.ops.patch.apply import apply

@@ -1,4 +1,4 @@
-"""What becomes of every file of a patch: worked out whole, or not at all."""
+"""Computes the outcome of a patch for every file, or raises a fault."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ def apply(
     key: Callable[[str], str] | None = None,
     limits: Limits | None = None,
 ) -> list[PatchOutcome]:
-    """The outcomes, in the order in which the patch first names them.
+    """Return the outcomes, in the order in which the patch first names the files.
 
-    `read` gives a file's content, or None where there is none; it is asked once for each file. `key` makes
-    names equal that mean the same file.
+    `read` returns the content of a file, or None if it does not exist; it is called once for each file. `key` returns
+    the same text for all names of the same file.
     """
     tree = _PatchedTree(read, key or _plain, limits or Limits())
     for patch in patches:
@@ -33,7 +33,7 @@ def apply(
 
 @dataclass
 class _PatchedTree:
-    """The files as they are, and as the sections so far leave them."""
+    """Holds the files as they are, and as the sections applied so far change them."""
 
     read: Read
     key: Callable[[str], str]
@@ -44,16 +44,19 @@ class _PatchedTree:
     came_from: dict[str, str] = field(default_factory=dict)
 
     def original(self, path: str) -> PatchedContent | None:
+        """Return the content before the patch."""
         name = self.key(path)
         if name not in self.before:
             self.before[name] = self.after[name] = self.read(path)
         return self.before[name]
 
     def now(self, path: str) -> PatchedContent | None:
+        """Return the content after the sections applied so far."""
         self.original(path)
         return self.after[self.key(path)]
 
     def put(self, path: str, content: PatchedContent | None) -> None:
+        """Set the new content; None deletes the file."""
         self.original(path)
         self.names.setdefault(self.key(path), path)
         self.after[self.key(path)] = content
@@ -65,6 +68,7 @@ class _PatchedTree:
         self.came_from[new] = self.came_from.pop(old, old)
 
     def outcomes(self) -> list[PatchOutcome]:
+        """Return the outcome of every name that the patch changed."""
         moves = {
             new: old
             for new, old in self.came_from.items()
@@ -85,7 +89,7 @@ class _PatchedTree:
         ]
 
     def _refuse_files_in_files(self) -> None:
-        """One name cannot be a file and a directory at once."""
+        """Raise NotADirectory if a name would be a file and a directory at once."""
         files = {name for name in self.names if self.after[name]}
         for name in files:
             parent = name.rpartition("/")[0]
@@ -96,6 +100,7 @@ class _PatchedTree:
 
 
 def _plain(path: str) -> str:
+    """Return the path without empty and `.` components."""
     root = "/" if path.startswith("/") else ""
     return root + "/".join(part for part in path.split("/") if part not in ("", "."))
 
@@ -112,6 +117,7 @@ def _create(tree: _PatchedTree, patch: FilePatch) -> None:
 
 
 def _new_file(patch: FilePatch) -> bytes:
+    """Return the content of a created file. Raises BadPatch if a line is not an added line."""
     lines: list[bytes] = []
     closed = True
     for chunk in patch.chunks:
@@ -147,7 +153,7 @@ def _update(tree: _PatchedTree, patch: FilePatch) -> None:
 
 
 def _copy(tree: _PatchedTree, patch: FilePatch) -> None:
-    """Git copies what the source was before the patch, whatever the patch does to it."""
+    """Copy the source as it was before the patch, as git does, even if the patch changes the source."""
     there = tree.original(patch.source)
     if there is None:
         raise NotFound(patch.source)
@@ -157,7 +163,7 @@ def _copy(tree: _PatchedTree, patch: FilePatch) -> None:
 
 
 def _creates_after_all(tree: _PatchedTree, patch: FilePatch) -> bool:
-    """Some diffs of a new file name it on both sides, and only say that there were no lines before."""
+    """Return whether an update creates a file: some diffs name a new file on both sides, with no old lines."""
     starts = [chunk.start for chunk in patch.chunks]
     if starts != [0] or patch.source or patch.chunks[0].old:
         return False
@@ -165,6 +171,7 @@ def _creates_after_all(tree: _PatchedTree, patch: FilePatch) -> bool:
 
 
 def _existing(tree: _PatchedTree, patch: FilePatch) -> tuple[PatchedContent, str]:
+    """Return the file that the patch changes, and the name under which it was found. Raises NotFound."""
     for name in [patch.source] if patch.source else [patch.path, *patch.aliases]:
         there = tree.now(name)
         if there:
@@ -173,6 +180,7 @@ def _existing(tree: _PatchedTree, patch: FilePatch) -> tuple[PatchedContent, str
 
 
 def _changed(path: str, there: PatchedContent, patch: FilePatch, limits: Limits) -> PatchedContent:
+    """Return the file with the chunks and the mode of the patch."""
     data = patched(path, there.data, patch.chunks, limits) if patch.chunks else there.data
     mode = there.mode
     if patch.executable is not None and mode is not None:

@@ -1,4 +1,4 @@
-"""Reading one chunk: its `@@` line, then its lines. Both forms of a patch share this."""
+"""Reads one chunk of a patch: its `@@` line, then its lines. Both forms of a patch use this module."""
 
 import re
 from dataclasses import dataclass
@@ -8,18 +8,24 @@ from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
 
 _NUMBERS = re.compile(rb"@@\s*-(\d{1,18})(?:,(\d{1,18}))?(?:\s+\+(\d{1,18})(?:,(\d{1,18}))?)?\s*(?:@@.*)?$", re.DOTALL)
 _SIGNS = (CONTEXT, REMOVED, ADDED)
+_EMPTY = (b"", b"\r")
+"""Lines without a sign: context lines that lost their space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an `@@` line says: where the chunk is by number, and how long; or a line that stands above it."""
+    """Holds the content of an `@@` line: the place and length of the chunk in numbers, or a line above the chunk."""
 
     start: int | None = None
+    """The index of the first old line."""
     counts: tuple[int, int] | None = None
+    """The numbers of old and new lines."""
     anchor: bytes = b""
+    """A line above the chunk."""
 
 
 def read_header(line: bytes) -> Header:
+    """Read an `@@` line."""
     line = line.removesuffix(b"\r")
     numbers = _NUMBERS.match(line)
     if not numbers:
@@ -28,14 +34,14 @@ def read_header(line: bytes) -> Header:
         return Header(anchor=b"" if anchor.strip(b" .@") == b"" else anchor)
     first, old, added, new = numbers.groups()
     counts = (int(old or 1), int(new or 1)) if added else None
-    # A chunk without old lines is numbered by the line before it, every other by its first line.
+    # A chunk without old lines has the number of the line before it, every other the number of its first line.
     start = int(first) if old and not int(old) else max(int(first) - 1, 0)
     return Header(start, counts)
 
 
 def is_line(line: bytes) -> bool:
-    """Whether a line can belong to a chunk; an empty one is a line of context that lost its space."""
-    return line in (b"", b"\r") or line[0] in _SIGNS or line[:1] == b"\\"
+    """Return whether a line can belong to a chunk; an empty line is a context line that lost its space."""
+    return line in _EMPTY or line[0] in _SIGNS or line[:1] == b"\\"
 
 
 def make_chunk(
@@ -47,18 +53,10 @@ def make_chunk(
     anchors: tuple[bytes, ...] = (),
     counted: bool = False,
 ) -> Chunk:
-    """`counted`: the header's counts vouch for the empty lines at the end."""
-    lines: list[bytes] = []
-    open_at: dict[int, int] = {}
-    for line in body:
-        if line[:1] == b"\\":
-            if not lines:
-                raise BadPatch("bad_line", at + 1, line.decode(errors="surrogateescape"))
-            open_at[len(lines) - 1] = lines[-1][0]
-        else:
-            lines.append(b" " + line if line in (b"", b"\r") else line)
-    filled = [i for i, line in enumerate(body) if line not in (b"", b"\r")]
-    if not counted and not filled:
+    """Build a chunk from its lines. `counted`: the header's counts prove that empty lines at the end belong to it."""
+    lines, open_at = _signed_lines(body, at)
+    padding = 0 if counted else _empty_at_end(body)
+    if not counted and padding == len(body):
         raise BadPatch("no_lines", at)
     old_open, new_open = _open_sides(lines, open_at, at)
     return Chunk(
@@ -71,12 +69,31 @@ def make_chunk(
         marked=bool(open_at),
         old_open=old_open,
         new_open=new_open,
-        padding=0 if counted else len(body) - 1 - filled[-1],
+        padding=padding,
     )
 
 
+def _signed_lines(body: list[bytes], at: int) -> tuple[list[bytes], dict[int, int]]:
+    """Return the lines, each with a sign, and the indexes of those without a newline, each with its sign."""
+    lines: list[bytes] = []
+    open_at: dict[int, int] = {}
+    for line in body:
+        if line[:1] != b"\\":
+            lines.append(b" " + line if line in _EMPTY else line)
+        elif lines:
+            open_at[len(lines) - 1] = lines[-1][0]
+        else:
+            raise BadPatch("bad_line", at + 1, line.decode(errors="surrogateescape"))
+    return lines, open_at
+
+
+def _empty_at_end(body: list[bytes]) -> int:
+    """Count the empty lines at the end."""
+    return next((count for count, line in enumerate(reversed(body)) if line not in _EMPTY), len(body))
+
+
 def _open_sides(lines: list[bytes], open_at: dict[int, int], at: int) -> tuple[bool, bool]:
-    """Which sides say that they have no newline at the end; only the last line of a side can."""
+    """Return whether the old and the new side end without a newline; only the last line of a side may say so."""
     if not open_at:
         return False, False
     last_old = max((i for i, line in enumerate(lines) if line[0] != ADDED), default=-1)

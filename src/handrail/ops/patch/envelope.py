@@ -1,8 +1,7 @@
-"""The `*** Begin Patch` envelope.
+"""Parses the `*** Begin Patch` envelope.
 
-What stands around it (prose, a heredoc, a Markdown fence) is not looked at. Padding around a marker is
-allowed where it can't be a line of context: everywhere but inside an Update, and there if an earlier marker
-had the same.
+Text around the envelope (prose, a heredoc, a Markdown fence) is ignored. Spaces before a marker are allowed where the
+line cannot be a context line: everywhere outside an Update, and inside it if an earlier marker had the same spaces.
 """
 
 import re
@@ -19,14 +18,17 @@ _MOVE = re.compile(rb"\s*\*\*\* Move to:\s*(.*?)\s*$", re.DOTALL)
 
 
 def begins(line: bytes) -> bool:
+    """Return whether an envelope begins at this line."""
     return line.strip() == _BEGIN
 
 
 def opens_section(line: bytes) -> bool:
+    """Return whether the section of a file begins at this line."""
     return bool(_SECTION.match(line))
 
 
 def parse(lines: list[bytes]) -> list[FilePatch]:
+    """Parse every envelope in the lines. Raises BadPatch."""
     patches: list[FilePatch] = []
     at = 0
     while at < len(lines):
@@ -42,15 +44,17 @@ def parse(lines: list[bytes]) -> list[FilePatch]:
 
 
 class _EnvelopeReader:
+    """Reads one envelope; `at` is the index of the current line."""
+
     def __init__(self, lines: list[bytes], begin: int) -> None:
         self.lines, self.at = lines, begin + 1
         self.pads = {b"", _pad(lines[begin])}
         self.last = max((i for i, line in enumerate(lines) if line.strip() == _END), default=-1)
 
     def sections(self) -> list[FilePatch]:
-        """Up to the end marker, which is where `at` then stands."""
+        """Read the sections up to the end marker; `at` is then the index of that marker."""
         patches: list[FilePatch] = []
-        while not self._ended():
+        while not self._at_end():
             line = self.lines[self.at]
             section = _SECTION.match(line)
             if section:
@@ -63,7 +67,7 @@ class _EnvelopeReader:
                 self.at += 1
         return patches
 
-    def _ended(self) -> bool:
+    def _at_end(self) -> bool:
         if self.at >= len(self.lines):
             raise BadPatch("no_end", len(self.lines))
         return self.lines[self.at].strip() == _END
@@ -80,16 +84,16 @@ class _EnvelopeReader:
         return self._update(path, at)
 
     def _added(self) -> list[bytes]:
-        """Lines up to the next marker; an empty one between two added ones lost its sign."""
+        """Read the lines of a new file; an empty line between two added lines lost its sign."""
         body: list[bytes] = []
-        while self.at < len(self.lines) and (self._signed() or not self.lines[self.at].strip()):
+        while self.at < len(self.lines) and (self._is_signed() or not self.lines[self.at].strip()):
             body.append(self.lines[self.at])
             self.at += 1
         while body and not body[-1].strip():
             body.pop()
         return [line if line.strip() else b"+" for line in body]
 
-    def _signed(self) -> bool:
+    def _is_signed(self) -> bool:
         return self.lines[self.at][:1] in (b"+", b"\\")
 
     def _update(self, path: str, at: int) -> FilePatch:
@@ -103,7 +107,7 @@ class _EnvelopeReader:
                 raise BadPatch("no_file", self.at)
             self._skip_blank()
         chunks: list[Chunk] = []
-        while not self._marker():
+        while not self._at_marker():
             chunks.append(self._chunk(len(chunks) + 1))
         if not chunks and not move:
             raise BadPatch("no_hunks", at, path)
@@ -112,13 +116,13 @@ class _EnvelopeReader:
     def _chunk(self, number: int) -> Chunk:
         header, anchors = self._headers()
         at, body = self.at, []
-        while not self._marker() and not self._stands(b"@@") and not self._end_of_file():
+        while not self._at_marker() and not self._line_starts_with(b"@@") and not self._at_end_of_file():
             if not is_line(self.lines[self.at]):
                 raise self._bad("bad_line")
             body.append(self.lines[self.at])
             self.at += 1
         chunk = make_chunk(number, at, header, body, anchors=anchors)
-        if not self._end_of_file():
+        if not self._at_end_of_file():
             return chunk
         self.at += 1
         self._skip_blank()
@@ -126,13 +130,13 @@ class _EnvelopeReader:
 
     def _headers(self) -> tuple[Header, tuple[bytes, ...]]:
         header, anchors = Header(), []
-        while self._stands(b"@@"):
+        while self._line_starts_with(b"@@"):
             header = read_header(self.lines[self.at])
             anchors += [header.anchor] if header.anchor else []
             self.at += 1
             after = self.at
             self._skip_blank()
-            if not self._stands(b"@@"):
+            if not self._line_starts_with(b"@@"):
                 self.at = after
         return header, tuple(anchors)
 
@@ -140,17 +144,17 @@ class _EnvelopeReader:
         while self.at < len(self.lines) and not self.lines[self.at].strip():
             self.at += 1
 
-    def _stands(self, start: bytes) -> bool:
+    def _line_starts_with(self, start: bytes) -> bool:
         return self.at < len(self.lines) and self.lines[self.at].startswith(start)
 
-    def _end_of_file(self) -> bool:
+    def _at_end_of_file(self) -> bool:
         if self.at >= len(self.lines):
             return False
         line = self.lines[self.at]
         return line.strip() == _END_OF_FILE and _pad(line) in self.pads
 
-    def _marker(self) -> bool:
-        """Whether a section or the patch ends here."""
+    def _at_marker(self) -> bool:
+        """Return whether a section or the patch ends at the current line."""
         if self.at >= len(self.lines):
             return True
         line = self.lines[self.at]
@@ -167,7 +171,7 @@ def _pad(line: bytes) -> bytes:
 
 
 def _dedented(lines: list[bytes], begin: int) -> list[bytes]:
-    """An envelope that is indented as a whole, without its indentation."""
+    """Remove the indentation of an envelope that is indented as a whole."""
     pad = _pad(lines[begin])
     end = next((i for i in range(begin, len(lines)) if lines[i].strip() == _END), begin)
     inside = lines[begin : end + 1]

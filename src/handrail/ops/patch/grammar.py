@@ -1,6 +1,6 @@
-"""The envelope as a Lark grammar, for models that are held to one while they write (OpenAI's custom tools).
+"""Holds the envelope as a Lark grammar, for models whose output is constrained by one (OpenAI's custom tools).
 
-It asks for the plain form. The parser is kinder: it also takes padding, wrapping and marks that are left out.
+The grammar describes the strict form. The parser accepts more: padding, text around the envelope and missing marks.
 """
 
 DESCRIPTION = (

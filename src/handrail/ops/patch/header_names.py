@@ -1,4 +1,4 @@
-"""The names in the headers of a diff: quoted, prefixed, followed by a time, or none at all."""
+"""Reads the names in the headers of a diff: quoted, with a prefix, with a time after them, or missing."""
 
 import re
 from dataclasses import dataclass
@@ -13,14 +13,16 @@ _PREFIXES = {"a", "b", "c", "i", "o", "w", "1", "2"}
 
 @dataclass(frozen=True, slots=True)
 class Name:
+    """Holds the name of a file in a header."""
+
     text: str
-    """`""` for /dev/null."""
+    """The name; `""` for /dev/null."""
     epoch: bool = False
-    """Dated 1970, as `diff -N` dates a file that is not there."""
+    """True if the time is the start of 1970, which `diff -N` writes for a file that does not exist."""
 
 
 def read_name(raw: bytes) -> Name:
-    """What follows `--- ` or `+++ `."""
+    """Read the text after `--- ` or `+++ `."""
     raw = raw.removesuffix(b"\r")
     quoted = _QUOTED.match(raw)
     if quoted:
@@ -35,12 +37,12 @@ def read_name(raw: bytes) -> Name:
 
 
 def read_path(raw: bytes) -> str:
-    """A name alone on its line, as after `rename from `."""
+    """Read a name that fills the rest of its line, as after `rename from `."""
     return _text(raw.removesuffix(b"\r"))
 
 
 def read_pair(raw: bytes) -> tuple[str, str]:
-    """What follows `diff --git `: two names. Unquoted ones with spaces are split where both are the same."""
+    """Read the two names after `diff --git `. Unquoted names with spaces are split where both parts are the same."""
     raw = raw.removesuffix(b"\r")
     first = _QUOTED.match(raw)
     if first:
@@ -56,7 +58,7 @@ def read_pair(raw: bytes) -> tuple[str, str]:
 
 
 def strip_prefixes(old: str, new: str) -> tuple[str, str]:
-    """Without git's `a/` and `b/`, if both names have one; `""` is a name that isn't there."""
+    """Remove git's `a/` and `b/` if both names have such a prefix; `""` stands for a missing name."""
     first, second = old.partition("/")[0], new.partition("/")[0]
     both = old and new and first != second and {first, second} <= _PREFIXES
     alone = (not old and second in ("a", "b")) or (not new and first in ("a", "b"))

@@ -1,14 +1,15 @@
-"""Added lines take the file's indentation where the patch wrote another one."""
+"""Converts the indentation of added lines to the file's, if the patch uses another one."""
 
 from collections.abc import Iterable
 
 
 def indent(line: bytes) -> bytes:
+    """Return the white space at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 
 class Indentation:
-    """Learns from the lines that the patch and the file have in common how the one indents and the other."""
+    """Converts indentation. It learns from the lines that the patch and the file have in common."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._file_indent: dict[bytes, bytes] = {}
@@ -17,11 +18,12 @@ class Indentation:
                 self._file_indent.setdefault(indent(ours), indent(theirs))
 
     def learn(self, ours: bytes, theirs: bytes) -> None:
-        """A pair that stands nearer to the lines to come."""
+        """Learn from a pair of lines that is nearer to the next lines: it overrides earlier pairs."""
         if ours.strip():
             self._file_indent[indent(ours)] = indent(theirs)
 
     def fit(self, line: bytes) -> bytes:
+        """Return an added line with the file's indentation."""
         if not line.strip():
             return line
         return self._convert(indent(line)) + line.lstrip()
@@ -40,7 +42,7 @@ class Indentation:
         return theirs[: max(len(theirs) - len(less), 0)]
 
     def _translate(self, extra: bytes) -> bytes:
-        """More indentation, in the file's unit: as many steps of its own as the patch took of the other."""
+        """Convert additional indentation to the same number of steps in the file's unit."""
         ours, theirs = extra[:1], next((text[:1] for text in self._file_indent.values() if text), extra[:1])
         steps = sorted(
             (len(own), len(other))

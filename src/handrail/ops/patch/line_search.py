@@ -1,8 +1,8 @@
-"""Finding lines among lines, in time that no patch can make quadratic.
+"""Finds blocks of lines in a file; no patch can make the time quadratic.
 
-Every line that the patch asks for becomes one character, every other line of the file becomes NUL: the file
-is a string then, and looking for a block of lines is `str.find`, which is linear in C. What counts as the
-same line is a rung of a ladder; each has a string of its own, made when it is first needed.
+Every line that the patch contains becomes one character, every other line of the file becomes NUL. So the file is a
+string, and `str.find`, which is linear and written in C, finds a block of lines. `Strictness` says which lines count
+as equal; each level has its own string, made at its first use.
 """
 
 import re
@@ -17,7 +17,7 @@ from handrail.ops.text.punctuation import fold
 
 _HEADING = re.compile(rb"[^(:{<=;]*")
 _FOLD_RESULTS = re.compile(rb"[ '\"-]")
-_CALL_COST, _LOOKS = 64, 8
+_CALL_COST, _CHECKED_LINES = 64, 8
 _CHARACTERS = 0x10FFFF
 
 
@@ -25,17 +25,23 @@ Key = Callable[[bytes], bytes]
 
 
 class Strictness(IntEnum):
+    """Says which lines count as equal, from strict to loose."""
+
     EXACT = 0
     ENDS = 1
+    """A CR at the end does not count."""
     TRAILING = 2
+    """White space at the end does not count."""
     OUTER = 3
+    """White space at both ends does not count."""
     FOLDED = 4
+    """White space at both ends and typographic punctuation do not count."""
     HEADING = 5
-    """For a line above a hunk: `class A` names `class A(Base):`."""
+    """Only for a line above a hunk: `class A` equals `class A(Base):`."""
 
 
-class OutOfEffort(Exception):  # noqa: N818  becomes a fault where the hunk is known
-    pass
+class OutOfEffort(Exception):  # noqa: N818  not an error: the caller knows the hunk and raises a fault
+    """The search compared more lines than the limit allows."""
 
 
 def _folded(line: bytes) -> bytes:
@@ -64,12 +70,16 @@ _KEYS: dict[Strictness, Key] = {
 }
 
 
-def same(rung: Strictness, one: Sequence[bytes], other: Sequence[bytes]) -> bool:
-    return list(map(_KEYS[rung], one)) == list(map(_KEYS[rung], other))
+def same(level: Strictness, one: Sequence[bytes], other: Sequence[bytes]) -> bool:
+    """Return whether two blocks of lines are equal at this level."""
+    return list(map(_KEYS[level], one)) == list(map(_KEYS[level], other))
 
 
 class Haystack:
+    """Searches the lines of one file for blocks of lines."""
+
     def __init__(self, data: bytes, lines: list[bytes], wanted: Iterable[bytes], effort: int) -> None:
+        """Take all lines that will be searched for (`wanted`) and how many lines may be compared (`effort`)."""
         self._data = data
         self._lines = lines
         self._wanted = list(dict.fromkeys(wanted))
@@ -77,22 +87,23 @@ class Haystack:
         self._coded: dict[Strictness, _Coded] = {}
         self._reversed: dict[Strictness, str] = {}
 
-    def find(self, block: Sequence[bytes], rung: Strictness, low: int = 0) -> int:
-        """The first place at or after `low`, else -1."""
-        pattern = self._pattern(block, rung)
-        return self._search(self._text(rung), pattern, low, len(self._lines)) if pattern else -1
+    def find(self, block: Sequence[bytes], level: Strictness, low: int = 0) -> int:
+        """Return the index of the first place at or after `low`, else -1."""
+        pattern = self._pattern(block, level)
+        return self._search(self._text(level), pattern, low, len(self._lines)) if pattern else -1
 
-    def stands(self, block: Sequence[bytes], rung: Strictness, at: int) -> bool:
-        pattern = self._pattern(block, rung)
-        return bool(pattern) and at >= 0 and self._text(rung).startswith(pattern, at)
+    def matches_at(self, block: Sequence[bytes], level: Strictness, at: int) -> bool:
+        """Return whether the block is at the index `at`."""
+        pattern = self._pattern(block, level)
+        return bool(pattern) and at >= 0 and self._text(level).startswith(pattern, at)
 
-    def nearest(self, block: Sequence[bytes], rung: Strictness, low: int, at: int) -> list[int]:
-        """The place nearest to `at` and not before `low`; two if they are equally near."""
-        pattern = self._pattern(block, rung)
+    def nearest(self, block: Sequence[bytes], level: Strictness, low: int, at: int) -> list[int]:
+        """Return the place nearest to `at` and not before `low`; two places if they are equally near."""
+        pattern = self._pattern(block, level)
         radius, size = 64, len(self._lines)
         while pattern:
-            after = self._search(self._text(rung), pattern, max(at, low), at + radius + len(pattern))
-            before = self._search_back(rung, pattern, max(low, at - radius), at - 1)
+            after = self._search(self._text(level), pattern, max(at, low), at + radius + len(pattern))
+            before = self._search_back(level, pattern, max(low, at - radius), at - 1)
             found = {abs(place - at): place for place in (after, before) if place >= 0}
             if found:
                 both = after >= 0 and before >= 0 and len(found) == 1
@@ -102,15 +113,15 @@ class Haystack:
             radius *= 8
         return []
 
-    def _search_back(self, rung: Strictness, pattern: str, first: int, last: int) -> int:
-        """The last place from `first` to `last`; in the reversed text, as `rfind` can be made quadratic."""
+    def _search_back(self, level: Strictness, pattern: str, first: int, last: int) -> int:
+        """Return the last place from `first` to `last`. It uses the reversed text: `rfind` can take quadratic time."""
         size = len(self._lines)
         if last < first:
             return -1
-        if rung not in self._reversed:
-            self._reversed[rung] = self._text(rung)[::-1]
+        if level not in self._reversed:
+            self._reversed[level] = self._text(level)[::-1]
         skip = max(size - last - len(pattern), 0)
-        place = self._search(self._reversed[rung], pattern[::-1], skip, size - first)
+        place = self._search(self._reversed[level], pattern[::-1], skip, size - first)
         return -1 if place < 0 else size - place - len(pattern)
 
     def _search(self, text: str, pattern: str, low: int, high: int) -> int:
@@ -120,41 +131,41 @@ class Haystack:
             raise OutOfEffort
         return place
 
-    def _pattern(self, block: Sequence[bytes], rung: Strictness) -> str:
-        """`""` if the block can't be there."""
-        if rung not in self._coded:
+    def _pattern(self, block: Sequence[bytes], level: Strictness) -> str:
+        """Return the block as a string; `""` if the file cannot contain the block."""
+        if level not in self._coded:
             if not self._possible(block):
                 return ""
-            self._coded[rung] = self._encode(rung)
-        return self._coded[rung].pattern(block)
+            self._coded[level] = self._encode(level)
+        return self._coded[level].pattern(block)
 
-    def _text(self, rung: Strictness) -> str:
-        return self._coded[rung].text
+    def _text(self, level: Strictness) -> str:
+        return self._coded[level].text
 
     def _possible(self, block: Sequence[bytes]) -> bool:
-        """A look at the bytes before the lines are coded: what no rung folds must be there as it is."""
-        for line in nlargest(_LOOKS, set(block), key=len):
+        """Check the bytes of the file before its lines are encoded: text that no level changes must occur in them."""
+        for line in nlargest(_CHECKED_LINES, set(block), key=len):
             if max(_FOLD_RESULTS.split(fold(line).strip()), key=len) not in self._data:
                 return False
         return True
 
-    def _encode(self, rung: Strictness) -> "_Coded":
-        if rung is Strictness.EXACT:
+    def _encode(self, level: Strictness) -> "_Coded":
+        if level is Strictness.EXACT:
             return self._by_key(_same, _same, self._wanted)
-        if rung is Strictness.ENDS:
+        if level is Strictness.ENDS:
             plain = b"\r" not in self._data and not any(line.endswith(b"\r") for line in self._wanted)
             exact = self._coded.get(Strictness.EXACT)
-            return exact if plain and exact else self._by_key(_KEYS[rung], _KEYS[rung], set(self._lines))
-        if rung is Strictness.HEADING:
+            return exact if plain and exact else self._by_key(_KEYS[level], _KEYS[level], set(self._lines))
+        if level is Strictness.HEADING:
             return self._by_key(_KEYS[Strictness.FOLDED], _heading, set(self._lines))
-        key, (alike, text) = _KEYS[rung], self._likenesses
+        key, (alike, text) = _KEYS[level], self._likenesses
         codes: dict[bytes, str] = {}
         table = {ord(own): codes.setdefault(key(line), own) for line, own in alike.items()}
         return _Coded(codes, key, text.translate(table) if len(codes) < len(alike) else text)
 
     @cached_property
     def _likenesses(self) -> tuple[dict[bytes, str], str]:
-        """A code for each line that the coarsest rung likens to a wanted one; finer rungs rename them."""
+        """A code for each line that equals a wanted line at the loosest level; stricter levels rename the codes."""
         keys = set(map(_folded, self._wanted))
         alike = _numbered(line for line in set(self._lines) if _folded(line) in keys)
         return alike, self._join(alike)
@@ -170,6 +181,8 @@ class Haystack:
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
+    """Holds the file as a string for one level of strictness."""
+
     codes: dict[bytes, str]
     key: Key
     text: str
@@ -180,6 +193,7 @@ class _Coded:
 
 
 def _numbered(keys: Iterable[bytes]) -> dict[bytes, str]:
+    """Give each distinct key its own character."""
     distinct = dict.fromkeys(keys)
     if len(distinct) >= _CHARACTERS:
         raise OutOfEffort

@@ -1,4 +1,4 @@
-"""What a patch says, and what comes of it. Text is bytes here, so that nothing outside an edit can change."""
+"""Defines parsed patches and their outcomes. Text is bytes here, so that nothing outside an edit can change."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -8,6 +8,8 @@ CONTEXT, REMOVED, ADDED = b" -+"
 
 
 class Action(Enum):
+    """Says what a patch does to a file. A move is an update with a source."""
+
     CREATE = auto()
     DELETE = auto()
     UPDATE = auto()
@@ -16,63 +18,72 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Chunk:
-    """One change, with the lines around it that say where it belongs."""
+    """Holds one change, with the context lines that say where it belongs."""
 
     number: int
     at: int
-    """The line of the patch where it starts."""
+    """The index in the patch of its first line."""
     lines: tuple[bytes, ...]
-    """Each with its sign in front: context, removed or added."""
+    """The lines, each with its sign in front: context, removed or added."""
     anchors: tuple[bytes, ...] = ()
-    """Lines that stand above it, outermost first."""
+    """Lines above the change, the outermost first."""
     start: int | None = None
-    """The index of its first old line, if it says so."""
+    """The index of the first old line, if the patch gives it."""
     to_end: bool = False
-    """It says that it ends where the file ends."""
+    """True if the patch says that the chunk ends at the end of the file."""
     marked: bool = False
-    """It says whether the last line has a newline: `old_open` and `new_open` are then to be believed."""
+    """True if the patch says whether the last line has a newline; only then `old_open` and `new_open` count."""
     old_open: bool = False
+    """True if the old side ends without a newline."""
     new_open: bool = False
+    """True if the new side ends without a newline."""
     padding: int = 0
-    """How many of the last lines are empty and may only be space before the next part of the patch."""
+    """The number of empty lines at the end that may only separate the chunk from the next part of the patch."""
 
     @cached_property
     def old(self) -> list[bytes]:
+        """The lines before the change, without signs."""
         return [line[1:] for line in self.lines if line[0] != ADDED]
 
     @cached_property
     def new(self) -> list[bytes]:
+        """The lines after the change, without signs."""
         return [line[1:] for line in self.lines if line[0] != REMOVED]
 
     @cached_property
     def margins(self) -> tuple[int, int]:
-        """How many lines of context stand before the first change and after the last."""
+        """The numbers of context lines before the first changed line and after the last."""
         changed = [i for i, line in enumerate(self.lines) if line[0] != CONTEXT]
         return (changed[0], len(self.lines) - 1 - changed[-1]) if changed else (len(self.lines), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
+    """Holds what a patch does to one file."""
+
     action: Action
     path: str
     chunks: tuple[Chunk, ...] = ()
     source: str = ""
-    """The file that is moved or copied to `path`; `""` if it stays where it is."""
+    """The file that is moved or copied to `path`; `""` if the patch moves and copies nothing."""
     aliases: tuple[str, ...] = ()
-    """Other names under which the file may be found, because plain diffs name two."""
+    """Other possible names of the file, because plain diffs give two names."""
     executable: bool | None = None
+    """The executable bit; None if the patch does not set it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchedContent:
+    """Holds the content and mode of a file."""
+
     data: bytes
     mode: int | None = None
-    """Permission bits; None for a new file that doesn't say."""
+    """Permission bits; None for a new file whose patch gives no mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchOutcome:
-    """What becomes of one name. A move is two: the new name, and the old one that is gone."""
+    """Holds the outcome for one name. A move has two outcomes: the new name, and the old name that disappears."""
 
     path: str
     before: PatchedContent | None

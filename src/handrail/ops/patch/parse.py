@@ -1,4 +1,4 @@
-"""The text of a patch, in either form, as a list of `FilePatch`."""
+"""Parses the text of a patch, in either form, into a list of `FilePatch`."""
 
 from handrail.model.faults import BadPatch, BinaryPatch
 from handrail.ops.patch import envelope, unified
@@ -7,6 +7,7 @@ from handrail.ops.patch.model import FilePatch
 
 
 def parse(text: str) -> list[FilePatch]:
+    """Parse a patch. Raises BadPatch, BinaryPatch or SpecialMode."""
     lines = _lines(text)
     for index, line in enumerate(lines):
         if envelope.begins(line):
@@ -30,13 +31,14 @@ def _lines(text: str) -> list[bytes]:
 
 
 def _without_transport_ends(lines: list[bytes], header: int) -> list[bytes]:
-    """A patch whose own headers end in CRLF was sent so: that says nothing about the files."""
+    """Remove the CR of every line if the headers end in CRLF: the transport added it, the files do not have it."""
     if not lines[header].endswith(b"\r"):
         return lines
     return [line.removesuffix(b"\r") for line in lines]
 
 
 def _no_patch(lines: list[bytes]) -> BadPatch | BinaryPatch:
+    """Return the fault that says why the text contains no patch."""
     for number, line in enumerate(lines, 1):
         if envelope.opens_section(line):
             return BadPatch("no_begin", number, line.decode(errors="surrogateescape"))

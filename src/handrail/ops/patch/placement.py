@@ -1,8 +1,8 @@
-"""Where the chunks of one file go.
+"""Finds the places of the chunks in one file.
 
-Chunks follow each other down the file. One that carries a line number goes to the place nearest to it. One
-that doesn't goes to the first place from the current position; before any position is known all places are
-equally near, so there must be only one, or only one that leaves room for the chunks that follow.
+Chunks follow each other from top to bottom. A chunk with a line number goes to the place nearest to that number. A
+chunk without one goes to the first place after the current position. Before any position is known, all places are
+equally near: then only one place may fit, or only one that leaves room for the chunks that follow.
 """
 
 import re
@@ -18,29 +18,35 @@ from handrail.ops.patch.line_search import Haystack, OutOfEffort, Strictness, sa
 from handrail.ops.patch.model import ADDED, REMOVED, Chunk
 from handrail.ops.text.nearest import nearest
 
-_LADDER = (Strictness.EXACT, Strictness.ENDS, Strictness.TRAILING, Strictness.OUTER, Strictness.FOLDED)
+_LEVELS = (Strictness.EXACT, Strictness.ENDS, Strictness.TRAILING, Strictness.OUTER, Strictness.FOLDED)
 _WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")
 
 
 @dataclass(frozen=True, slots=True)
 class HunkPlace:
+    """Holds a chunk and the place where it fits."""
+
     chunk: Chunk
-    """Without the padding that turned out to be none of the file's."""
+    """The chunk without empty lines at its end that do not belong to the file."""
     start: int
-    rung: Strictness
+    level: Strictness
 
     def changed(self) -> tuple[int, int]:
-        """The span of old lines from the first change to the last."""
+        """Return the span of old lines from the first change to the last."""
         before, after = self.chunk.margins
         return self.start + before, self.start + len(self.chunk.old) - after
 
     def floor(self) -> int:
-        """Where the next chunk may start: context may be shared, changes may not."""
+        """Return the first index where the next chunk may start: chunks may share context, but not changes."""
         changes = any(line[0] in (ADDED, REMOVED) for line in self.chunk.lines)
         return self.changed()[1] if changes else self.start
 
 
 def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits) -> list[HunkPlace]:
+    """Find the places of all chunks, in the given order or else in the order of their line numbers.
+
+    Raises HunkNotFound, HunkNotUnique, HunkApplied or TooMuchSearch.
+    """
     placer = _Placer(path, file, chunks, limits)
     try:
         return placer.in_order(chunks)
@@ -56,15 +62,19 @@ def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits)
 
 
 @dataclass(frozen=True, slots=True)
-class _Below:
-    """The line of the last anchor, which may be repeated as the first line of context; the line after it."""
+class _BelowAnchor:
+    """Holds where a chunk may start below its anchors."""
 
     line: int
+    """The line of the last anchor, which the chunk may repeat as its first context line."""
     after: int
-    rung: Strictness
+    """The line after the last anchor."""
+    level: Strictness
 
 
 class _Placer:
+    """Finds the places of chunks in one file."""
+
     def __init__(self, path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits) -> None:
         self.path, self.file, self.limits = path, file, limits
         self.chunks = chunks
@@ -72,17 +82,17 @@ class _Placer:
 
     @cached_property
     def hay(self) -> Haystack:
-        """Most diffs fit where they say, and never need it."""
+        """The searchable lines, made at first use: most diffs fit at their line numbers and need no search."""
         wanted = (line for chunk in self.chunks for line in (*chunk.anchors, *chunk.old, *chunk.new))
         return Haystack(self.file.given, self.file.lines, wanted, self.limits.patch_search)
 
-    def _stands(self, block: list[bytes], rung: Strictness, at: int) -> bool:
-        if rung is Strictness.EXACT:
+    def _matches_at(self, block: list[bytes], level: Strictness, at: int) -> bool:
+        if level is Strictness.EXACT:
             return at >= 0 and self.file.lines[at : at + len(block)] == block
-        return self.hay.stands(block, rung, at)
+        return self.hay.matches_at(block, level, at)
 
     def in_order(self, chunks: tuple[Chunk, ...], low: int | None = None) -> list[HunkPlace]:
-        """`low` is the current position, None while there is none."""
+        """Place the chunks one after the other. `low` is the current position; None if there is none yet."""
         places: list[HunkPlace] = []
         drift = 0
         for chunk in chunks:
@@ -110,19 +120,19 @@ class _Placer:
         for variant in _variants(chunk):
             old = variant.old
             start = self.size - len(old)
-            for rung in _rungs(variant):
-                if start >= low and (not old or self._stands(old, rung, start)):
+            for level in _levels(variant):
+                if start >= low and (not old or self._matches_at(old, level, start)):
                     self._refuse_applied_newline(variant)
-                    return HunkPlace(variant, start, rung)
+                    return HunkPlace(variant, start, level)
         new = chunk.new
-        if _telling(chunk) and self._stands(new, Strictness.ENDS, self.size - len(new)):
+        if _is_distinctive(chunk) and self._matches_at(new, Strictness.ENDS, self.size - len(new)):
             raise HunkApplied(self.path, chunk.number, self.size - len(new) + 1)
         raise self._not_found(chunk, low)
 
     def _refuse_applied_newline(self, chunk: Chunk) -> None:
-        """A chunk that only adds or takes the last newline leaves no other trace of having been applied."""
-        said = chunk.marked and chunk.old_open == self.file.closed
-        if said and chunk.old_open != chunk.new_open and chunk.old == chunk.new:
+        """Raise HunkApplied if a chunk changes only the last newline and the file already has the new state."""
+        applied = chunk.marked and chunk.old_open == self.file.closed
+        if applied and chunk.old_open != chunk.new_open and chunk.old == chunk.new:
             raise HunkApplied(self.path, chunk.number, self.size)
 
     # A chunk with a line number.
@@ -133,32 +143,32 @@ class _Placer:
                 return HunkPlace(chunk, at, Strictness.EXACT)
             raise HunkNotFound(self.path, chunk.number, "line" if at > self.size else "order", "", line=self.size)
         for variant in _variants(chunk):
-            for rung in self._rungs_that_match(variant):
-                self._refuse_applied(variant, rung, at)
-                places = self._by_number(variant, rung, low, at)
+            for level in self._levels_that_match(variant):
+                self._refuse_applied(variant, level, at)
+                places = self._by_number(variant, level, low, at)
                 if len(places) > 1:
                     raise self._not_unique(variant, places)
                 if places:
-                    return HunkPlace(variant, places[0], rung)
+                    return HunkPlace(variant, places[0], level)
         raise self._missing(chunk, low)
 
-    def _by_number(self, chunk: Chunk, rung: Strictness, low: int, at: int) -> list[int]:
+    def _by_number(self, chunk: Chunk, level: Strictness, low: int, at: int) -> list[int]:
         old = chunk.old
         end = self.size - len(old)
-        if _closes(chunk) and end >= low and self._stands(old, rung, end):
+        if _ends_file(chunk) and end >= low and self._matches_at(old, level, end):
             return [end]
-        if at >= low and self._stands(old, rung, at):
+        if at >= low and self._matches_at(old, level, at):
             return [at]
-        return self.hay.nearest(old, rung, low, at)
+        return self.hay.nearest(old, level, low, at)
 
-    def _refuse_applied(self, chunk: Chunk, rung: Strictness, at: int) -> None:
-        """Its result stands where it should go: another place that looks like its old lines is not meant."""
-        if rung > Strictness.ENDS or self._stands(chunk.old, rung, at) or not _telling(chunk):
+    def _refuse_applied(self, chunk: Chunk, level: Strictness, at: int) -> None:
+        """Raise HunkApplied if the new lines are already at `at`: another place with the old lines would be wrong."""
+        if level > Strictness.ENDS or self._matches_at(chunk.old, level, at) or not _is_distinctive(chunk):
             return
-        if self._stands(chunk.new, rung, at):
+        if self._matches_at(chunk.new, level, at):
             raise HunkApplied(self.path, chunk.number, at + 1)
 
-    # A chunk without one.
+    # A chunk without a line number.
 
     def _following(self, chunk: Chunk, low: int) -> HunkPlace:
         for place in self._candidates(chunk, low):
@@ -176,7 +186,7 @@ class _Placer:
         raise self._not_unique(chunk, [place.start for place in (first, second, *others)])
 
     def _rest_fits(self, place: HunkPlace, rest: tuple[Chunk, ...]) -> bool:
-        """Whether the chunks that follow still find their places if this one went there."""
+        """Return whether the chunks that follow still have places after this one."""
         try:
             self.in_order(rest, place.floor())
         except (HunkNotFound, HunkApplied):
@@ -186,61 +196,63 @@ class _Placer:
         return True
 
     def _candidates(self, chunk: Chunk, low: int) -> Iterator[HunkPlace]:
-        """Places from `low` on, top down, all as good as the first."""
+        """Yield the places from `low` on, from top to bottom, that match as strictly as the first."""
         best = Strictness.HEADING, Strictness.HEADING
         while True:
             below = self._first_below(chunk.anchors, low)
             place = self._first(chunk, below) if below else None
-            if not below or not place or (below.rung, place.rung) > best:
+            if not below or not place or (below.level, place.level) > best:
                 return
             yield place
             if not chunk.anchors and not chunk.old:
                 return
-            best = below.rung, place.rung
+            best = below.level, place.level
             low = place.start + 1 if chunk.old else below.after
 
-    def _first_below(self, anchors: tuple[bytes, ...], low: int) -> "_Below | None":
-        below = _Below(low, low, Strictness.EXACT)
+    def _first_below(self, anchors: tuple[bytes, ...], low: int) -> "_BelowAnchor | None":
+        below = _BelowAnchor(low, low, Strictness.EXACT)
         for anchor in anchors:
-            tries = ((self.hay.find([anchor], rung, below.after), rung) for rung in (*_LADDER, Strictness.HEADING))
-            line, rung = next((found for found in tries if found[0] >= 0), (-1, Strictness.EXACT))
+            tries = ((self.hay.find([anchor], level, below.after), level) for level in (*_LEVELS, Strictness.HEADING))
+            line, level = next((found for found in tries if found[0] >= 0), (-1, Strictness.EXACT))
             if line < 0:
                 return None
-            below = _Below(line, line + 1, max(rung, below.rung))
+            below = _BelowAnchor(line, line + 1, max(level, below.level))
         return below
 
-    def _first(self, chunk: Chunk, below: "_Below") -> HunkPlace | None:
+    def _first(self, chunk: Chunk, below: "_BelowAnchor") -> HunkPlace | None:
         if not chunk.old:
             return HunkPlace(chunk, below.after if chunk.anchors else self.size, Strictness.EXACT)
         for variant in _variants(chunk):
-            for rung in self._rungs_that_match(variant):
-                start = self.hay.find(variant.old, rung, below.line)
+            for level in self._levels_that_match(variant):
+                start = self.hay.find(variant.old, level, below.line)
                 if start >= 0:
-                    return HunkPlace(variant, start, rung)
+                    return HunkPlace(variant, start, level)
         return None
 
-    # The ladder.
+    # Levels of strictness.
 
-    def _rungs_that_match(self, chunk: Chunk) -> Iterator[Strictness]:
+    def _levels_that_match(self, chunk: Chunk) -> Iterator[Strictness]:
+        """Yield the levels at which the old lines may be in the file."""
         old = chunk.old
-        for rung in _rungs(chunk):
-            # What the coarsest rung doesn't find no finer one will: most patches that fail, fail here.
-            if rung is Strictness.TRAILING and self.hay.find(old, Strictness.FOLDED) < 0:
+        for level in _levels(chunk):
+            # If the loosest level finds nothing, no stricter one will: most patches that fail, fail here.
+            if level is Strictness.TRAILING and self.hay.find(old, Strictness.FOLDED) < 0:
                 return
-            yield rung
+            yield level
 
-    # What to say when there is no place, or more than one.
+    # Faults for a chunk with no place, or with several.
 
     def _missing(self, chunk: Chunk, low: int) -> HunkNotFound | HunkApplied:
+        """Return the fault for a chunk without a place: an anchor or its lines are missing, or it was applied."""
         after = low
         for index, anchor in enumerate(chunk.anchors):
             below = self._first_below((anchor,), after)
             if below is None:
                 return self._explain(chunk, "context", chunk.anchors[index : index + 1], low)
             after = below.after
-        if _telling(chunk):
-            for rung in (Strictness.EXACT, Strictness.ENDS):
-                start = self.hay.find(chunk.new, rung, low)
+        if _is_distinctive(chunk):
+            for level in (Strictness.EXACT, Strictness.ENDS):
+                start = self.hay.find(chunk.new, level, low)
                 if start >= 0:
                     return HunkApplied(self.path, chunk.number, start + 1)
         return self._not_found(chunk, low)
@@ -249,6 +261,7 @@ class _Placer:
         return self._explain(chunk, "end" if chunk.to_end else "lines", tuple(chunk.old), low)
 
     def _explain(self, chunk: Chunk, part: str, expected: tuple[bytes, ...], low: int) -> HunkNotFound:
+        """Return the fault with the place in the wrong order, or else the most similar place."""
         fault = HunkNotFound(self.path, chunk.number, part, _text(b"\n".join(expected)))
         for variant in _variants(chunk) if part != "context" else ():
             start = self.hay.find(variant.old, Strictness.ENDS)
@@ -266,22 +279,23 @@ class _Placer:
         return HunkNotUnique(self.path, chunk.number, _text(b"\n".join(expected)), [start + 1 for start in starts])
 
 
-def _rungs(chunk: Chunk) -> Iterator[Strictness]:
-    """The rungs on which it still changes something: a change of spaces is not looked for without spaces."""
+def _levels(chunk: Chunk) -> Iterator[Strictness]:
+    """Yield the levels at which the old and new lines differ: a change of spaces needs a level that sees spaces."""
     old, new = chunk.old, chunk.new
-    for rung in _LADDER:
-        if rung is Strictness.EXACT or old == new or not same(rung, old, new):
-            yield rung
+    for level in _LEVELS:
+        if level is Strictness.EXACT or old == new or not same(level, old, new):
+            yield level
 
 
 def _variants(chunk: Chunk) -> Iterator[Chunk]:
+    """Yield the chunk, then the chunk without its padding."""
     yield chunk
     if chunk.padding:
         yield replace(chunk, lines=chunk.lines[: -chunk.padding], padding=0)
 
 
-def _telling(chunk: Chunk) -> bool:
-    """Its new lines are not just any brace or blank line: where they stand, it was applied."""
+def _is_distinctive(chunk: Chunk) -> bool:
+    """Return whether the new lines prove that the chunk was applied: more than a brace or a blank line."""
     if any(line[0] == ADDED and _WORD.search(line, 1) for line in chunk.lines):
         return True
     before, after = chunk.margins
@@ -289,8 +303,8 @@ def _telling(chunk: Chunk) -> bool:
     return bool(before and after and removes and sum(bool(_WORD.search(line)) for line in chunk.new) > 1)
 
 
-def _closes(chunk: Chunk) -> bool:
-    """Context above and none below is how a diff shows that the file ends there."""
+def _ends_file(chunk: Chunk) -> bool:
+    """Return whether the chunk has context above and none below: so a diff shows that the file ends there."""
     before, after = chunk.margins
     return bool(before) and not after
 

@@ -1,4 +1,4 @@
-"""A file's bytes with the chunks in their places; every byte that no chunk changes stays."""
+"""Puts the chunks into a file's bytes; every byte that no chunk changes stays."""
 
 from handrail.model.limits import Limits
 from handrail.ops.patch.file_lines import BOM, Lines
@@ -9,11 +9,12 @@ from handrail.ops.patch.placement import HunkPlace, place_all
 
 
 def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -> bytes:
-    said = [line for chunk in chunks for line in chunk.lines]
-    literal = any(line.endswith(b"\r") for line in said)
-    file = Lines.of(data, keep_bom=any(line.startswith(BOM, 1) for line in said), even_ends=not literal)
+    """Return the bytes of a file after all chunks. Raises the faults of `place_all`."""
+    patch_lines = [line for chunk in chunks for line in chunk.lines]
+    literal = any(line.endswith(b"\r") for line in patch_lines)
+    file = Lines.of(data, keep_bom=any(line.startswith(BOM, 1) for line in patch_lines), even_ends=not literal)
     out: list[bytes] = []
-    done, closed, lent = 0, file.closed, file.lent
+    done, closed, implied_cr = 0, file.closed, file.implied_cr
     for place in place_all(path, file, chunks, limits):
         start, end = place.changed()
         out += file.lines[done:start]
@@ -21,17 +22,20 @@ def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -
         done = end
         if place.start + len(place.chunk.old) == len(file.lines):
             closed = _closed_after(file, place.chunk)
-            lent = b"\r" if place.chunk.new_open and not literal else lent
+            implied_cr = b"\r" if place.chunk.new_open and not literal else implied_cr
     out += file.lines[done:]
-    return Lines(out, closed, file.bom, lent).data()
+    return Lines(out, closed, file.bom, implied_cr).data()
 
 
 def _changed_lines(file: Lines, place: HunkPlace, *, literal: bool) -> list[bytes]:
-    """From the first change to the last. Context keeps its own bytes; added lines take after the file."""
+    """Return the lines from the first change to the last.
+
+    Context lines keep the bytes of the file. Added lines get the line ends and the indentation of the file.
+    """
     chunk, index, out = place.chunk, place.start, []
     before, after = chunk.margins
     old = file.lines[index : index + len(chunk.old)]
-    indentation = Indentation(zip(chunk.old, old, strict=True)) if place.rung >= Strictness.OUTER else None
+    indentation = Indentation(zip(chunk.old, old, strict=True)) if place.level >= Strictness.OUTER else None
     for position, signed in enumerate(chunk.lines):
         sign, line = signed[0], signed[1:]
         inside = before <= position < len(chunk.lines) - after
@@ -41,7 +45,7 @@ def _changed_lines(file: Lines, place: HunkPlace, *, literal: bool) -> list[byte
             if sign == CONTEXT and inside:
                 out.append(file.lines[index])
             index += 1
-        elif literal and place.rung is Strictness.EXACT:
+        elif literal and place.level is Strictness.EXACT:
             out.append(line)
         else:
             line = line.removesuffix(b"\r") + file.carriage(index)
@@ -50,7 +54,7 @@ def _changed_lines(file: Lines, place: HunkPlace, *, literal: bool) -> list[byte
 
 
 def _closed_after(file: Lines, chunk: Chunk) -> bool:
-    """Whether the file then ends in a newline, if the chunk reaches its end: as before, unless it says."""
+    """Return whether the file ends in a newline after a chunk at its end; the chunk may change that."""
     if chunk.marked:
         return not chunk.new_open
     if chunk.lines[-1][0] == REMOVED:

@@ -1,4 +1,4 @@
-"""Unified diffs: git's and plain ones, with whatever prose, mail or listing stands between."""
+"""Parses unified diffs, git's and plain ones, and ignores prose, mail headers or listings between them."""
 
 import re
 from dataclasses import dataclass, field
@@ -18,25 +18,28 @@ _REGULAR = "100"
 
 
 def begins(lines: list[bytes], at: int) -> bool:
+    """Return whether the diff of a file begins at this line."""
     return lines[at].startswith((_GIT, _INDEX)) or names_follow(lines, at) or bool(_COMBINED.match(lines[at]))
 
 
 def binary_file(line: bytes) -> str:
-    """The file of which a line only says that it differs; empty where it says something else."""
+    """Return the file that a line `Binary files … differ` names; empty for any other line."""
     binary = _BINARY.match(line)
     old, new = strip_prefixes(read_name(binary[1]).text, read_name(binary[2]).text) if binary else ("", "")
     return new or old
 
 
 def parse(lines: list[bytes]) -> list[FilePatch]:
+    """Parse all diffs in the lines. Raises BadPatch, BinaryPatch or SpecialMode."""
     return _UnifiedReader(lines).sections()
 
 
 @dataclass
 class _Section:
-    """One file of a diff, as far as it has been read."""
+    """Collects the diff of one file while it is read."""
 
     at: int
+    """The line number in the patch, counted from 1."""
     git: bool = False
     pair: tuple[str, str] = ("", "")
     old: Name | None = None
@@ -46,8 +49,8 @@ class _Section:
     modes: dict[str, str] = field(default_factory=dict)
     chunks: list[Chunk] = field(default_factory=list)
 
-    def takes(self, line: bytes) -> bool:
-        """Whether it is one of git's lines between `diff --git` and the hunks."""
+    def take_header(self, line: bytes) -> bool:
+        """Store one of git's lines between `diff --git` and the hunks; return False for any other line."""
         if self.chunks:
             return False
         for key in _MOVES:
@@ -60,7 +63,7 @@ class _Section:
         return bool(mode)
 
     def names(self) -> tuple[str, str]:
-        """Old and new, `""` where there is none."""
+        """Return the old and the new name; `""` for a missing one."""
         if self.old and self.new:
             old, new = self.old.text, self.new.text
             if self.git and not (old and new) and strip_prefixes(*self.pair) == self.pair:
@@ -72,30 +75,45 @@ class _Section:
         return self.index, self.index
 
     def finish(self) -> FilePatch:
+        """Return what the diff does to the file. Raises BadPatch or SpecialMode."""
         old, new = self.names()
-        path = self.moved.get("rename to") or self.moved.get("copy to") or new or old or self.index
-        if not path:
-            raise BadPatch("no_file", self.at)
-        special = [mode for mode in self.modes.values() if not mode.startswith(_REGULAR)]
-        if special:
-            raise SpecialMode(path, special[0])
+        path = self._path(old, new)
+        self._refuse_special_modes(path)
         action, source = self._action(old, new)
         if action is Action.CREATE:
             path = _common_tail(old, new) or path
-        says_something = source or self.modes.keys() - {"index"} or action is Action.DELETE
-        if not self.chunks and not says_something:
+        self._expect_change(action, source, path)
+        in_place = action in (Action.UPDATE, Action.DELETE) and not source
+        aliases = self._aliases(path, old, new) if in_place else ()
+        chunks, executable = tuple(self.chunks), self._executable()
+        return FilePatch(action, path, chunks, source=source, aliases=aliases, executable=executable)
+
+    def _path(self, old: str, new: str) -> str:
+        """Return the path of the file after the patch."""
+        path = self.moved.get("rename to") or self.moved.get("copy to") or new or old or self.index
+        if not path:
+            raise BadPatch("no_file", self.at)
+        return path
+
+    def _refuse_special_modes(self, path: str) -> None:
+        """Raise SpecialMode if a mode is not the mode of a regular file."""
+        for mode in self.modes.values():
+            if not mode.startswith(_REGULAR):
+                raise SpecialMode(path, mode)
+
+    def _expect_change(self, action: Action, source: str, path: str) -> None:
+        """Raise BadPatch if the diff changes neither content, name nor mode."""
+        changes = self.chunks or source or self.modes.keys() - {"index"} or action is Action.DELETE
+        if not changes:
             raise BadPatch("no_hunks", self.at, path)
+
+    def _executable(self) -> bool | None:
+        """Return the executable bit of the new mode; None if the diff gives no new mode."""
         mode = self.modes.get("new") or self.modes.get("new file")
-        return FilePatch(
-            action,
-            path,
-            tuple(self.chunks),
-            source=source,
-            aliases=self._aliases(path, old, new) if action in (Action.UPDATE, Action.DELETE) and not source else (),
-            executable=None if mode is None else bool(int(mode, 8) & 0o100),
-        )
+        return None if mode is None else bool(int(mode, 8) & 0o100)
 
     def _action(self, old: str, new: str) -> tuple[Action, str]:
+        """Return the action, and the source of a move or copy."""
         if "copy from" in self.moved:
             return Action.COPY, self.moved["copy from"]
         if "rename from" in self.moved:
@@ -110,25 +128,29 @@ class _Section:
         return any(chunk.old if side == "old" else chunk.new for chunk in self.chunks)
 
     def _aliases(self, path: str, old: str, new: str) -> tuple[str, ...]:
-        """A plain diff names two files, perhaps in two trees: the one that exists is meant."""
+        """Return the other names of the file: a plain diff gives two names, perhaps in two trees, and one exists."""
         names = [old, self.index, _common_tail(old, new)]
         return tuple(name for name in dict.fromkeys(names) if name not in ("", path))
 
 
 def _common_tail(old: str, new: str) -> str:
-    """What two names in two trees have in common below the trees."""
+    """Return the path below the first component if two names differ only in that component; else empty."""
     old_tail, new_tail = old.partition("/")[2], new.partition("/")[2]
     return new_tail if old != new and old_tail == new_tail else ""
 
 
 class _UnifiedReader:
+    """Reads all diffs in a text; `at` is the index of the current line."""
+
     def __init__(self, lines: list[bytes]) -> None:
         self.lines, self.at = lines, 0
         self.patches: list[FilePatch] = []
         self.section: _Section | None = None
         self.recounted = False
+        """True if the counts of the last hunk were wrong."""
 
     def sections(self) -> list[FilePatch]:
+        """Return the patches of all files."""
         while self.at < len(self.lines):
             self._line(self.lines[self.at])
         self._close()
@@ -152,7 +174,7 @@ class _UnifiedReader:
             self._names()
         elif line.startswith(b"@@"):
             self._hunk()
-        elif self.section and self.section.git and self.section.takes(line):
+        elif self.section and self.section.git and self.section.take_header(line):
             self.at += 1
         else:
             self._prose(line)
@@ -181,6 +203,7 @@ class _UnifiedReader:
         self.recounted = not counted
 
     def _prose(self, line: bytes) -> None:
+        """Skip a line that belongs to no diff, unless it shows a diff that cannot be applied."""
         binary = binary_file(line)
         if binary or line.startswith(b"GIT binary patch"):
             old, new = self.section.names() if self.section else ("", "")

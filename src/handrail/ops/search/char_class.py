@@ -1,4 +1,4 @@
-"""Character classes: read as they are written everywhere but in Rust, and written so that both engines agree."""
+"""Reads character classes in the common syntax (not Rust's), and writes them so that both engines agree."""
 
 import re
 
@@ -8,7 +8,7 @@ CODE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[
 PROPERTY = re.compile(r"\\[pP](?:\{[^}]*\}|[A-Za-z])")
 CONTROLS = {"a": 7, "f": 12, "t": 9, "v": 11, "e": 27}
 NOT_TEXT = "\\r\\n\\udc80-\\udcff"
-"""For the built-in engine: what no class matches, line ends and bytes that are no text."""
+"""Characters that no class matches in the built-in engine: line ends and bytes that are not text."""
 
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 _WIDE = re.compile(r"\\[DWSP]|\[:\^")
@@ -16,7 +16,7 @@ _SETS = {char: "\\" + char for char in "dDwWsSnr"}
 
 
 def code_point(given: str, found: re.Match[str]) -> int:
-    """The character that a numeric escape names."""
+    """Return the character code of a numeric escape."""
     code = int(next(filter(None, found.groups())), 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
         raise InvalidPattern("regex", given, "no such character", found.start(), "\\x41")
@@ -24,33 +24,47 @@ def code_point(given: str, found: re.Match[str]) -> int:
 
 
 def read_class(given: str, opening: int) -> tuple[str, str, int]:
-    """A class for ripgrep, the same for the built-in engine, and where it ends."""
-    first = opening + 1 + (given[opening + 1 : opening + 2] == "^")
-    members, at, previous = [], first, ""  # previous: what a following '-' could start a range from
-    while at < len(given) and (given[at] != "]" or at == first):
-        if given[at] == "-" and previous and given[at + 1 : at + 2] not in ("]", ""):
-            member, char, end = _member(given, at + 1)
-            if char and char < previous:
-                fixed = f"{given[: at - 1]}{char}-{previous}{given[end:]}"
-                raise InvalidPattern("regex", given, "the range is reversed", at - 1, fixed)
-            if char:
-                members.append(f"-{member}")
-                at, previous = end, ""
-                continue
-        member, previous, at = _member(given, at)
-        members.append(member)
-    if at >= len(given):
-        raise InvalidPattern("regex", given, "unclosed bracket", opening, f"{given[:opening]}\\{given[opening:]}")
-    negated = first > opening + 1
+    """Read the class at `opening`; return its form for ripgrep, its form for the built-in engine, and where it ends."""
+    negated = given[opening + 1 : opening + 2] == "^"
+    members, closing = _members(given, opening, opening + 1 + negated)
     if not negated and {*members} <= {"\\n", "\\r"}:
         raise InvalidPattern("regex", given, "a match never spans lines", opening, given[:opening] or "text$")
     body = "".join(members)
     text = f"[^{body}]" if negated else f"[{body}]"
-    return text, f"[{text}--[{NOT_TEXT}]]" if negated or _WIDE.search(body) else text, at + 1
+    return text, f"[{text}--[{NOT_TEXT}]]" if negated or _WIDE.search(body) else text, closing + 1
+
+
+def _members(given: str, opening: int, first: int) -> tuple[list[str], int]:
+    """Read the members from `first` on; return them and the index of the closing bracket."""
+    members, at = list[str](), first
+    previous = ""  # the character from which a following '-' can start a range
+    while at < len(given) and (given[at] != "]" or at == first):
+        range_end = _range_end(given, at, previous)
+        if range_end:
+            (member, at), previous = range_end, ""
+        else:
+            member, previous, at = _member(given, at)
+        members.append(member)
+    if at >= len(given):
+        raise InvalidPattern("regex", given, "unclosed bracket", opening, f"{given[:opening]}\\{given[opening:]}")
+    return members, at
+
+
+def _range_end(given: str, at: int, previous: str) -> tuple[str, int] | None:
+    """Read the `-x` at `at` that makes a range of `previous`, and the index after it; None if `-` starts no range."""
+    if given[at] != "-" or not previous or given[at + 1 : at + 2] in ("]", ""):
+        return None
+    member, char, end = _member(given, at + 1)
+    if not char:
+        return None
+    if char < previous:
+        fixed = f"{given[: at - 1]}{char}-{previous}{given[end:]}"
+        raise InvalidPattern("regex", given, "the range is reversed", at - 1, fixed)
+    return f"-{member}", end
 
 
 def _member(given: str, at: int) -> tuple[str, str, int]:
-    """One member: as it is written, the character that it is (if it is one), and where the next begins."""
+    """Read one member; return its text, its character (empty if it is a set), and the index after it."""
     whole = _POSIX.match(given, at) or PROPERTY.match(given, at)
     if whole:
         return whole[0], "", whole.end()

@@ -1,16 +1,16 @@
-"""What the built-in engine makes of a pattern: its own form, and the texts without which nothing can match."""
+"""Prepares patterns for the built-in engine: its own syntax, and the texts that every matching line contains."""
 
 import re
 
 from handrail.ops.search.regex import Pattern, Token
 
-_FOLDS_OUTSIDE_ASCII = "iks"  # each of them also matches a letter beyond ASCII when case is ignored
+_FOLDS_OUTSIDE_ASCII = "iks"  # without case, each of these also matches a letter outside ASCII
 _USEFUL = 2
 _SETS_CASE = re.compile(r"\(\?[msx]*-?[msx]*i")
 
 
 def for_builtin(pattern: Pattern) -> str:
-    """The pattern as the `regex` module takes it. A repetition of a repetition needs a group around the first."""
+    """Return the pattern for the `regex` module, which needs a group around a repetition that is repeated."""
     pieces: list[str] = []
     starts: list[int] = []
     atom = 0
@@ -32,7 +32,7 @@ def for_builtin(pattern: Pattern) -> str:
 
 
 def required_texts(pattern: Pattern, *, fold_case: bool) -> tuple[str, ...]:
-    """Texts of which every matching line holds at least one; none where that cannot be told."""
+    """Return texts of which every matching line contains at least one; none if they cannot be determined."""
     if any(_SETS_CASE.match(token.text) for token in pattern.tokens if token.kind in ("flags", "open")):
         return ()
     best, _ = _alternatives(pattern.tokens, 0, fold_case=fold_case)
@@ -40,7 +40,7 @@ def required_texts(pattern: Pattern, *, fold_case: bool) -> tuple[str, ...]:
 
 
 def _alternatives(tokens: tuple[Token, ...], at: int, *, fold_case: bool) -> tuple[tuple[str, ...], int]:
-    """The best texts for an alternation that starts at `at`, and where it ends. All its branches must have some."""
+    """Return the best texts for the alternation at `at`, and where it ends; no texts if a branch has none."""
     branches: list[tuple[str, ...]] = []
     while True:
         best, at = _branch(tokens, at, fold_case=fold_case)
@@ -51,6 +51,7 @@ def _alternatives(tokens: tuple[Token, ...], at: int, *, fold_case: bool) -> tup
 
 
 def _branch(tokens: tuple[Token, ...], at: int, *, fold_case: bool) -> tuple[tuple[str, ...], int]:
+    """Return the best texts for one branch of an alternation, and where the branch ends."""
     best: tuple[str, ...] = ()
     run = ""
     while at < len(tokens) and tokens[at].kind not in ("or", "close"):
@@ -63,8 +64,8 @@ def _branch(tokens: tuple[Token, ...], at: int, *, fold_case: bool) -> tuple[tup
                 run = ""
         elif token.kind == "open":
             inner, at = _alternatives(tokens, at + 1, fold_case=fold_case)
-            looks = token.text.startswith(("(?=", "(?!", "(?<=", "(?<!"))
-            if not looks and not _optional_after(tokens, at):
+            looks_around = token.text.startswith(("(?=", "(?!", "(?<=", "(?<!"))
+            if not looks_around and not _optional_after(tokens, at):
                 best = _better(best, inner)
             run = ""
         elif token.kind != "assertion":
@@ -78,10 +79,12 @@ def _optional_after(tokens: tuple[Token, ...], close: int) -> bool:
 
 
 def _is_safe(char: str, *, fold_case: bool) -> bool:
+    """Return whether `str.lower` finds every text that the engine matches with this character."""
     return not fold_case or (char.isascii() and char.lower() not in _FOLDS_OUTSIDE_ASCII)
 
 
 def _better(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts whose shortest one is longer."""
     if not one or not other:
         return one or other
     return max(one, other, key=lambda texts: min(map(len, texts)))

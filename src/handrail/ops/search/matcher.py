@@ -1,7 +1,8 @@
-"""The lines of a text that a pattern matches, for the built-in engine.
+"""Finds the lines of a text that a pattern matches, for the built-in engine.
 
-Three ways, the fastest that fits: plain text is found as such; a pattern that needs certain texts is tried only on
-lines that hold one; any other is run over the whole text, and what it finds across lines is tried again on its line.
+It uses the fastest of three ways. A plain text is found directly. A pattern that requires certain texts is tried only
+on lines that contain one of them. Any other pattern runs over the whole text; a match that crosses lines is tried
+again on its first line.
 """
 
 import re
@@ -18,34 +19,40 @@ if TYPE_CHECKING:
     import regex
 
 _Text = TypeVar("_Text", bytes, str)
-_PREFIX = "(?-f:"  # letters fold one to one, as in ripgrep
+_PREFIX = "(?-f:"  # case folding maps one letter to one letter, as in ripgrep
 
 
 class HitLine(NamedTuple):
+    """Describes one matching line; all positions are in bytes."""
+
     number: int
     start: int
     end: int
     column: int
-    """Where the first match begins in the line. All in bytes."""
+    """The position of the first match in the line."""
 
 
 class Hits(NamedTuple):
+    """Holds the matching lines of one text."""
+
     total: int
     lines: list[HitLine]
-    """The first of them."""
+    """The first matching lines."""
 
 
 class LineMatcher:
+    """Matches lines with one pattern."""
+
     def __init__(self, pattern: Pattern, *, case_sensitive: bool) -> None:
         self._pattern, self._case_sensitive = pattern, case_sensitive
         self._text = (pattern.literal or "").encode() if case_sensitive else b""
         texts = () if self._text else required_texts(pattern, fold_case=not case_sensitive)
         self._needed = [text.encode(errors="surrogateescape") for text in texts]
         if not self._text:
-            self._regex  # noqa: B018  a bad pattern is refused before anything is read
+            self._regex  # noqa: B018  raises InvalidPattern now, before a file is read
 
     def hits(self, data: bytes, keep: int, seconds: float) -> Hits:
-        """Matching lines: how many, and the first `keep`. TimeoutError where the pattern takes too long."""
+        """Return the number of matching lines and the first `keep` of them. Raises TimeoutError after `seconds`."""
         deadline = time.monotonic() + seconds
         found = self._found(data, deadline)
         lines: list[HitLine] = []
@@ -59,6 +66,7 @@ class LineMatcher:
         return Hits(count, lines)
 
     def _found(self, data: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
+        """Yield start, end and match column of every matching line."""
         if self._text:
             return _plain(data, self._text)
         if self._needed:
@@ -69,7 +77,7 @@ class LineMatcher:
 
     @cached_property
     def _regex(self) -> "regex.Pattern[str]":
-        import regex  # noqa: PLC0415  slow to import, and not needed where ripgrep is
+        import regex  # noqa: PLC0415  slow to import, and not needed with ripgrep
 
         flags = regex.VERSION1 | (0 if self._case_sensitive else regex.IGNORECASE)
         try:
@@ -83,7 +91,7 @@ class LineMatcher:
         return re.compile(b"|".join(map(re.escape, self._needed))).search
 
     def _candidates(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """The lines that hold one of the texts without which nothing matches."""
+        """Yield start and end of every line that contains one of the required texts."""
         held = data if self._case_sensitive else data.lower()
         if not any(text in held for text in self._needed):
             return
@@ -106,7 +114,7 @@ class LineMatcher:
                 yield start, end, column
 
     def _column(self, line: bytes, deadline: float) -> int:
-        """Where the first match begins; -1: nowhere. A carriage return ends the text on either side of it."""
+        """Return the position of the first match in a line; -1 if none. A CR separates texts, as a line end does."""
         at = 0
         for part in line.split(b"\r"):
             text = part.decode(errors="surrogateescape")
@@ -117,6 +125,7 @@ class LineMatcher:
         return -1
 
     def _over_all(self, data: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
+        """Run the pattern over the whole text."""
         text = data.decode(errors="surrogateescape")
         to_byte = _offsets(text)
         search, at = self._regex.search, 0
@@ -143,6 +152,7 @@ def _left(deadline: float) -> float:
 
 
 def _plain(data: bytes, text: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and match column of every line that contains the text."""
     find, size = data.find, len(data)
     at = find(text)
     while at >= 0:
@@ -169,7 +179,7 @@ def _line_around(data: _Text, at: int) -> tuple[int, int]:
 
 
 def _offsets(text: str) -> Callable[[int], int]:
-    """Positions in the text as positions in its bytes. Asked for mostly in ascending order."""
+    """Return a function from positions in the text to positions in its bytes; fast for ascending positions."""
     if text.isascii():
         return lambda position: position
     known_at = known = 0

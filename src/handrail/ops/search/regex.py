@@ -1,10 +1,10 @@
-r"""Regular expressions as agents write them, read once and written again for each engine.
+r"""Parses regular expressions as agents write them, and writes them again for each engine.
 
-The language is the common ground of ripgrep's default engine and PCRE2, with these decisions:
-- a brace that is no repetition is a brace (`interface{}`, `${x}`);
-- `[` inside a class is a member, as everywhere but in Rust, and so are `&&`, `--` and `~~`;
-- what only PCRE2 knows (look-around, back-references, possessive repetition …) asks for it;
-- a match never spans lines: `^` and `$` mean the line's, `\A` and `\z` the same, and a line break is refused.
+The language is the common part of ripgrep's default engine and PCRE2, with these decisions:
+- a brace that is not a repetition is a literal brace (`interface{}`, `${x}`);
+- `[` inside a class is a member, as in most languages but Rust, and so are `&&`, `--` and `~~`;
+- syntax that only PCRE2 knows (look-around, back-references, possessive repetition …) selects PCRE2;
+- a match never spans lines: `^`, `$`, `\A` and `\z` match at the ends of a line, and a line break is an error.
 """
 
 import re
@@ -27,19 +27,23 @@ _START, _END = "(?<![^\\r\\n])", "(?![^\\r\\n])"
 
 
 class Token(NamedTuple):
+    """Holds one token of a regular expression."""
+
     kind: str
-    """literal, class, assertion, open, close, or, repeat"""
+    """One of: literal, class, assertion, open, close, flags, or, repeat."""
     text: str
-    """As ripgrep is given it."""
+    """The form for ripgrep."""
     at: int
     value: str = ""
-    """The character of a literal; what the built-in engine is given instead of `text`."""
+    """The character of a literal; for other kinds the form for the built-in engine."""
     low: int = 1
     high: int = 1
+    """The bounds of a repetition; -1 as `high` means no upper bound."""
     pcre: bool = False
+    """True if only PCRE2 knows the token."""
 
 
-# What single characters and escapes are: kind, for ripgrep, for the built-in engine.
+# Single characters and escapes: kind, form for ripgrep, form for the built-in engine.
 _SINGLES = {
     "^": ("assertion", "^", _START),
     "$": ("assertion", "$", _END),
@@ -59,16 +63,19 @@ _PCRE_ESCAPES = "hHVKGRX"
 
 
 class Pattern(NamedTuple):
+    """Holds a parsed pattern."""
+
     given: str
     tokens: tuple[Token, ...]
 
     @property
     def needs_pcre(self) -> bool:
+        """True if only PCRE2 can match the pattern."""
         return any(token.pcre for token in self.tokens)
 
     @property
     def for_ripgrep(self) -> str:
-        """PCRE2 is given each line with its end, so there nothing may match that."""
+        """The pattern in ripgrep's syntax. PCRE2 gets each line with its end, so its classes exclude line ends."""
         if not self.needs_pcre:
             return "".join(token.text for token in self.tokens)
         wrapped = "(?:(?![\\r\\n]){})"
@@ -79,13 +86,14 @@ class Pattern(NamedTuple):
 
     @property
     def literal(self) -> str | None:
-        """The text itself, where the pattern is nothing but text."""
+        """The text that the pattern stands for; None if the pattern is more than plain text."""
         if all(token.kind == "literal" for token in self.tokens):
             return "".join(token.value for token in self.tokens)
         return None
 
 
 def parse(given: str) -> Pattern:
+    """Parse a regular expression. Raises InvalidPattern."""
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
     tokens = tuple(_RegexReader(given).tokens())
@@ -94,7 +102,7 @@ def parse(given: str) -> Pattern:
 
 
 def refuse_huge(given: str) -> None:
-    """For an engine with a syntax of its own: only what would take it too much memory to compile."""
+    """Raise InvalidPattern only if compiling takes too much memory: for an engine with its own syntax."""
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
     try:
@@ -106,7 +114,7 @@ def refuse_huge(given: str) -> None:
 
 
 def parse_literal(given: str) -> Pattern:
-    """Text that stands for itself."""
+    """Return the pattern that matches exactly this text. Raises InvalidPattern."""
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the text is too long", _LIMITS.pattern_chars, given[:20])
     for at, char in enumerate(given):
@@ -124,10 +132,13 @@ def _literal(char: str, at: int) -> Token:
 
 
 class _RegexReader:
+    """Splits a regular expression into tokens."""
+
     def __init__(self, given: str) -> None:
         self.given, self.at = given, 0
 
     def tokens(self) -> Iterator[Token]:
+        """Yield the tokens in order. Raises InvalidPattern."""
         repeatable = False
         while self.at < len(self.given):
             token = self._next(repeatable=repeatable)
@@ -171,6 +182,7 @@ class _RegexReader:
         return _literal(char, at)
 
     def _expect_escapable(self, char: str, at: int) -> None:
+        """Raise InvalidPattern if a backslash before this character has no meaning."""
         given = self.given
         if not char:
             raise _invalid(given, "nothing follows the backslash", at, given + "\\")
@@ -180,6 +192,7 @@ class _RegexReader:
             raise _invalid(given, f"unknown escape \\{char}", at, given[:at] + char + given[at + 2 :])
 
     def _character(self, code: int, at: int) -> Token:
+        """Return the literal token of a character that was written as an escape."""
         if chr(code) in _LINE_BREAKS:
             raise self._spans_lines(at)
         return Token("literal", f"\\x{{{code:x}}}", at, chr(code))
@@ -202,7 +215,7 @@ class _RegexReader:
         return Token("open", whole, at, whole.replace("(?P<", "(?<"))
 
     def _open_pcre(self, at: int, special: re.Match[str]) -> Token:
-        """Look-around and atomic groups open a group; what is complete in itself is taken whole."""
+        """Return the token of a group that only PCRE2 knows; a complete one, such as a comment, becomes one token."""
         given, whole = self.given, special[0]
         if whole[2] in "=!>|<":
             self.at = special.end()
@@ -242,7 +255,7 @@ class _RegexReader:
 
 
 def _check_structure(given: str, tokens: tuple[Token, ...]) -> None:
-    """Groups are closed, and nested repetitions do not multiply beyond measure."""
+    """Raise InvalidPattern for an unbalanced group, or if nested repetitions multiply beyond the limit."""
     opened: list[Token] = []
     weights, last = [1], 1
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Results of searches: values that both engines return."""
+"""Defines the results of searches, which both engines return."""
 
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -9,19 +9,21 @@ from handrail.model.record import record
 
 
 class Match(NamedTuple):
+    """Holds one matching line."""
+
     path: str
-    """Relative to the directory searched, `/` between names."""
+    """The path relative to the searched directory, with `/` between names."""
     line: int
     content: str
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     cut: bool = False
-    """The line was too long: what is missing is marked with `…`."""
+    """True if the line was too long; `…` marks the missing text."""
 
 
 @dataclass(slots=True)
 class Named:
-    """Names, the first few in path order, and how many there were."""
+    """Counts names and keeps the first few in path order."""
 
     keep: int
     names: list[str] = field(default_factory=list)
@@ -34,11 +36,14 @@ class Named:
             self.settle()
 
     def settle(self) -> None:
+        """Sort the names and drop those beyond `keep`."""
         self.names = nsmallest(self.keep, self.names)
 
 
 @dataclass(slots=True)
 class Skipped:
+    """Names what a search left out."""
+
     too_large: Named
     too_deep: Named
     """Directories that were not entered."""
@@ -50,9 +55,11 @@ class Skipped:
 
     @classmethod
     def none(cls, limits: Limits) -> "Skipped":
+        """Return empty lists."""
         return cls(*(Named(limits.skipped_names) for _ in range(5)))
 
     def settle(self) -> "Skipped":
+        """Settle every list and return self."""
         for named in (self.too_large, self.too_deep, self.unreadable, self.abandoned, self.rules):
             named.settle()
         return self
@@ -60,19 +67,19 @@ class Skipped:
 
 @dataclass(slots=True)
 class SearchResult:
-    """Matching lines by path and line. Paths are compared as plain strings."""
+    """Holds matching lines, sorted by path (as plain strings) and line."""
 
     matches: list[Match]
     total: int
-    """Matching lines, shown or not."""
+    """The number of matching lines, shown or not."""
     files_matched: int
     skipped: Skipped
     engine: str
     complete: bool = True
-    """Otherwise the deadline struck, and the counts are lower bounds."""
+    """False if the time limit ended the search; the counts are then lower bounds."""
     files_searched: int | None = None
     all_hidden: bool = False
-    """There was nothing to search: ignore files and exclusions hide every file that was asked for."""
+    """True if ignore files and exclusions hide every file that the caller asked for."""
 
     @property
     def truncated(self) -> bool:
@@ -81,13 +88,15 @@ class SearchResult:
 
 @dataclass(slots=True)
 class FindResult:
+    """Holds the files that a search by name found."""
+
     files: list[str]
     total: int
     skipped: Skipped
     engine: str
     complete: bool = True
     all_hidden: bool = False
-    """Nothing was found, but ignore files and exclusions hide files that match."""
+    """True if nothing was found, but ignore files and exclusions hide files that match."""
 
     @property
     def truncated(self) -> bool:
@@ -96,7 +105,7 @@ class FindResult:
 
 @record
 class Counts:
-    """Matching lines by file."""
+    """Holds the number of matching lines of each file."""
 
     lines: dict[str, int]
     skipped: Skipped

@@ -1,4 +1,4 @@
-"""What a search is asked. Every dialect says it, so it is light to import; what it answers is in `found.py`."""
+"""Defines search requests. Every dialect imports this module, so it stays light; the results are in `results.py`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,40 +11,42 @@ from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
 
 @dataclass(frozen=True)
 class Scope:
-    """Which files are looked at. Hidden ones are; links are not followed; binary ones are passed over."""
+    """Selects the files of a search. Hidden files are included; links are not followed; binary files are skipped."""
 
     include: tuple[str, ...] = ()
-    """Globs, of which a file must match one; none: every file."""
+    """Globs; a file must match one of them. Empty: every file fits."""
     exclude: tuple[str, ...] = ()
-    """Globs for files and directories to leave out, at any depth where they have no slash."""
+    """Globs for files and directories to leave out; a glob without a slash fits at any depth."""
     anywhere: bool = True
-    """An `include` without a slash is a name at any depth."""
+    """True if an `include` without a slash fits a name at any depth."""
     fold_case: bool = False
     ignore_files: bool = True
     exclusions: tuple[str, ...] = DEFAULT_EXCLUSIONS
     """Names of directories that are not entered."""
     max_depth: int | None = None
-    """How many levels are looked at; 1 is the directory's own files."""
+    """How many levels are searched; 1 means the files of the directory itself."""
     max_file_bytes: int | None = None
     protected: Callable[[str], bool] | None = None
-    """Whether a file or directory is kept from all tools, whatever else the scope says."""
+    """Returns whether a path is protected; a protected path is always left out."""
 
     def unhidden(self) -> "Scope":
-        """The same with what ignore files and the default exclusions leave out."""
+        """Return the same scope without ignore files and default exclusions."""
         return replace(self, ignore_files=False, exclusions=())
 
     @cached_property
     def included(self) -> Glob | None:
+        """The compiled `include`; None if every file fits."""
         if not self.include:
             return None
         return compile_globs(self.include, anywhere=self.anywhere, fold_case=self.fold_case)
 
     @cached_property
     def excluded(self) -> Callable[[str], object] | None:
+        """The compiled `exclude`; None if it is empty."""
         return compile_exclusions(self.exclude, fold_case=self.fold_case) if self.exclude else None
 
     def holds(self, path: str) -> bool:
-        """Whether include, exclude and protection let a file pass."""
+        """Return whether a file passes include, exclude and protection."""
         if self.protected is not None and self.protected(path):
             return False
         if self.included is not None and not self.included.matches(path):
@@ -52,6 +54,7 @@ class Scope:
         return self.excluded is None or not self.excluded(path)
 
     def held(self, paths: list[str]) -> list[str]:
+        """Return the files that pass include, exclude and protection."""
         if self.protected is not None:
             paths = [path for path in paths if not self.protected(path)]
         if self.included is not None:
@@ -64,6 +67,8 @@ class Scope:
 
 
 class SearchRequest(NamedTuple):
+    """Asks for lines that match a pattern."""
+
     pattern: str
     literal: bool = False
     case_sensitive: bool = True
@@ -72,15 +77,15 @@ class SearchRequest(NamedTuple):
     limit: int = 100
     scope: Scope = Scope()
     count_searched: bool = False
-    """Whether the answer must say how many text files were read."""
+    """True if the result must say how many text files were read."""
     exact: bool = True
-    """Whether the total must be known; otherwise the search may end with its limit."""
+    """True if the result must hold the total; otherwise the search may stop at its limit."""
 
 
 class FindRequest(NamedTuple):
-    """Files by name. The scope's `include` holds the globs."""
+    """Asks for files by name. The scope's `include` holds the globs."""
 
     scope: Scope
     sort: Literal["path", "time"] = "path"
-    """By path, or the newest first and ties by path."""
+    """The order: by path, or by time (newest first, ties by path)."""
     limit: int = 100

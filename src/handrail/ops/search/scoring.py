@@ -1,8 +1,8 @@
-"""Relevance: how much a file has to do with a few words. No index: names, counts and some lines are enough.
+"""Scores how relevant a file is to a few words. It needs no index: names, counts and some lines are enough.
 
-A word counts the more the fewer files it is in. In a name it counts more than in the text, as a word of its own more
-than as part of one; `camelCase` and `snake_case` are several words. Many lines with a word count more than few, with
-less and less added.
+A word that occurs in fewer files counts more. A word in a name counts more than in the text, and a whole word counts
+more than a part of a word; `camelCase` and `snake_case` are several words. More lines with a word count more, but each
+further line adds less.
 """
 
 import math
@@ -18,12 +18,12 @@ _NAME, _NAME_PART, _DIRECTORY, _DIRECTORY_PART = 10.0, 6.0, 4.0, 3.0
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text or an identifier, in lower case."""
+    """Return the words of a text or an identifier, in lower case."""
     return [word.lower() for run in _RUN.findall(text) for word in _camel_parts(run)]
 
 
 def _camel_parts(run: str) -> list[str]:
-    """`HTTPResponse` is `HTTP` and `Response`: a capital starts a word where a small letter stands beside it."""
+    """Split `HTTPResponse` into `HTTP` and `Response`: a capital next to a small letter starts a word."""
     if run.islower() or run.isupper() or run.isdigit():
         return [run]
     later = [
@@ -35,7 +35,7 @@ def _camel_parts(run: str) -> list[str]:
 
 
 def terms_of(query: str, at_most: int) -> tuple[str, ...]:
-    """What is looked for: each identifier of the query as it stands, and each of its words."""
+    """Return the terms to search for: each identifier of the query, and each of its words."""
     terms: list[str] = []
     for token in _TOKEN.findall(query):
         words = words_of(token)
@@ -46,17 +46,20 @@ def terms_of(query: str, at_most: int) -> tuple[str, ...]:
 
 
 def weights(terms: Iterable[str], counts: dict[str, int], files: int) -> dict[str, float]:
-    """What each term is worth, by the number of files that it occurs in."""
+    """Return the weight of each term. `counts` are the numbers of files that contain it, `files` the number of all."""
     return {term: math.log(1 + (files + 1) / (counts[term] + 0.5)) for term in terms}
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
+    """Holds one line of a file that contains a term."""
+
     line: int
     content: str
 
 
 def name_score(path: str, weight: dict[str, float]) -> float:
+    """Score the name and the directory of a file."""
     directory, _, name = path.rpartition("/")
     score = 0.0
     for term, worth in weight.items():
@@ -68,13 +71,14 @@ def name_score(path: str, weight: dict[str, float]) -> float:
 
 
 def body_score(lines: dict[str, int], whole: set[str], weight: dict[str, float]) -> float:
-    """`lines`: how many hold each term; `whole`: the terms that stand somewhere as words of their own."""
+    """Score the text of a file. `lines` counts the lines with each term; `whole` are the terms that occur as words."""
     return sum(
         weight[term] * count / (count + 2) * (1.0 if term in whole else _PART) for term, count in lines.items() if count
     )
 
 
 def whole_terms(snippets: Iterable[Snippet], terms: Iterable[str]) -> set[str]:
+    """Return the terms that occur as whole words in the snippets."""
     left = set(terms)
     for snippet in snippets:
         left -= {term for term in left if _has_word(snippet.content, term)}
@@ -82,7 +86,7 @@ def whole_terms(snippets: Iterable[Snippet], terms: Iterable[str]) -> set[str]:
 
 
 def best_snippet(snippets: Iterable[Snippet], weight: dict[str, float]) -> Snippet | None:
-    """The line that says most; of equals the first."""
+    """Return the line with the highest score; of equal ones the first. None if there are no lines."""
     return max(snippets, key=lambda snippet: (_line_score(snippet.content, weight), -snippet.line), default=None)
 
 

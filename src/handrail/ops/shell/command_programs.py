@@ -1,7 +1,8 @@
-"""The programs that a command would run, for approval rules to match and for people to see.
+"""Determines the programs that a command would run, for approval rules to match and for the user to see.
 
-`simple` is the strict half: a command whose argv any shell reads alike. It needs no grammar, so that nothing that a
-grammar misreads can pass for simple. The rest is read by tree-sitter, and says so where it cannot be sure.
+`CommandLine.simple` is the strict part: a command that every shell splits into the same words. It uses no grammar, so
+that a command that a grammar misreads never counts as simple. tree-sitter reads all other commands, and the result
+says where it is uncertain.
 """
 
 import functools
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
 
 _LAYERS = 8
-"""How many scripts within scripts, and programs that start programs, are followed."""
+"""How many levels of scripts inside scripts, and of programs that start programs, are followed."""
 
-# A backslash before the end of a single-quoted string is read in two ways (fish), so is an unquoted `!`.
+# Shells disagree on a backslash before the end of a single-quoted string (fish) and on an unquoted `!`.
 _PIECE = re.compile(
     r"""'((?:[^'\\]|\\(?!['\\]))*)'|"((?:[^"\\$`!]|\\[^\n!])*)"|\\([^\n])|(\\\n)"""
     r"""|([A-Za-z0-9_@%+:,./^=\]{}~#-]|[^\x00-\x7f])"""
 )
 _DOUBLE_QUOTED_ESCAPE = re.compile(r'\\([$`"\\])')
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
-# The grammar reads two words where the shell joins two lines within one.
+# The grammar reads two words where the shell joins two lines into one word.
 _JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")
-# The grammar takes these for blanks; the shell makes them part of a word.
+# The grammar treats these as blanks; the shell makes them part of a word.
 _NO_BLANKS = re.compile(r"[\r\v\f]")
 _RANGE = re.compile(r"\{-?[0-9]+\.\.-?[0-9]+(?:\.\.-?[0-9]+)?\}")
 _COMMENT = re.compile(r"#[^\n]*")
@@ -46,43 +47,50 @@ _RESERVED = frozenset(
 )
 
 _MAGIC = frozenset({"BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "BASHOPTS", "PROMPT_COMMAND", "PS4", "SHELLOPTS"})
-"""Setting these changes what a name means, or what the shell runs beside the commands."""
+"""Variables that change the meaning of a name, or make the shell run more than the commands."""
 _INTEGERS = frozenset({"BASHPID", "EPOCHSECONDS", "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"})
-"""The shell takes what these are set to for an expression."""
+"""Variables whose value the shell evaluates as an expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
+    """Holds what is known about a command from its text."""
+
     commands: tuple[Argv, ...] = ()
-    """Every simple command, also those that another one starts. None is a word that only running it would tell."""
+    """Every simple command, also those that another one starts. None is a word that is known only at run time."""
     programs: tuple[str, ...] = ()
     """The first words of the commands as they are written, each once."""
     assigns: tuple[str, ...] = ()
-    """The variables that it sets; some, such as PATH, change what a program's name means."""
+    """The variables that the command sets; some, such as PATH, change the meaning of a program's name."""
     redirects: bool = False
     unknown: bool = False
-    """It may run programs that are not named here."""
+    """True if the command may run programs that are not named here."""
     simple: tuple[str, ...] | None = None
-    """The argv, if it is one command with nothing but literal words."""
+    """The words, if the text is one command with only literal words."""
     code: bool = False
-    """One of its programs is given code, or a program to run, in a way that is not followed here."""
+    """True if a program gets code, or a program to run, in a way that is not followed here."""
     texts: tuple[str, ...] = field(default=(), compare=False)
-    """Values of variables and here-documents, which a program may take for code."""
+    """Values of variables and here-documents, which a program may run as code."""
 
 
 @dataclass
 class _Findings:
+    """Collects the content of a `CommandLine` while scripts are read."""
+
     commands: list[Argv] = field(default_factory=list)
     assigns: list[str] = field(default_factory=list)
     redirects: bool = False
     unknown: bool = False
     code: bool = False
     values: dict[str, list[str | None]] = field(default_factory=dict)
-    """What each variable is set to; None where it cannot be told."""
+    """The values that each variable gets; None for an unknown value."""
     evaluated: set[str] = field(default_factory=lambda: set(_INTEGERS))
+    """Variables whose values the shell evaluates as expressions."""
     bodies: list[str] = field(default_factory=list)
+    """Here-documents and here-strings."""
 
     def set(self, name: str, value: str | None) -> None:
+        """Add a value that a variable gets."""
         self.values.setdefault(name, []).append(value)
 
     @property
@@ -91,6 +99,7 @@ class _Findings:
 
 
 def parse_command(text: str, longest: int = Limits().command_chars) -> CommandLine:
+    """Determine the programs of a command; if it has more than `longest` characters, they are unknown."""
     findings = _Findings()
     scripts = [(text, 0)]
     for script, layer in scripts:
@@ -114,7 +123,7 @@ def parse_command(text: str, longest: int = Limits().command_chars) -> CommandLi
 
 
 def plain_argv(text: str) -> tuple[str, ...] | None:
-    """The words of one command without operator, redirection, assignment or expansion; None if it is not one."""
+    """Return the words of one command without operators, redirections, assignments or expansions; else None."""
     words: list[str] = []
     i, ended = 0, False
     while True:
@@ -135,6 +144,7 @@ def plain_argv(text: str) -> tuple[str, ...] | None:
 
 
 def _is_special(first_word: str) -> bool:
+    """Return whether a first word is an assignment or a reserved word."""
     joined = first_word.replace("\\\n", "")
     return "=" in joined or joined in _RESERVED
 
@@ -145,7 +155,7 @@ def _end(pattern: re.Pattern[str], text: str, i: int) -> int:
 
 
 def _plain_word(text: str, i: int) -> tuple[int, str | None]:
-    """Where the word at `i` ends, and its value if every shell reads it as it stands."""
+    """Return where the word at `i` ends, and its value; None as the value if shells may read the word differently."""
     value, unquoted = [], []
     while match := _PIECE.match(text, i):
         single, double, escaped, _, plain = match.groups()
@@ -160,6 +170,7 @@ def _plain_word(text: str, i: int) -> tuple[int, str | None]:
 
 
 def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
+    """Yield the commands of a script and collect everything else about it."""
     root = _parser().parse(script.encode(errors="surrogatepass")).root_node
     for node in _nodes(root):
         kind = node.type
@@ -170,7 +181,7 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
         elif kind == "test_command":
             yield (_text(node.children[0]),)
         elif kind in ("variable_assignment", "for_statement"):
-            _note_values(node, findings)
+            _collect_values(node, findings)
         elif kind in _REDIRECTS:
             findings.redirects = True
             findings.bodies += [_text(node)] if kind != "file_redirect" else []
@@ -179,11 +190,11 @@ def _read(script: str, findings: _Findings) -> "Iterator[Argv]":
     findings.evaluated |= found.names
     for name in found.sets:
         findings.set(name, None)
-    findings.unknown |= root.has_error or bool(misread) or found.unsure or not _second_opinion(script, findings)
+    findings.unknown |= root.has_error or bool(misread) or found.unsure or not _grammar_saw_all(script, findings)
 
 
-def _note_values(node: "Node", findings: _Findings) -> None:
-    """What an assignment, or a loop, sets its variable to."""
+def _collect_values(node: "Node", findings: _Findings) -> None:
+    """Collect the values that an assignment or a loop gives its variable."""
     name = _text(node.named_children[0]).partition("[")[0]
     findings.assigns.append(name)
     if node.type == "variable_assignment":
@@ -196,7 +207,7 @@ def _note_values(node: "Node", findings: _Findings) -> None:
 
 
 def _declaration(node: "Node", findings: _Findings) -> Argv:
-    """Its words; of an assignment whose value is not literal, only the name."""
+    """Return the words of a declaration; of an assignment whose value is not literal, only the name."""
     words: list[str | None] = [_text(node.children[0])]
     for child in node.children[1:]:
         text = _text(child)
@@ -214,8 +225,11 @@ def _declaration(node: "Node", findings: _Findings) -> Argv:
     return tuple(words)
 
 
-def _second_opinion(script: str, findings: _Findings) -> bool:
-    """Whether the grammar saw all that runs. There is none on what stands inside substitutions."""
+def _grammar_saw_all(script: str, findings: _Findings) -> bool:
+    """Compare the grammar's commands with those of `first_words`; return False if one is missing.
+
+    A script with substitutions cannot be compared.
+    """
     first = first_words(script)
     if first is None:
         return False
@@ -226,7 +240,7 @@ def _second_opinion(script: str, findings: _Findings) -> bool:
 
 
 def _follow(argv: Argv, findings: _Findings) -> "Iterator[str]":
-    """Note the command and those that it starts, layer by layer; yields the scripts that a shell would run."""
+    """Collect a command and the commands that it starts, layer by layer; yield the scripts that a shell would run."""
     waiting = [(argv, 0)]
     for command, layer in waiting:
         findings.commands.append(command)
@@ -243,7 +257,7 @@ def _follow(argv: Argv, findings: _Findings) -> "Iterator[str]":
 
 
 def _nodes(root: "Node") -> "Iterator[Node]":
-    """In the order of the text, without recursion: a hostile command can be nested as deep as it is long."""
+    """Yield all nodes in the order of the text, without recursion: a hostile command can be nested very deep."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -252,6 +266,7 @@ def _nodes(root: "Node") -> "Iterator[Node]":
 
 
 def _argv(command: "Node") -> Argv:
+    """Return the words of a command, without assignments and redirections."""
     words: list[str | None] = []
     for child in command.children:
         if child.type == "variable_assignment" or child.type in _REDIRECTS:
@@ -261,7 +276,7 @@ def _argv(command: "Node") -> Argv:
 
 
 def _literal(text: str) -> str | None:
-    """The value of a word that every shell reads as it stands."""
+    """Return the value of a word that every shell reads in the same way; None for any other word."""
     end, word = _plain_word(text, 0)
     return word if end == len(text) else None
 
@@ -271,14 +286,14 @@ def _text(node: "Node") -> str:
 
 
 def _parser() -> "Parser":
-    from tree_sitter import Parser  # noqa: PLC0415  heavy: at first use
+    from tree_sitter import Parser  # noqa: PLC0415  slow to import: at first use
 
     return Parser(_language())
 
 
 @functools.cache
 def _language() -> "Language":
-    import tree_sitter_bash  # noqa: PLC0415  heavy: at first use
-    from tree_sitter import Language  # noqa: PLC0415  the same
+    import tree_sitter_bash  # noqa: PLC0415  slow to import: at first use
+    from tree_sitter import Language  # noqa: PLC0415  slow to import: at first use
 
     return Language(tree_sitter_bash.language())

@@ -1,8 +1,8 @@
-"""What the shell evaluates again after it has read a command: arithmetic, subscripts, names that stand in variables.
+"""Finds what the shell evaluates after it has read a command: arithmetic, subscripts, names inside variables.
 
-`x='a[$(rm v)]'; (( x ))` runs rm, though no substitution is live in its text: arithmetic takes a variable's value for
-an expression, and a subscript in it is expanded. So it is told here which variables are evaluated, and from their
-values whether that can run anything. What cannot be told is unsure. The judgement is bash's.
+`x='a[$(rm v)]'; (( x ))` runs rm, although its text has no active substitution: arithmetic evaluates a variable's
+value as an expression, and expands a subscript in it. So this module finds the variables that are evaluated, and
+decides by their values whether that can run anything. A case that it cannot decide is `unsure`. It follows bash.
 """
 
 import re
@@ -16,10 +16,10 @@ PLAIN_NAME = re.compile(_NAME, re.ASCII)
 _ELEMENT = re.compile(rf"({_NAME})\[([^\[\]]*)\]", re.ASCII)
 _WORD = re.compile(rf"(?<![A-Za-z_0-9]){_NAME}", re.ASCII)
 _NUMBER = re.compile(rf"""\$[#?$!]|\$\{{#(?:{_NAME}(?:\[[@*]\])?|[@*])\}}""", re.ASCII)
-"""A number, whatever the variables hold."""
+"""Expansions that are numbers, whatever the variables contain."""
 _ARITHMETIC = re.compile(rf"""(?:[\s0-9()+\-*/%<>=!&|^~?:,;"]|(?<=[0-9])\#|\$?{_NAME}|\$\{{{_NAME}\}})*+""", re.ASCII)
 _HARMLESS = re.compile(r"[\w\s./:,@%+=~-]*")
-"""No expression that is made of these runs anything."""
+"""Characters of which no expression runs anything."""
 _COPY = re.compile(rf"""("?)\$(?:({_NAME})|\{{({_NAME})\}})\1""", re.ASCII)
 _EXPANSION = re.compile(r"(?<!\\)(?:\\\\)*\$(?=\(\(|\[|\{)")
 _BRACED = re.compile(
@@ -36,17 +36,17 @@ _CLOSED_BY = {"[[": "]]", "[": "]", "test": ""}
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _LOOKS_UP = frozenset({"-v", "-R"})
 _STRING = "'"
-"""What stands for quoted text in the code that is looked through."""
+"""The replacement for quoted text in the code that is checked."""
 
 
 def arithmetic_names(text: str) -> set[str] | None:
-    """The variables that an arithmetic text evaluates; None where it may run something by itself."""
+    """Return the variables that an arithmetic text evaluates; None if the text itself may run something."""
     text = _NUMBER.sub("0", text)
     return set(_WORD.findall(text)) if _ARITHMETIC.fullmatch(text) else None
 
 
 def value_of(text: str, literal: str | None) -> str | None:
-    """What a variable holds after `x=text`, as far as it can matter: its text, or the name that it is copied from."""
+    """Return the value of a variable after `x=text`: its text, or the name of the variable it copies; None: unknown."""
     if literal is not None or not text:
         return literal or ""
     bare = text.strip('"')
@@ -57,7 +57,7 @@ def value_of(text: str, literal: str | None) -> str | None:
 
 
 def settled(names: Iterable[str], values: Mapping[str, list[str | None]]) -> bool:
-    """Whether nothing runs when these variables are evaluated, and those that stand in their values."""
+    """Return whether the evaluation of these variables, and of those named in their values, runs nothing."""
     waiting, seen = [*names], set[str]()
     for name in waiting:
         if name in seen:
@@ -72,22 +72,28 @@ def settled(names: Iterable[str], values: Mapping[str, list[str | None]]) -> boo
 
 @dataclass
 class Evaluated:
+    """Collects what the shell evaluates."""
+
     names: set[str] = field(default_factory=set)
+    """Variables whose values are evaluated as expressions."""
     sets: set[str] = field(default_factory=set)
-    """Variables that get a value which is not known."""
+    """Variables that get an unknown value."""
     unsure: bool = False
+    """True if the evaluation may run something."""
 
     def arithmetic(self, text: str) -> None:
+        """Add an arithmetic text."""
         names = arithmetic_names(text)
         self.unsure |= names is None
         self.names |= names or set()
 
     def subscript(self, text: str) -> None:
+        """Add the text between the brackets of an array element."""
         if text not in ("@", "*"):
             self.arithmetic(text)
 
     def lookup(self, word: str) -> None:
-        """A name that stands in a word: `-v NAME`, `unset NAME`."""
+        """Add a word that the shell reads as a variable name: `-v NAME`, `unset NAME`."""
         element = _ELEMENT.fullmatch(word)
         if element:
             self.subscript(element[2])
@@ -95,7 +101,7 @@ class Evaluated:
             self.unsure |= not PLAIN_NAME.fullmatch(word)
 
     def expansions(self, text: str) -> None:
-        """All `$((…))`, `$[…]` and `${…}` of a text in which quotes mean nothing."""
+        """Add every `$((…))`, `$[…]` and `${…}` of a text in which quotes have no meaning."""
         for match in _EXPANSION.finditer(text):
             at = match.end() - 1
             if self.unsure:
@@ -110,9 +116,10 @@ class Evaluated:
                 self.arithmetic(inside[len(opening) : -len(closing)])
 
     def _braces(self, text: str, at: int) -> None:
+        """Add the `${…}` at `at`."""
         found = _BRACED.match(text, at)
         if found is None:
-            self.unsure = True  # ${!x}, ${x@P}, and what newer shells make of it
+            self.unsure = True  # ${!x}, ${x@P}, and syntax of newer shells
             return
         if found["subscript"] is not None:
             self.subscript(found["subscript"])
@@ -122,7 +129,7 @@ class Evaluated:
             self.sets.add(found["name"])
 
     def conditions(self, code: str) -> None:
-        """All `[[ … ]]`, `[ … ]` and `test …`."""
+        """Add every `[[ … ]]`, `[ … ]` and `test …`."""
         kind, words, before = "", list[str](), ";"
         for word in [*code.replace("\n", " ; ").split(), ";"]:
             bare = word.rstrip(";&|)}")
@@ -147,7 +154,7 @@ class Evaluated:
                 self.lookup("".join(words[i + 1 : i + 2]).strip('()"'))
 
     def _single_brackets(self, words: list[str]) -> None:
-        """A word that is expanded may become an operator, and one without quotes several words."""
+        """Add `[ … ]` or `test …`, where an expanded word may become an operator, and an unquoted one several words."""
         for i, word in enumerate(words):
             after = "".join(words[i + 1 : i + 2])
             if word in _LOOKS_UP:
@@ -159,7 +166,7 @@ class Evaluated:
 
 
 def evaluated(script: str) -> Evaluated:
-    """What the shell evaluates in a script, but for what its builtins do with their arguments."""
+    """Return what the shell evaluates in a script, except for the arguments of its builtins."""
     found = Evaluated()
     cut = pieces(script)
     if cut is None:
@@ -174,7 +181,7 @@ def evaluated(script: str) -> Evaluated:
 
 
 def _code(cut: list[str], found: Evaluated) -> Iterable[str]:
-    """The text outside of quotes. What is expanded on the way is noted."""
+    """Yield the text outside of quotes, and add the expansions on the way to `found`."""
     live_bodies = False
     for piece in cut:
         joined = piece.replace("\\\n", "")
@@ -203,7 +210,7 @@ def _code(cut: list[str], found: Evaluated) -> Iterable[str]:
 
 
 def _closing(text: str, at: int) -> int:
-    """Past the bracket that closes the one at `at`."""
+    """Return the index after the bracket that closes the one at `at`."""
     opening = text[at]
     closing, depth = {"(": ")", "[": "]"}[opening], 0
     for i in range(at, len(text)):

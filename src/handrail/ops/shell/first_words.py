@@ -1,6 +1,6 @@
-"""What the commands of a text begin with, by bash's quoting alone: a second opinion on what a grammar says.
+"""Finds the first words of all commands in a text by bash's quoting alone, to check the result of a grammar.
 
-It errs by naming too much: patterns of `case`, words of arrays, names of functions.
+If it errs, it names too much: patterns of `case`, words of arrays, names of functions.
 """
 
 import re
@@ -13,19 +13,21 @@ _DESCRIPTOR = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z_0-9]*\}", re.ASCII)
 _PLAIN_TEXT = re.compile(r"[ \t]+|[;&|]+|[^ \t;&|]+")
 _TRANSPARENT = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "esac"})
 _HEADS = frozenset({"for", "case", "select", "function", "[["})
-"""What follows them up to the next operator is no command."""
+"""Words after which no command follows up to the next operator."""
 
 
 @dataclass
 class FirstWords:
+    """Holds the first words of the commands in a text."""
+
     words: list[str] = field(default_factory=list)
-    """As they are written, quotes and all."""
+    """The words as they are written, quotes included."""
     assigns: list[str] = field(default_factory=list)
     redirects: bool = False
 
 
 def first_words(command: str) -> FirstWords | None:
-    """None where the command substitutes or cannot be read."""
+    """Return the first words; None if the command substitutes or cannot be read."""
     cut = pieces(command)
     if cut is None:
         return None
@@ -37,16 +39,20 @@ def first_words(command: str) -> FirstWords | None:
 
 
 class _WordReader:
+    """Collects the first words from the pieces of a command."""
+
     def __init__(self) -> None:
         self.found = FirstWords()
         self.word = ""
         self.begins = True
-        """No word of the command was seen, so that a reserved word is one."""
+        """True if no word of the command was read yet, so that a reserved word counts as one."""
         self.named = False
+        """True if the first word of the command was read."""
         self.target = False
-        """The next word is what a redirection names."""
+        """True if the next word is the target of a redirection."""
 
     def take(self, piece: str) -> None:
+        """Read the next piece."""
         char = piece[0]
         if piece == "\\\n" or (char == "#" and not self.word):
             return
@@ -60,6 +66,7 @@ class _WordReader:
             self.take_plain(piece)
 
     def take_plain(self, text: str) -> None:
+        """Read a piece without quotes: words, blanks and operators."""
         if self.target and not self.word and text[0] in "&|":
             text = text[1:]  # >&file, >|file
         for part in _PLAIN_TEXT.findall(text):
@@ -76,7 +83,7 @@ class _WordReader:
         self.end_word()
         self.begins = False
         self.found.redirects = True
-        self.target = not piece.startswith("<<") or piece.startswith("<<<")  # << has taken its word along
+        self.target = not piece.startswith("<<") or piece.startswith("<<<")  # the piece of << includes its word
 
     def end_word(self) -> None:
         word, self.word = self.word, ""
@@ -89,6 +96,7 @@ class _WordReader:
         self.begins = False
 
     def first(self, word: str) -> None:
+        """Collect an assignment before the program, or the program itself."""
         if assignment := _ASSIGNMENT.match(word):
             self.found.assigns.append(assignment[1])
             return

@@ -1,4 +1,4 @@
-"""Programs whose arguments are data, and programs whose arguments are code: what a word behind them can mean.
+"""Knows programs whose arguments are data, and programs whose arguments are code.
 
 `prlimit rm v` runs rm, `grep rm v` does not. A program that is in neither list may be of either kind.
 """
@@ -29,7 +29,7 @@ _INERT_BUT_FOR = {
     "sort": ("--co",),
     "split": ("--fi",),
 }
-"""Data, unless an option begins like this; most programs take the beginning of an option for the whole."""
+"""Programs whose arguments are data, unless an option begins like this: most programs accept shortened options."""
 _GIT_PLAIN = _words(
     """
     add am apply blame branch cat-file check-ignore checkout cherry-pick clean commit describe diff init log ls-files
@@ -48,13 +48,13 @@ _RUNNERS = _words(
     vim vimdiff watchexec wish x86_64 xonsh xterm xvfb-run
     """
 )
-"""They run what their arguments or their input say, in ways that are not followed."""
+"""Programs that run what their arguments or their input say, in ways that are not followed."""
 _LOADER = re.compile(r"ld(?:-linux|-musl|64|32)?[\w.-]*\.so[\w.]*|ld-linux.*")
 _KERNEL_NAMES = ("/proc/", "/dev/fd/")
 _INPUT = ("-", "/dev/stdin", *_KERNEL_NAMES)
 _VERSION = re.compile(r"[-.0-9]+$")
-_SAYS_WHO_IT_IS = frozenset({"--version", "--help", "-V", "-h"})
-# Letters of options that hold code, of those that take a word, and of those after which no code is read.
+_INFORMATION = frozenset({"--version", "--help", "-V", "-h"})
+# For each interpreter: the letters of options with code, of options with another value, and of options without code.
 _INTERPRETERS = {
     **dict.fromkeys(("python", "pypy"), ("c", "WX", "m")),
     **dict.fromkeys(("perl",), ("eE", "I", "v")),
@@ -77,7 +77,7 @@ _SED_COMMAND = re.compile(
     rf"(?:[=dDgGhHlnNpPxq]|s([/|#,@!:]){_SED_REGEX}\1{_SED_TEXT}\1[gpiIMm0-9]*+"
     r"|[btT][ \t]*+\w*+|:[ \t]*+\w++)(?=[ \t]*+(?:[;\n}]|$))|(?=\{)|[aic]\\?[^\n]*+)"
 )
-"""A command of sed that runs nothing: `e` and the flag of that name are not among them."""
+"""A sed command that runs nothing: the command `e` and the flag `e` do not match."""
 _MAKES = frozenset({"make", "gmake"})
 _MAKE_RUNS = re.compile(r".*\$|--eval|\.?SHELL(?:FLAGS)?\s*[:?+!]*=", re.DOTALL)
 _SUBCOMMANDS = _words(
@@ -86,15 +86,16 @@ _SUBCOMMANDS = _words(
     terraform uv yarn
     """
 )
-"""Their first word is no program: `docker rm`, `npm test`."""
+"""Programs whose first word is a subcommand, not a program: `docker rm`, `npm test`."""
 
 
 def last_name(program: str) -> str:
+    """Return the file name of a program without its directories."""
     return program.rpartition("/")[2]
 
 
 def takes_data(argv: Argv) -> bool:
-    """Whether the program is known to run nothing that its words name."""
+    """Return whether the program is known to run nothing that its words name."""
     name, rest = last_name(argv[0] or ""), argv[1:]
     if name in _INERT_BUT_FOR:
         return not any((word or "").startswith(_INERT_BUT_FOR[name]) for word in rest)
@@ -105,15 +106,15 @@ def takes_data(argv: Argv) -> bool:
 
 
 def takes_code(argv: Argv) -> bool:
-    """Whether the program runs a text of its words or of its input, or a program that is not told."""
+    """Return whether the program runs its words or its input as code, or an unknown program."""
     program, rest = argv[0] or _KERNEL_NAMES[0], argv[1:]
     name = last_name(program)
     if program.startswith(_KERNEL_NAMES) or _LOADER.fullmatch(name) or name in _RUNNERS:
         return True
-    if len(rest) == 1 and rest[0] in _SAYS_WHO_IT_IS:
+    if len(rest) == 1 and rest[0] in _INFORMATION:
         return False
     if name in _AWKS or name in _SEDS:
-        return _awk(rest) if name in _AWKS else _sed(rest)
+        return _awk_runs(rest) if name in _AWKS else _sed_runs(rest)
     kind = _INTERPRETERS.get(name) or _INTERPRETERS.get(_VERSION.sub("", name))
     if kind is not None:
         return _interprets(rest, *kind)
@@ -121,20 +122,20 @@ def takes_code(argv: Argv) -> bool:
 
 
 def may_start(argv: Argv) -> list[Argv]:
-    """The commands that stand in the words of a program which is not known to take them for data."""
+    """Return the commands that a program may start from its words; none if it is known to treat them as data."""
     first = 2 if last_name(argv[0] or "") in _SUBCOMMANDS else 1
     return [] if takes_data(argv) else [argv[at:] for at in range(first, len(argv)) if argv[at] is not None]
 
 
 def _interprets(words: Argv, code: str, valued: str, ends: str) -> bool:
-    """Whether an interpreter is given code rather than a file or a module."""
+    """Return whether an interpreter gets code instead of a file or a module."""
     if words[:1] == ("--test",):
         return False
     i = 0
     while i < len(words):
         word = words[i]
         if word is None:
-            return False  # a file, as far as can be told
+            return False  # probably a file
         if word == _INPUT[0] or word.startswith(_INPUT[1:]) or _EVALUATES.fullmatch(word):
             return True
         letters = "" if word.startswith("--") else word[1:]
@@ -144,10 +145,11 @@ def _interprets(words: Argv, code: str, valued: str, ends: str) -> bool:
         if at >= 0 and letters[at] in code:
             return True
         i += 2 if at == len(letters) - 1 and at >= 0 else 1
-    return True  # it reads its input
+    return True  # it reads code from its input
 
 
-def _awk(words: Argv) -> bool:
+def _awk_runs(words: Argv) -> bool:
+    """Return whether awk may run a program."""
     i = 0
     while i < len(words):
         word = words[i]
@@ -165,7 +167,8 @@ def _awk(words: Argv) -> bool:
     return True
 
 
-def _sed(words: Argv) -> bool:
+def _sed_runs(words: Argv) -> bool:
+    """Return whether sed may run a program."""
     scripts: list[str | None] = []
     given, i = False, 0
     while i < len(words):
@@ -186,6 +189,7 @@ def _sed(words: Argv) -> bool:
 
 
 def _is_plain_sed(script: str | None) -> bool:
+    """Return whether a sed script is known and runs nothing."""
     at = 0
     while script is not None and at < len(script):
         found = _SED_COMMAND.match(script, at)

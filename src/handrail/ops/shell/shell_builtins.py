@@ -1,6 +1,6 @@
-"""Builtins of the shell that take names or expressions: a name may be an element, whose subscript is evaluated.
+"""Judges shell builtins that take names or expressions: a name may be an array element with an evaluated subscript.
 
-`read 'a[$(rm v)]'`, `test -v`, `printf -v`, `unset`, `let`, `declare -i` run rm so.
+`read 'a[$(rm v)]'` runs rm. `test -v`, `printf -v`, `unset`, `let` and `declare -i` evaluate their arguments too.
 """
 
 import re
@@ -16,7 +16,7 @@ _ARRAYS = frozenset("aA")
 
 
 def judge_builtin(name: str, words: Argv) -> StartedPrograms | None:
-    """What a builtin sets and evaluates; None for a program that is none of these."""
+    """Return what a builtin sets and evaluates; None for any other program."""
     judge = _JUDGES.get(name)
     return judge(words) if judge else None
 
@@ -44,20 +44,20 @@ def _read(words: Argv) -> StartedPrograms:
             value = (word[at + 1 :],) if word[at + 1 :] else words[i : i + 1]
             i += not word[at + 1 :]
             names += value if word[at] == "a" else ()
-    return _set(names)
+    return _setting(names)
 
 
 def _printf(words: Argv) -> StartedPrograms:
     first, second = (*words, "", "")[:2]
-    if first is None:  # it may be -v
+    if first is None:  # the word may be -v
         return StartedPrograms(unknown=second is None or "[" in second)
     if not first.startswith("-v"):
         return StartedPrograms()
-    return _set([first[2:] or second])
+    return _setting([first[2:] or second])
 
 
 def _getopts(words: Argv) -> StartedPrograms:
-    return _set([*words[1:2], "OPTARG"])
+    return _setting([*words[1:2], "OPTARG"])
 
 
 def _wait(words: Argv) -> StartedPrograms:
@@ -66,7 +66,7 @@ def _wait(words: Argv) -> StartedPrograms:
         option, found, glued = (word or "").partition("p")
         if option.startswith("-") and found:
             names += [glued] if glued else words[i + 1 : i + 2]
-    return _set(names)
+    return _setting(names)
 
 
 def _unset(words: Argv) -> StartedPrograms:
@@ -88,7 +88,7 @@ def _test(words: Argv) -> StartedPrograms:
 
 
 def _declare(words: Argv) -> StartedPrograms:
-    """Of a word whose value is not known, or noted elsewhere, only the name is handed in."""
+    """Judge `declare` and similar builtins. The caller gives only the name of a variable whose value is unknown."""
     started, integer, array = StartedPrograms(), False, False
     for word in words:
         if word is None:
@@ -108,17 +108,18 @@ def _declare(words: Argv) -> StartedPrograms:
 
 
 def _jobs(words: Argv) -> StartedPrograms:
-    """`jobs -x` runs what follows."""
+    """Judge `jobs`: `jobs -x` runs the words that follow."""
     return StartedPrograms(unknown=any(word is None or (word.startswith("-") and "x" in word) for word in words))
 
 
-def _set(names: list[str | None]) -> StartedPrograms:
+def _setting(names: list[str | None]) -> StartedPrograms:
+    """Return the result of a builtin that sets these variables to unknown values."""
     known = [name for name in names if name is not None and PLAIN_NAME.fullmatch(name)]
     return StartedPrograms(unknown=len(known) < len(names), sets=[(name, None) for name in known])
 
 
 def assigned_name(text: str) -> str | None:
-    """The name before the `=` of a word that assigns, quoted or not; None for another word."""
+    """Return the name before the `=` of a word that assigns, quoted or not; None for any other word."""
     found = _ASSIGNED.match(text)
     return found[1] if found else None
 

@@ -1,9 +1,9 @@
-"""Would bash substitute anything in this command? A lint: the sandbox is the boundary, not this page.
+"""Decides whether bash would substitute anything in a command. This is a lint; the sandbox is the security boundary.
 
-The first live substitution is the answer, so its inside is never parsed: only quoting has to be followed.
-Text in arithmetic, and in `${…}` within double quotes, is expanded however it is quoted: here called soft.
-Where the reading hangs on a switch of the shell or on a value, the scan gives up, and a command that could
-substitute at all is taken to do so.
+The scan ends at the first active substitution, so it never parses the inside of one and only follows quoting.
+Text in arithmetic, and in `${…}` within double quotes, is expanded however it is quoted: the code calls it soft.
+If the parse depends on shell options or runtime values, the scan gives up and assumes that any possible
+substitution happens.
 """
 
 import re
@@ -18,7 +18,7 @@ _DEPTH = 50
 _SPECIAL_PARAMETERS = "$?!#@*-"
 _PATTERN_MARKS = "?*+@!"
 _FUNCTION_MARKS = " \t\n|(;"
-"""What follows `${` where it runs a command in this very shell: `${ cmd; }`, `${|cmd;}`."""
+"""Characters after `${` that make it run a command in the current shell: `${ cmd; }`, `${|cmd;}`."""
 _OPENING = {")": "(", "]": "[", "}": ""}
 
 _IN_CODE = re.compile(r"""[\\'"`$<>()#\n\[]""")
@@ -32,7 +32,7 @@ _PARAMETER = re.compile(r"[!#]?(?:[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[-@*#?$!])?")
 _PARAMETER_SUBSCRIPT = re.compile(_PARAMETER.pattern + r"\[")
 _SUBSTRING = re.compile(r":(?![-=?+])")
 _ANSI_STRING = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
-# Read alike whether the quotes count or not, and whether the string is expanded once or twice.
+# Strings with the same meaning whether or not the quotes count, and whether they are expanded once or twice.
 _PLAIN_STRING = re.compile(r"""'[^'"\\$`()\[\]{}\n]*'""")
 _NOT_PLAIN = re.compile(r"[\\'()\[\]]")
 _PLAIN_ANSI_STRING = re.compile(r"""'(?:[^'"\\$`(){}]|\\[abeEfnrtv]|\\0?33|\\x1[bB])*'""")
@@ -42,22 +42,22 @@ _HEREDOC_LINE = re.compile(r"[^\n]*\n?")
 _JOINED_LINE = re.compile(r"(?:[^\\\n]+|\\.|\\\Z)*\n?", re.DOTALL)
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _PROCESS = re.compile(r"[<>](?:\\\n)*\(")
-# In an argument these begin a comment, a here-document or a substitution; in a subscript they do not.
+# These begin a comment, a here-document or a substitution in an argument, but not in a subscript.
 _TWO_READINGS = re.compile(r"[#<\n]|>\(")
 _COULD_SUBSTITUTE = re.compile(r"\$\(|`|[<>]\(|\$\{[ \t\n|(;]")
 _SPELT_BY_NUMBER = re.compile(r"\\[xuU0-7]")
 
 
-class _Found(Exception):  # noqa: N818  not an error: the scan is over
-    pass
+class _Found(Exception):  # noqa: N818  not an error: it ends the scan
+    """The scan found an active substitution."""
 
 
-class _Unclear(Exception):  # noqa: N818  the same
-    pass
+class _Unclear(Exception):  # noqa: N818  not an error: it ends the scan
+    """The scan cannot decide."""
 
 
 def substitutes(command: str) -> bool:
-    """Whether bash would substitute if it got there; where nobody can tell, whether it could."""
+    """Return whether bash would substitute anything; if the scan cannot decide, whether bash could."""
     try:
         _Code(command).scan()
     except _Found:
@@ -68,8 +68,9 @@ def substitutes(command: str) -> bool:
 
 
 def pieces(command: str) -> list[str] | None:
-    """The command cut at everything that the scan looks at: quotes, expansions, operators, comments, newlines
-    together with the here-documents after them, and the text between. None where it substitutes or is unclear.
+    """Cut a command into the pieces that the scan sees; return None if the command substitutes or is unclear.
+
+    Pieces are quotes, expansions, operators, comments, newlines with the here-documents after them, and other text.
     """
     code = _Code(command)
     try:
@@ -85,7 +86,10 @@ def _could_substitute(command: str) -> bool:
 
 
 class _Text:
-    """What commands and here-documents share: `$`, quotes, braces, arithmetic."""
+    """Scans what commands and here-documents share: `$`, quotes, braces, arithmetic.
+
+    Most methods take the index of a construct and return the index after it.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -111,7 +115,7 @@ class _Text:
         return match.start()
 
     def piece(self, i: int, *, soft: bool) -> int:
-        """Past the quoted or expanded piece of a word that begins at `i`."""
+        """Return the index after the quoted or expanded piece of a word that begins at `i`."""
         char = self.text[i]
         if char == "`":
             raise _Found
@@ -124,7 +128,7 @@ class _Text:
         return i + 2
 
     def dollar(self, i: int, *, soft: bool, quotes: bool = True) -> int:
-        """Past what the `$` at `i` begins; `quotes`: a string may, as in `$'…'`."""
+        """Return the index after the expansion that the `$` at `i` begins; `quotes`: it may be a string, `$'…'`."""
         j = self.skip(i + 1)
         char = self.at(j)
         if char == "(":
@@ -154,7 +158,7 @@ class _Text:
             i = self.expansion(i)
 
     def expanded(self) -> None:
-        """The whole text, as the body of a here-document: quotes are nothing special in it."""
+        """Scan the whole text as the body of a here-document, in which quotes have no meaning."""
         i = 0
         while match := _IN_HEREDOC.search(self.text, i):
             i = self.expansion(match.start())
@@ -163,7 +167,7 @@ class _Text:
         return self.dollar(i, soft=True, quotes=False) if self.text[i] == "$" else self.piece(i, soft=True)
 
     def braces(self, i: int, *, soft: bool) -> int:
-        """Past the `}` of the expansion whose parameter begins at `i`."""
+        """Return the index after the `}` of the expansion whose parameter begins at `i`."""
         if self.at(i) and self.text[i] in _FUNCTION_MARKS:
             raise _Found
         self.enter()
@@ -182,7 +186,7 @@ class _Text:
             if char not in "<>":
                 i = self.piece(i, soft=soft)
             elif self.at(self.skip(i + 1)) == "(":
-                raise _Found  # also in double quotes: the replacement of ${x/y/<(z)} is live there
+                raise _Found  # also in double quotes: the replacement of ${x/y/<(z)} is active there
             else:
                 i += 1
 
@@ -193,7 +197,7 @@ class _Text:
         return string.end()
 
     def arithmetic(self, i: int, close: str) -> int:
-        """Past the `close` that ends an arithmetic text."""
+        """Return the index after the `close` that ends an arithmetic text."""
         self.enter()
         begin, nested, opening = i, 0, _OPENING[close]
         while True:
@@ -225,7 +229,7 @@ class _Text:
         return end
 
     def double_parentheses(self, i: int) -> int | None:
-        """Past the `))` if the `((` that ends at `i` begins arithmetic, else it begins two subshells."""
+        """Return the index after the `))` if the `((` at `i` begins arithmetic; None if it begins two subshells."""
         end = self.arithmetic(i + 1, ")")
         return end + 1 if self.at(end) == ")" else None
 
@@ -236,7 +240,7 @@ class _Text:
 
 
 class _Code(_Text):
-    """Commands, as the shell's reader takes them apart: words, comments, here-documents."""
+    """Scans commands as the shell reads them: words, comments, here-documents."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -244,7 +248,7 @@ class _Code(_Text):
         self.cuts: list[int] = []
         self.parentheses = 0
         self.pattern = 0
-        """How many parentheses of an extended pattern such as `@(a|b)` are open."""
+        """The number of open parentheses of extended patterns such as `@(a|b)`."""
         self.array = False
         self.conditional = text.find("[[")
         self.regex = "=~" in text
@@ -261,6 +265,7 @@ class _Code(_Text):
         """Here-documents whose bodies begin after this line: delimiter, quoted, tabs stripped."""
 
     def scan(self) -> None:
+        """Scan the whole text and collect the cuts for `pieces`. Raises _Found or _Unclear."""
         i = 0
         while match := _IN_CODE.search(self.text, i):
             if match.start() > i:
@@ -278,7 +283,7 @@ class _Code(_Text):
         return self.piece(i, soft=False)
 
     def opaque(self) -> bool:
-        """In a pattern or, perhaps, a regular expression: no comments, no here-documents."""
+        """Return whether the scan is in a pattern or, perhaps, a regular expression: no comments, no here-documents."""
         return bool(self.pattern or (self.regex and self.parentheses))
 
     def comment(self, i: int) -> int:
@@ -338,11 +343,11 @@ class _Code(_Text):
         j = self.skip(i + 1)
         end = self.double_parentheses(j) if self.at(j) == "(" else None
         if end and 0 <= self.conditional < i and _PROCESS.search(self.text, i, end):
-            raise _Unclear  # within [[ ]] these are two groups, and `<(` is live
+            raise _Unclear  # within [[ ]] these are two groups, and `<(` is active
         return end
 
     def bracket(self, i: int) -> int:
-        """`a[…]=` is read as arithmetic, an argument `a[…]` as a word: where they differ, nobody can tell."""
+        """Scan a `[`: `a[…]=` is arithmetic, an argument `a[…]` is a word. Raises _Unclear if the two differ."""
         name = i
         while name and (self.text[name - 1] == "_" or self.text[name - 1].isalnum()):
             name -= 1

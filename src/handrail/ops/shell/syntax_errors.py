@@ -1,4 +1,4 @@
-"""What a shell says when the program of a command is unknown."""
+"""Recognises the shell's error message for an unknown program."""
 
 import re
 
@@ -6,7 +6,7 @@ _NOT_FOUND = re.compile(r"(?:^|: )(?:line \d+: |\d+: )?([^\s:]+): (?:command )?n
 
 
 def not_found_program(command: str, stderr: str) -> str | None:
-    """The command's first word, if the shell could not find it (and not some program that it ran)."""
+    """Return the command's first word if the shell did not find that program; None if another program is missing."""
     first = command.split(maxsplit=1)[0] if command.split() else ""
     found = _NOT_FOUND.search(stderr)
     return first if found and found[1] == first else None

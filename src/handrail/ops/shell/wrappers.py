@@ -1,7 +1,7 @@
-"""Programs that start other programs: what a literal argv would really run.
+"""Determines what programs that start other programs, such as sudo or xargs, would run.
 
-An argument that only running the command would tell is None. Options are read as each program declares them; one
-that is not in the table could swallow the program's name, so it makes the answer unsure.
+An argument that is known only at run time is None. Options are read as each program declares them. An option that is
+not in the table could take the program's name as its value, so it makes the result unknown.
 """
 
 import re
@@ -15,18 +15,21 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][^= ]*)=", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """`short` as for getopt; `long` names separated by spaces, `=` after those that take a value."""
+    """Describes the options and operands of a program that starts another program."""
 
     short: str = ""
+    """The short options, written as for getopt."""
     long: str = ""
+    """The long options, separated by spaces, with `=` after those that take a value."""
     skip: int = 0
-    """How many operands stand before the program."""
+    """The number of operands before the program."""
     default: str = ""
+    """The program that runs if none is given."""
     appends: bool = False
-    """More arguments come from elsewhere."""
+    """True if more arguments come from elsewhere."""
 
     def takes_value(self, option: str) -> bool | None:
-        """Whether the next word is the option's value; None if the option is not known."""
+        """Return whether the next word is the option's value; None if the option is unknown."""
         if option.startswith("--"):
             name, given, _ = option[2:].partition("=")
             if name + "=" in self.long.split():
@@ -67,7 +70,7 @@ _WRAPPERS = {
     ),
 }
 _GIT = _Wrapper("pPC:", "bare no-pager paginate no-optional-locks literal-pathspecs git-dir= work-tree=")
-"""Its other options, such as -c and --exec-path, can name a pager, an alias, a directory of programs."""
+"""The harmless options of git: others, such as -c and --exec-path, can name a pager, an alias, a program directory."""
 _SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "ksh", "lksh", "mksh", "pdksh", "posh", "yash", "zsh"})
 _VERSION = re.compile(r"[-.0-9]+(?:-?static)?$|-static$")
 _OPAQUE = frozenset(
@@ -89,13 +92,13 @@ _OPAQUE = frozenset(
     | {"systemd-run", "unshare", "watch"}
     | {"alias", "bind", "compgen", "complete", "enable", "fc", "hash", "mapfile", "readarray"}
 )
-"""They run what stands in a file or behind options of their own, or change what a name means."""
+"""Programs that run the content of a file or the value of their own options, or change the meaning of a name."""
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FD_ACTIONS = frozenset({"-x", "--exec", "-X", "--exec-batch"})
 
 
 def is_followed(name: str) -> bool:
-    """Whether `started_by` tells all that a program of this name starts."""
+    """Return whether `started_by` finds everything that a program of this name starts."""
     return name in _WRAPPERS or _is_shell(name) or name in ("eval", "trap", "find", "fd", "fdfind")
 
 
@@ -104,7 +107,7 @@ def _is_shell(name: str) -> bool:
 
 
 def started_by(argv: Argv) -> StartedPrograms:
-    """What the program of `argv` would start, one layer deep."""
+    """Return what the program of `argv` would start, one layer deep."""
     if argv[0] is None:
         return StartedPrograms(unknown=True)
     name, rest = argv[0].rsplit("/", 1)[-1], argv[1:]
@@ -122,7 +125,7 @@ def started_by(argv: Argv) -> StartedPrograms:
 
 
 def _without_input(words: Argv) -> Argv:
-    """The words of an xargs, unknown where it puts in what it reads (`-I`)."""
+    """Return the words of xargs, with None for each word into which it puts its input (`-I`)."""
     for i, word in enumerate(words):
         if word and word.startswith("-I"):
             mark = word[2:] or next(iter(words[i + 1 : i + 2]), None)
@@ -133,11 +136,12 @@ def _without_input(words: Argv) -> Argv:
 
 
 def _unwrap(wrapper: _Wrapper, words: Argv) -> StartedPrograms:
+    """Return the command that follows the options, assignments and operands of a wrapper."""
     i, unknown = _options(wrapper, words)
     started = StartedPrograms(unknown=unknown)
     while i < len(words) and (match := _ASSIGNMENT.match(words[i] or "")):
         started.unknown |= match[1].endswith("%%")  # a function that a shell inherits
-        started.assigns.append(match[1])  # env A=1 prog, sudo A=1 prog: no program is called like that
+        started.assigns.append(match[1])  # env A=1 prog, sudo A=1 prog: no program has such a name
         i += 1
     started.unknown |= None in words[i : i + wrapper.skip]
     inner = words[i + wrapper.skip :] or ((wrapper.default,) if wrapper.default else ())
@@ -147,7 +151,7 @@ def _unwrap(wrapper: _Wrapper, words: Argv) -> StartedPrograms:
 
 
 def _options(wrapper: _Wrapper, words: Argv) -> tuple[int, bool]:
-    """Where the operands begin, and whether that is unsure."""
+    """Return the index of the first operand, and whether that is uncertain."""
     i, unknown = 0, False
     while i < len(words):
         word = words[i]
@@ -164,6 +168,7 @@ def _options(wrapper: _Wrapper, words: Argv) -> tuple[int, bool]:
 
 
 def _shell(words: Argv) -> StartedPrograms:
+    """Return the script of `sh -c`; any other use of a shell is unknown."""
     i, script = 0, False
     while i < len(words):
         word = words[i]
@@ -176,7 +181,7 @@ def _shell(words: Argv) -> StartedPrograms:
             i += word in ("--rcfile", "--init-file")
         elif word.startswith(("-", "+")):
             script |= "c" in word
-            i += word.lower().count("o")  # each takes a word of its own, as in `-euo pipefail`
+            i += word.lower().count("o")  # each `o` takes one more word, as in `-euo pipefail`
         else:
             i -= 1
             break
@@ -191,6 +196,7 @@ def _script(words: Argv) -> StartedPrograms:
 
 
 def _find(words: Argv, actions: frozenset[str]) -> StartedPrograms:
+    """Return the commands that find or fd runs with its actions."""
     started = StartedPrograms(unknown=None in words)
     i = 0
     while i < len(words):

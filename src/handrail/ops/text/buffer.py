@@ -1,7 +1,7 @@
-"""Editing text without touching a byte outside the edited span.
+"""Edits text without changing a byte outside the edited spans.
 
-Bytes that are not UTF-8 ride along as surrogates. Matching and new text use LF; the file's own line ends come back
-when the spans are put in.
+Bytes that are not UTF-8 become surrogates and come back unchanged. Matching and new text use LF; `replace` restores
+the file's own line ends.
 """
 
 import re
@@ -20,14 +20,17 @@ _BLOCK = 1000
 
 @record
 class TextBuffer:
+    """Holds the text of a file, as it is and with LF line ends."""
+
     raw: str
     lf: str = ""
-    """The text with every line end as LF: what finds and line numbers refer to."""
+    """The text with every line end as LF; searches and line numbers refer to it."""
     _crs: list[int] = field(default_factory=list)
-    """Where, in `lf`, each line end stands that lost a CR."""
+    """The index in `lf` of each line end that has a CR in `raw`."""
 
     @classmethod
     def of(cls, data: bytes) -> "TextBuffer":
+        """Decode the bytes of a file."""
         raw = data.decode(errors="surrogateescape")
         if "\r" not in raw or "\r\n" not in raw:
             return cls(raw, raw)
@@ -36,36 +39,40 @@ class TextBuffer:
 
     @property
     def newline(self) -> str:
-        """The line end that new lines take: the one that most lines have."""
+        """The line end for new lines: the one that most lines have."""
         return "\r\n" if self._crs and len(self._crs) * 2 > self.lf.count("\n") else "\n"
 
     def replace(self, spans: list[tuple[int, int, str]]) -> bytes:
-        """Put new text into spans of `lf`, given in order and not overlapping."""
+        """Replace spans of `lf`, given in order and without overlap, and return the new bytes of the file."""
         pieces, at = [], 0
         for start, end, new in spans:
-            pieces.append(self.raw[at : self._raw(start)])
+            pieces.append(self.raw[at : self._raw_index(start)])
             pieces.append(self._with_own_ends(new))
-            at = self._raw(end)
+            at = self._raw_index(end)
         pieces.append(self.raw[at:])
         return "".join(pieces).encode(errors="surrogateescape")
 
     def _with_own_ends(self, new: str) -> str:
         if "\n" not in self.lf:
-            return new  # no line end yet to go by
+            return new  # the file has no line end to copy
         return to_lf(new) if self.newline == "\n" else to_lf(new).replace("\n", "\r\n")
 
-    def _raw(self, position: int) -> int:
+    def _raw_index(self, position: int) -> int:
+        """Return the index in `raw` of a position in `lf`."""
         return position + bisect_left(self._crs, position)
 
     def line_of(self, position: int) -> int:
+        """Return the line number, counted from 1, of a position in `lf`."""
         return self.lf.count("\n", 0, position) + 1
 
 
 def to_lf(text: str) -> str:
+    """Replace every CRLF by LF."""
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
 def find_all(text: str, wanted: str, *, overlapping: bool = False) -> list[int]:
+    """Return the index of every occurrence of `wanted`."""
     found, at = [], text.find(wanted)
     while at >= 0:
         found.append(at)
@@ -74,7 +81,7 @@ def find_all(text: str, wanted: str, *, overlapping: bool = False) -> list[int]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines without their ends. Only LF and CRLF end a line; text that ends in one has no further line."""
+    """Split text into lines without their ends. Only LF and CRLF end a line; no empty line follows the last end."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -82,7 +89,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def numbered(lines: list[str], first: int) -> Iterator[str]:
-    """Lines with their numbers in front, six wide, and a tab."""
+    """Put the number, six characters wide, and a tab in front of each line."""
     whole, skipped = divmod(first, _BLOCK)
     margins = chain(_margins(whole)[skipped:], chain.from_iterable(map(_margins, count(whole + 1))))
     return map(add, margins, lines)
@@ -90,5 +97,5 @@ def numbered(lines: list[str], first: int) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _margins(block: int) -> list[str]:
-    """Made once: to format a number takes longer than all else that is done to its line."""
+    """Return the margins of one block of line numbers. Cached: formatting a number is the slowest part of a line."""
     return [f"{number:6}\t" for number in range(block * _BLOCK, (block + 1) * _BLOCK)]

@@ -1,15 +1,17 @@
-"""A change as a diff, for a person to read before it happens."""
+"""Shows a change as a diff, for the user to read before the change happens."""
 
 from handrail.model.files import Change, MakeDirectory, Node, Remove, RemoveDirectory, Restore, mode_for
 from handrail.model.paths import quote, unquote
 from handrail.ops.listing import looks_binary
 from handrail.ops.text.unified_diff import unified
 
-_LOOKED_AT = 8192
+_HEAD_BYTES = 8192
+"""How much of a file decides whether it is binary."""
 _SET_ID = 0o6000
 
 
 def change_diff(change: Change) -> str:
+    """Return the diff of one change."""
     path = unquote(change.path)
     if isinstance(change, MakeDirectory):
         return f"new directory {quote(path)}\n"
@@ -24,8 +26,8 @@ def change_diff(change: Change) -> str:
     if base is None:
         return _shown(path, None, change.data, new_mode=change.mode)
     mode = mode_for(change, base)
-    loses = bool((mode ^ base.mode) & _SET_ID)
-    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode, exact=loses)
+    loses_set_id = bool((mode ^ base.mode) & _SET_ID)
+    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode, exact=loses_set_id)
 
 
 def _shown(
@@ -37,25 +39,26 @@ def _shown(
     new_mode: int | None = None,
     exact: bool = False,
 ) -> str:
-    """A diff; of binary files only that they change, as nobody could read more."""
-    if not any(looks_binary(data[:_LOOKED_AT]) for data in (before, after) if data):
+    """Return the diff of one file; for a binary file only that it changes, since its bytes are not readable."""
+    if not any(looks_binary(data[:_HEAD_BYTES]) for data in (before, after) if data):
         return unified(path, before, after, old_mode=old_mode, new_mode=new_mode, exact=exact)
     size = "deleted" if after is None else f"{len(after)} bytes"
     return f"Binary file {quote(path)} ({size})\n"
 
 
 def _restored(path: str, now: Node | None, then: Node | None) -> str:
-    said = "".join(_plainly(path, verb, each) for verb, each in (("deleted", now), ("new", then)) if each)
+    """Return the diff of one name that changes from the state `now` to the state `then`."""
+    heads = "".join(_entry_line(path, verb, each) for verb, each in (("deleted", now), ("new", then)) if each)
     old, new = (each if each is not None and each.kind == "file" else None for each in (now, then))
     if old is None and new is None:
-        return said
+        return heads
     texts = [each.data if each else None for each in (old, new)]
     modes = old.mode if old else None, mode_for(new, old) if new else None
-    return said + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
+    return heads + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
 
 
-def _plainly(path: str, verb: str, node: Node) -> str:
-    """What is no file."""
+def _entry_line(path: str, verb: str, node: Node) -> str:
+    """Return the line about a link or a directory; empty for a file."""
     if node.kind == "link":
         return f"{verb} link {quote(path)} -> {quote(_text(node.data))}\n"
     return f"{verb} directory {quote(path)}\n" if node.kind == "directory" else ""

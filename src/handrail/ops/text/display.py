@@ -1,9 +1,9 @@
-"""Making text fit to be shown to a person: nothing invisible, nothing that moves the cursor, nothing endless."""
+"""Makes text safe to display to the user: nothing invisible, nothing that moves the cursor, nothing endless."""
 
 import re
 from itertools import accumulate, takewhile
 
-# Python calls these printable, but they are drawn as nothing or as a blank: fillers, joiners, variation selectors.
+# Python calls these printable, but terminals show nothing or a blank: fillers, joiners, variation selectors.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0\ufffc"
     "\U0001107f\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
@@ -14,10 +14,10 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 
 def visible(text: str) -> str:
-    """Show as escapes all that cannot be seen or told from a plain space; tabs and line ends stay.
+    """Replace by escapes all characters that are invisible or look like a plain space; tabs and line ends stay.
 
-    These are control characters, marks of direction and format, blanks of every width, private and unassigned
-    characters, and undecodable bytes.
+    These are control characters, direction and format marks, blanks of every width, private and unassigned characters,
+    and undecodable bytes.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -33,17 +33,18 @@ def _escape(char: str) -> str:
 
 
 def without_escapes(text: str) -> str:
-    """Terminal control sequences taken out, for a reader that is not a terminal."""
+    """Remove terminal control sequences, for a reader that is not a terminal."""
     return _ESCAPES.sub("", text)
 
 
 def one_line(text: str, width: int = 200) -> str:
+    """Return the text as one visible line, cut to `width` characters."""
     shown = visible(text).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
 
 def fold(lines: list[str], most: int, width: int = 10**9) -> list[str]:
-    """The beginning and the end of what fills more than so many rows, and how much is left out between them."""
+    """Cut lines that fill more than `most` rows of a terminal: keep the start and the end, and say what is missing."""
     if _rows(lines, width) <= most:
         return lines
     lines = [_shortened(line, most * width // 4) for line in lines]
@@ -59,7 +60,7 @@ def _rows(lines: list[str], width: int) -> int:
 
 
 def _that_fit(lines: list[str], rows: int, width: int) -> int:
-    """How many of the first lines fill no more than so many rows; at least one."""
+    """Return how many of the first lines fit into `rows` rows; at least one."""
     filled = accumulate(_rows([line], width) for line in lines)
     return max(1, sum(1 for _ in takewhile(lambda so_far: so_far <= rows, filled)))
 
@@ -72,6 +73,7 @@ def _shortened(line: str, room: int) -> str:
 
 
 def duration(milliseconds: float) -> str:
+    """Format a duration, such as `0.4ms`, `250ms` or `12.3s`."""
     if milliseconds < 1:
         return f"{milliseconds:.1f}ms"
     return f"{milliseconds:.0f}ms" if milliseconds < 10_000 else f"{milliseconds / 1000:.1f}s"

@@ -1,8 +1,8 @@
-"""Which lines differ between two lists of lines, in time that stays near linear.
+"""Finds the lines that differ between two lists of lines, in nearly linear time.
 
-Equal runs are skipped by comparing slices. Where one ends, the nearest place from which both go on alike ends
-the change; if none is near, lines that occur once on both sides are matched in order (patience). What differs
-between matches is worked out exactly (Myers) while the effort lasts; beyond that it counts as replaced.
+Equal runs are skipped by comparing slices. After such a run, a change ends at the nearest place from which both sides
+continue equally. If there is no near place, lines that occur once on both sides are matched in order (patience diff).
+The lines between matches are compared exactly (Myers) until the effort is spent; after that they count as replaced.
 """
 
 from bisect import bisect_left
@@ -11,15 +11,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 Span = tuple[int, int, int, int]
-"""old start, old end, new start, new end"""
+"""Old start, old end, new start, new end."""
 
 OPEN = b"\n"
+"""The marker at the end of a last line that has no newline in the file."""
 _EFFORT = 500_000
 _NEAR, _ALIKE = 24, 4
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """A last line without a newline is marked by one, as no line has inside: so it differs from the rest."""
+    """Split data into lines without their newlines.
+
+    A final line without a newline gets the marker `OPEN`, so that it never equals the same line with a newline.
+    """
     lines = data.split(b"\n")
     if lines[-1]:
         lines[-1] += OPEN
@@ -29,7 +33,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def differing(old: bytes, new: bytes) -> tuple[bytes, bytes]:
-    """Both without the whole lines that they begin and end with in common."""
+    """Return both texts without the whole lines that they have in common at the start and at the end."""
     start = old.rfind(b"\n", 0, _common(old, new)) + 1
     old, new = old[start:], new[start:]
     kept = old.find(b"\n", len(old) - _common(old, new, from_end=True)) + 1
@@ -38,7 +42,7 @@ def differing(old: bytes, new: bytes) -> tuple[bytes, bytes]:
 
 
 def _common(one: bytes, other: bytes, *, from_end: bool = False) -> int:
-    """How many bytes they begin, or end, with in common."""
+    """Return how many bytes both have in common at the start, or at the end."""
     longest, alike, step = min(len(one), len(other)), 0, 1 << 16
     while step:
         end = alike + step
@@ -56,33 +60,34 @@ def _common(one: bytes, other: bytes, *, from_end: bool = False) -> int:
 
 
 def changes(old: list[bytes], new: list[bytes], effort: int = _EFFORT) -> list[Span]:
-    """The spans that differ, top down."""
+    """Return the spans that differ, from top to bottom."""
     spans: list[Span] = []
-    for span in _apart(old, new, (0, len(old), 0, len(new))):
+    for span in _differing_spans(old, new, (0, len(old), 0, len(new))):
         exact, spent = _exact(old, new, span, effort)
         effort -= spent
         spans += exact
     return _joined(spans)
 
 
-def _apart(old: list[bytes], new: list[bytes], whole: Span) -> Iterator[Span]:
+def _differing_spans(old: list[bytes], new: list[bytes], whole: Span) -> Iterator[Span]:
+    """Yield spans that differ, not yet compared exactly."""
     low, high, new_low, new_high = _trimmed(old, new, whole)
     while low < high and new_low < new_high:
         window, new_window = min(low + _NEAR + _ALIKE, high), min(new_low + _NEAR + _ALIKE, new_high)
-        meeting = _meeting(old[low:window], new[new_low:new_window])
-        if not meeting:
+        skipped = _lines_to_skip(old[low:window], new[new_low:new_window])
+        if not skipped:
             yield from _between_unique_lines(old, new, (low, high, new_low, new_high))
             return
-        yield low, low + meeting[0], new_low, new_low + meeting[1]
-        low, new_low = low + meeting[0], new_low + meeting[1]
+        yield low, low + skipped[0], new_low, new_low + skipped[1]
+        low, new_low = low + skipped[0], new_low + skipped[1]
         run = _run(old, new, (low, high, new_low, new_high))
         low, new_low = low + run, new_low + run
     if low < high or new_low < new_high:
         yield low, high, new_low, new_high
 
 
-def _meeting(old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
-    """How many lines to leave out on each side, as few as can be, so that a few equal ones follow."""
+def _lines_to_skip(old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
+    """Return the smallest numbers of lines to skip on each side, so that a few equal lines follow; None if none do."""
     for total in range(1, min(2 * _NEAR, len(old) + len(new) - 2 * _ALIKE) + 1):
         for skip in range(max(0, total - _NEAR), min(total, _NEAR) + 1):
             follow = old[skip : skip + _ALIKE]
@@ -92,7 +97,7 @@ def _meeting(old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
 
 
 def _run(old: list[bytes], new: list[bytes], span: Span) -> int:
-    """How many lines are equal from the start of the span on."""
+    """Return how many lines are equal from the start of the span."""
     low, high, new_low, new_high = span
     longest, run, step = min(high - low, new_high - new_low), 0, 16
     while step and run < longest:
@@ -107,6 +112,7 @@ def _run(old: list[bytes], new: list[bytes], span: Span) -> int:
 
 
 def _trimmed(old: list[bytes], new: list[bytes], span: Span) -> Span:
+    """Return the span without equal lines at its start and its end."""
     low, high, new_low, new_high = span
     run = _run(old, new, span)
     low, new_low = low + run, new_low + run
@@ -116,6 +122,7 @@ def _trimmed(old: list[bytes], new: list[bytes], span: Span) -> Span:
 
 
 def _between_unique_lines(old: list[bytes], new: list[bytes], span: Span) -> Iterator[Span]:
+    """Match the lines that occur once on both sides, and yield the differing spans between them."""
     low, high, new_low, new_high = span
     there = _unique(old, low, high)
     pairs = [(there[line], i) for line, i in _unique(new, new_low, new_high).items() if line in there]
@@ -133,7 +140,7 @@ def _unique(lines: list[bytes], low: int, high: int) -> dict[bytes, int]:
 
 
 def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, sorted by their first numbers, whose second numbers rise too."""
+    """Return the longest subsequence of pairs, sorted by first number, whose second numbers increase too."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -151,7 +158,7 @@ def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _exact(old: list[bytes], new: list[bytes], span: Span, effort: int) -> tuple[list[Span], int]:
-    """The fewest changes that lead from one to the other, and the effort spent on them."""
+    """Return the smallest set of changes inside a span and the effort spent; the whole span if the effort runs out."""
     low, high, new_low, new_high = span
     height, width = high - low, new_high - new_low
     if not height or not width:
@@ -175,17 +182,19 @@ def _exact(old: list[bytes], new: list[bytes], span: Span, effort: int) -> tuple
 
 
 def _furthest(reach: dict[int, int], diagonal: int, distance: int) -> int:
+    """Return the furthest old line that a path of this distance reaches on a diagonal."""
     return reach[diagonal + 1] if _down(reach, diagonal, distance) else reach[diagonal - 1] + 1
 
 
 def _down(reach: dict[int, int], diagonal: int, distance: int) -> bool:
-    """Whether the best way to this diagonal adds a line, rather than removes one."""
+    """Return whether the best path to this diagonal adds a line instead of removing one."""
     if diagonal in (-distance, distance):
         return diagonal == -distance
     return reach[diagonal - 1] < reach[diagonal + 1]
 
 
 def _walk_back(trail: list[dict[int, int]], span: Span) -> list[Span]:
+    """Return the changes along the best path, found by walking it from its end to its start."""
     low, high, new_low, new_high = span
     x, y = high - low, new_high - new_low
     spans: list[Span] = []
@@ -200,7 +209,7 @@ def _walk_back(trail: list[dict[int, int]], span: Span) -> list[Span]:
 
 
 def _joined(spans: list[Span]) -> list[Span]:
-    """Spans that touch, as one."""
+    """Join spans that touch."""
     joined: list[Span] = []
     for span in spans:
         if joined and joined[-1][1] == span[0] and joined[-1][3] == span[2]:

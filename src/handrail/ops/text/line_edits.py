@@ -1,4 +1,4 @@
-"""Edits by line number. Lines that stay keep their own ends; new ones take the file's."""
+"""Edits files by line number. Unchanged lines keep their own line ends; new lines get the file's."""
 
 import re
 
@@ -9,7 +9,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 
 
 def edit_lines(path: str, data: bytes, operation: str, span: tuple[int, int], content: str) -> tuple[bytes, int]:
-    """The new bytes and how many lines they have. `span` is first and last line; an insert goes behind the first."""
+    """Return the new bytes and their number of lines. `span` is first and last line; an insert goes after the first."""
     text = TextBuffer.of(data)
     lines = _LINE.findall(text.raw)
     first, last = span
@@ -33,4 +33,5 @@ def _new_lines(content: str, newline: str) -> list[str]:
 
 
 def count_lines(data: bytes) -> int:
+    """Count the lines; a last line without a newline counts too."""
     return data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)

@@ -1,10 +1,13 @@
-"""Three-way merge of lines: what two sides made of one base, where they do not touch each other's lines."""
+"""Merges two changed versions of one text, line by line, if their changes do not touch."""
 
 from handrail.ops.text.line_diff import OPEN, Span, changes, lines_of
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Both sides' changes together; None where they meet, or where it is not text. Equal changes count once."""
+    """Return the text with the changes of both sides; None if changes touch or a side is not text.
+
+    A change that both sides made counts once.
+    """
     if b"\0" in base + ours + theirs:
         return None
     old, mine, other = lines_of(base), lines_of(ours), lines_of(theirs)
@@ -12,7 +15,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     merged: list[bytes] = []
     at = 0
     while left or right:
-        if left and right and _meet(left[0], right[0]):
+        if left and right and _touch(left[0], right[0]):
             one, two = left.pop(0), right.pop(0)
             if one[:2] != two[:2] or mine[one[2] : one[3]] != other[two[2] : two[3]]:
                 return None
@@ -26,8 +29,8 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     return _joined(merged + old[at:])
 
 
-def _meet(one: Span, two: Span) -> bool:
-    """Also where they only touch: what is inserted beside a change may belong to it."""
+def _touch(one: Span, two: Span) -> bool:
+    """Return whether two changes overlap or are adjacent: an insertion next to a change may belong to it."""
     return one[0] <= two[1] and two[0] <= one[1]
 
 

@@ -1,7 +1,6 @@
-"""The place most like a text that was not found, and how it differs first: what a failed edit should say.
+"""Finds the place in a file that is most similar to a text that was not found, for the error of a failed edit.
 
-The effort is bounded whatever the file: a few probes, each one linear search, then a closer look at a few
-places.
+The effort is bounded for every file: a few probes, each a linear search, then a comparison of a few places.
 """
 
 import re
@@ -13,23 +12,25 @@ from handrail.model.limits import Limits
 from handrail.ops.text.punctuation import fold
 
 _LINES, _WORDS, _HITS, _PLACES = 40, 16, 20, 6
-_LINE_BYTES, _PROBE_BYTES, _LOOK_BYTES = 2000, 200, 120
+_LINE_BYTES, _PROBE_BYTES, _COMPARED_BYTES = 2000, 200, 120
 _ALIKE = 0.45
 _WORD = re.compile(rb"[\w\x80-\xff]{3,}")
 
 
 class Nearest(NamedTuple):
+    """Holds the first line that differs at the most similar place."""
+
     line: int
-    """Where it differs first, from 1."""
+    """The number of the line, counted from 1."""
     wanted: bytes
     found: bytes
     difference: str
-    """line_end, trailing_space, tabs, indentation, spacing, typography, case, escaping, several of these,
-    missing (the file ends before), text"""
+    """One of: line_end, trailing_space, tabs, indentation, spacing, typography, case, escaping, several (of these),
+    missing (the file ends before), text; empty if no line differs."""
 
 
 def nearest(data: bytes, wanted: bytes, *, partial: bool = False, limits: Limits | None = None) -> Nearest | None:
-    """None if nothing in `data` is like it. `partial`: the text may start and end inside a line."""
+    """Find the most similar place; None if no place is similar. `partial`: the text may start and end inside a line."""
     lines = [_cut(line) for line in wanted.removesuffix(b"\n").split(b"\n")[:_LINES]]
     best, best_score = -1, _ALIKE
     for start in _likely_starts(data.lower(), lines, (limits or Limits()).nearest_bytes):
@@ -42,6 +43,7 @@ def nearest(data: bytes, wanted: bytes, *, partial: bool = False, limits: Limits
 
 
 def _first_difference(data: bytes, lines: list[bytes], start: int, *, partial: bool) -> Nearest:
+    """Return the first line that differs if the text begins at the offset `start`."""
     number = data.count(b"\n", 0, start) + 1
     window = _window(data, start, len(lines))
     for index, want in enumerate(lines):
@@ -56,7 +58,7 @@ def _first_difference(data: bytes, lines: list[bytes], start: int, *, partial: b
 
 
 def _likely_starts(lowered: bytes, lines: list[bytes], budget: int) -> list[int]:
-    """Offsets of lines where the text may be meant to start, the likeliest first."""
+    """Return the offsets of the lines where the text most likely should start, the most likely first."""
     votes: Counter[int] = Counter()
     for index, probe in _probes(lines):
         for offset in _hits(lowered, probe):
@@ -68,7 +70,7 @@ def _likely_starts(lowered: bytes, lines: list[bytes], budget: int) -> list[int]
 
 
 def _probes(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, words, pieces of words, each with its line; longer ones tell more and come first."""
+    """Yield texts to search for, each with its line index: whole lines, then words, then parts of words, long first."""
     numbered = [(index, line.strip().lower()[:_PROBE_BYTES]) for index, line in enumerate(lines)]
     yield from sorted((pair for pair in numbered if len(pair[1]) > 2), key=lambda pair: -len(pair[1]))
     words = {word: index for index, line in reversed(numbered) for word in _WORD.findall(line)}
@@ -78,6 +80,7 @@ def _probes(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _hits(text: bytes, probe: bytes) -> Iterator[int]:
+    """Yield the offsets of the first occurrences."""
     offset = text.find(probe)
     for _ in range(_HITS):
         if offset < 0:
@@ -87,7 +90,7 @@ def _hits(text: bytes, probe: bytes) -> Iterator[int]:
 
 
 def _lines_up(text: bytes, offset: int, count: int) -> int:
-    """The start of the line that stands `count` lines above the one at `offset`."""
+    """Return the start of the line that is `count` lines above the line at `offset`."""
     for _ in range(count + 1):
         offset = text.rfind(b"\n", 0, offset)
         if offset < 0:
@@ -96,6 +99,7 @@ def _lines_up(text: bytes, offset: int, count: int) -> int:
 
 
 def _window(data: bytes, start: int, count: int) -> list[bytes]:
+    """Return up to `count` lines from the offset `start`."""
     if start >= len(data):
         return []
     end = start
@@ -108,7 +112,7 @@ def _window(data: bytes, start: int, count: int) -> list[bytes]:
 
 
 def _cut(line: bytes) -> bytes:
-    """What there is of a line to look at; not cut inside a character."""
+    """Return the part of a line that is compared; the cut is never inside a character."""
     end = _LINE_BYTES
     while len(line) > end and line[end] & 0xC0 == 0x80:
         end -= 1
@@ -116,16 +120,17 @@ def _cut(line: bytes) -> bytes:
 
 
 def _likeness(lines: list[bytes], window: list[bytes], *, partial: bool) -> float:
-    looks, total = 3, 0.0
+    """Return how similar the lines are, from 0 to 1."""
+    comparisons, total = 3, 0.0
     for want, found in zip(lines, window, strict=False):
         if difference(want, found, partial=partial) != "text":
             total += 1
-        elif looks:
-            looks -= 1
-            from difflib import SequenceMatcher  # noqa: PLC0415  only where a text was not found
+        elif comparisons:
+            comparisons -= 1
+            from difflib import SequenceMatcher  # noqa: PLC0415  only if a text was not found
 
-            matcher = SequenceMatcher(None, want.strip()[:_LOOK_BYTES], found.strip()[:_LOOK_BYTES], autojunk=False)
-            total += matcher.ratio()
+            pair = want.strip()[:_COMPARED_BYTES], found.strip()[:_COMPARED_BYTES]
+            total += SequenceMatcher(None, *pair, autojunk=False).ratio()
     return total / len(lines)
 
 
@@ -147,7 +152,10 @@ _INSIDE: dict[str, Callable[[bytes], bytes]] = {
 
 
 def difference(wanted: bytes, found: bytes, *, partial: bool = False) -> str:
-    """How a line differs from one that it was meant to be, or to be part of; `""` if it doesn't."""
+    """Name the difference between a wanted line and a found line; `""` if they are equal.
+
+    `partial`: the wanted line may be a part of the found line.
+    """
     if wanted == found:
         return ""
     if wanted.removesuffix(b"\r") == found.removesuffix(b"\r"):

@@ -1,4 +1,4 @@
-"""Typographic quotes, dashes and spaces as a keyboard writes them: models swap the one for the other."""
+"""Replaces typographic quotes, dashes and spaces by plain ones: models confuse the two."""
 
 _FOLDED = {
     **dict.fromkeys([*range(0x2010, 0x2016), 0x2212], "-"),
@@ -9,6 +9,7 @@ _FOLDED = {
 
 
 def fold(text: bytes) -> bytes:
+    """Return the text with plain quotes, dashes and spaces."""
     if text.isascii():
         return text
     return text.decode(errors="surrogateescape").translate(_FOLDED).encode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Finding text and replacing it. Facts in, facts out."""
+"""Finds text in a file and replaces it."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _GROUP = re.compile(r"\$(?:(\d{1,2})|\{(\w+)\}|\$)")
 
 
 def replace_once(path: str, data: bytes, find: str, new: str) -> bytes:
-    """Replace the only occurrence; overlapping ones count as several."""
+    """Replace the only occurrence; overlapping occurrences count as several. Raises NoMatch or NotUnique."""
     text, wanted = TextBuffer.of(data), to_lf(find)
     found = find_all(text.lf, wanted, overlapping=True)
     if not found:
@@ -26,13 +26,17 @@ def replace_once(path: str, data: bytes, find: str, new: str) -> bytes:
 
 
 def replace_all(path: str, data: bytes, find: str, new: str, limits: Limits) -> tuple[bytes, int]:
+    """Replace every occurrence; return the new bytes and the number of occurrences."""
     text, places = find_places(data, find)
     return replace_places(path, text, places, new, limits), len(places)
 
 
 def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits) -> tuple[bytes, int]:
-    r"""Replace every match. `^` and `$` match at lines; groups in `new` are `$1`, `${name}` and `\1`."""
-    import regex  # noqa: PLC0415  the stdlib's cannot be stopped
+    r"""Replace every match; return the new bytes and the number of matches.
+
+    `^` and `$` match at every line. Groups in `new` are `$1`, `${name}` and `\1`.
+    """
+    import regex  # noqa: PLC0415  slow to import; `re` has no time limit
 
     from handrail.ops.search.regex import refuse_huge  # noqa: PLC0415  most edits are by plain text
 
@@ -54,7 +58,7 @@ def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits
 
 
 def _bounded(path: str, text: TextBuffer, spans: Iterable[Span], limits: Limits) -> Iterator[Span]:
-    """The spans, as long as the result is not larger than a file may be that is edited."""
+    """Yield the spans. Raises TooLarge as soon as the result is larger than an edited file may be."""
     size = len(text.lf)
     for start, end, new in spans:
         size += len(new) - (end - start)
@@ -64,12 +68,12 @@ def _bounded(path: str, text: TextBuffer, spans: Iterable[Span], limits: Limits)
 
 
 def _template(new: str) -> str:
-    """The replacement in the engine's own notation."""
+    """Return the replacement in the notation of the regex engine."""
     return _GROUP.sub(lambda m: f"\\g<{m[1] or m[2]}>" if m[1] or m[2] else "$", new)
 
 
 def no_match(path: str, data: bytes, find: str) -> NoMatch:
-    """The fault, with the place that is most like what was not found."""
+    """Return the fault for a text that was not found, with the most similar place."""
     near = nearest(data, find.encode(errors="surrogateescape"), partial=True)
     if near is None:
         return NoMatch(path, find)
@@ -77,10 +81,11 @@ def no_match(path: str, data: bytes, find: str) -> NoMatch:
 
 
 def find_places(data: bytes, find: str) -> tuple[TextBuffer, list[tuple[int, int]]]:
-    """Where `find` occurs, left to right and not overlapping, in the text with LF line ends."""
+    """Return the text, and the spans in its LF form where `find` occurs, in order and without overlap."""
     text, wanted = TextBuffer.of(data), to_lf(find)
     return text, [(at, at + len(wanted)) for at in find_all(text.lf, wanted)]
 
 
 def replace_places(path: str, text: TextBuffer, places: list[tuple[int, int]], new: str, limits: Limits) -> bytes:
+    """Replace the spans that `find_places` returned."""
     return text.replace(list(_bounded(path, text, ((start, end, new) for start, end in places), limits)))
