@@ -17,7 +17,6 @@ from handrail.model.effects import Effect
 from handrail.model.faults import (
     AccessDenied,
     BadParameters,
-    EmptyCommand,
     NotADirectory,
     NotFound,
     Problem,
@@ -213,8 +212,6 @@ class ShellInput(CodexParams):
 @dialect.tool("shell", Effect.RUN)
 def shell(p: ShellInput, c: Call) -> ShellOutcome:
     """Run a shell command with truncation and timeout protections."""
-    if not p.command.strip():
-        raise EmptyCommand
     ran = c.commands.run(p.command, directory=p.workdir or ".", seconds=p.timeout_ms / 1000)
     outcome = ran.outcome
     return {
@@ -245,8 +242,6 @@ class ExecCommandInput(CodexParams):
 @dialect.tool("exec_command", Effect.RUN)
 def exec_command(p: ExecCommandInput, c: Call) -> TerminalOutput:
     """Start a PTY-backed long-running command."""
-    if not p.cmd.strip():
-        raise EmptyCommand
     return _terminal(c, c.commands.start_terminal(p.session_id, p.cmd, directory=p.workdir or "."))
 
 

@@ -9,7 +9,6 @@ from handrail.model.faults import (
     BadLineRange,
     CommandFailed,
     CommandTimedOut,
-    EmptyCommand,
     InvalidPattern,
     IsDirectory,
     NoCommandYet,
@@ -270,8 +269,6 @@ class RunInTerminal(Params):
 @dialect.tool("run_in_terminal", Effect.RUN)
 def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     """Execute a shell command"""
-    if not p.command.strip():
-        raise EmptyCommand
     ran = c.commands.run(p.command, in_users_shell=True, seconds=p.timeout_seconds)
     outcome = ran.outcome
     lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}

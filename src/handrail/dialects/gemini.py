@@ -299,13 +299,9 @@ class RunShellCommand(GeminiParams):
 @dialect.tool("run_shell_command", Effect.RUN)
 def run_shell_command(p: RunShellCommand, c: Call) -> str:
     """Executes a given shell command as `bash -c <command>`."""
-    if not p.command.strip():
-        raise EmptyCommand
     if substitutes(p.command):
         raise ForbiddenSyntax(p.command)
-    if p.directory is not None and is_absolute(p.directory):
-        raise AbsoluteDirectory(p.directory)
-    ran = c.commands.run(p.command, directory=p.directory or ".", keep_background=True)
+    ran = c.commands.run(p.command, directory=p.directory or ".", relative_only=True, keep_background=True)
     outcome = ran.outcome
     if outcome.timed_out:
         raise CommandTimedOut(p.command, outcome.seconds, ran.stdout, ran.stderr)

@@ -13,6 +13,8 @@ from handrail.kernel.process.shells import BASH, users_shell
 from handrail.kernel.sandbox.denials import Denial, explain
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
+from handrail.model.faults import AbsoluteDirectory, EmptyCommand
+from handrail.model.paths import is_absolute
 from handrail.model.warnings import (
     NotAllTyped,
     NotRemembered,
@@ -65,12 +67,20 @@ class Commands:
         text: str,
         *,
         directory: str = ".",
+        relative_only: bool = False,
         in_users_shell: bool = False,
         seconds: float | None = None,
         keep_background: bool = False,
     ) -> Ran:
+        """Run a command in the sandbox after approval; record the files that it changes.
+
+        Raises EmptyCommand for a blank text. With `relative_only`, raises AbsoluteDirectory for an absolute directory.
+        """
         from handrail.kernel.process.runner import Command  # noqa: PLC0415  only where something is run
 
+        _refuse_empty(text)
+        if relative_only and is_absolute(directory):
+            raise AbsoluteDirectory(directory)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         command = Command(
@@ -88,6 +98,11 @@ class Commands:
         return ran
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
+        """Start a command in a new terminal after approval; return its first output.
+
+        Raises EmptyCommand for a blank text.
+        """
+        _refuse_empty(text)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         with self._recorded(text, verdict):
@@ -162,6 +177,11 @@ class Commands:
                 self._call.metadata[f"sandbox_{name}"] = list(facts)
         if restarted:
             self._call.warnings.append(SandboxRestarted())
+
+
+def _refuse_empty(text: str) -> None:
+    if not text.strip():
+        raise EmptyCommand
 
 
 def _cut_line(name: str, output: "Output") -> bytes:
