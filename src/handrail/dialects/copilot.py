@@ -28,7 +28,7 @@ from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.syntax_errors import not_found_program
 from handrail.ops.text.buffer import split_lines
 from handrail.ops.text.line_edits import count_lines
-from handrail.ops.text.replace import find_places, no_match, replace_places
+from handrail.ops.text.replace import replace_first
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
@@ -187,15 +187,12 @@ class ReplaceString(Params):
 def replace_string_in_file(p: ReplaceString, c: Call) -> str:
     """Replace a specific string in a file with new content"""
     file = c.files.read(p.path)
-    text, places = find_places(file.data, p.old_string)
-    if not places:
-        raise no_match(p.path, file.data, p.old_string)
-    c.files.commit(Put(p.path, replace_places(p.path, text, places[:1], p.new_string, c.limits), file))
-    line = text.line_of(places[0][0])
+    data, line, found = replace_first(p.path, file.data, p.old_string, p.new_string, c.limits)
+    c.files.commit(Put(p.path, data, file))
     changed = list(range(line, line + max(1, count_lines(p.new_string.encode()))))
-    c.metadata.update(occurrences_found=len(places), occurrences_replaced=1, lines_changed=changed)
-    if len(places) > 1:
-        return f"Warning: Found {len(places)} occurrences, replaced only the first at line {line}"
+    c.metadata.update(occurrences_found=found, occurrences_replaced=1, lines_changed=changed)
+    if found > 1:
+        return f"Warning: Found {found} occurrences, replaced only the first at line {line}"
     return f"Replaced 1 occurrence in {p.path}"
 
 

@@ -31,7 +31,7 @@ from handrail.ops.media import media_type
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.substitution import substitutes
 from handrail.ops.text.display import without_escapes
-from handrail.ops.text.replace import find_places, no_match, replace_places
+from handrail.ops.text.replace import replace_expected
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
@@ -279,13 +279,9 @@ def replace(p: Replace, c: Call) -> str:
         c.files.commit(Put(path, p.new_string.encode()))
         return f"Created new file: {path} with provided content."
     file = c.files.read(path)
-    text, places = find_places(file.data, p.old_string)
-    if not places:
-        raise no_match(path, file.data, p.old_string)
-    if len(places) != p.expected_replacements:
-        raise MatchCount(path, p.expected_replacements, len(places))
-    c.files.commit(Put(path, replace_places(path, text, places, p.new_string, c.limits), file))
-    return f"Successfully modified file: {path} ({len(places)} replacements)."
+    data = replace_expected(path, file.data, p.old_string, p.new_string, p.expected_replacements, c.limits)
+    c.files.commit(Put(path, data, file))
+    return f"Successfully modified file: {path} ({p.expected_replacements} replacements)."
 
 
 class RunShellCommand(GeminiParams):
