@@ -24,6 +24,7 @@ from handrail.model.paths import quote
 from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight
 
 if TYPE_CHECKING:
+    from handrail.ops.patch import PatchOutcome
     from handrail.runtime.call import Call
 
 
@@ -137,6 +138,12 @@ class Files:
         except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
             raise Conflict(path) from None
         return old is not None
+
+    def apply_patch(self, text: str) -> "list[PatchOutcome]":
+        """Apply a unified diff or a `*** Begin Patch` envelope: all of its changes or none."""
+        from handrail.runtime.patching import apply_patch  # noqa: PLC0415  most calls apply no patch
+
+        return apply_patch(self, text, self._services.limits)
 
     def commit(self, *changes: Change) -> None:
         """Ask for the changes, then make all of them or none. Drops changes that change nothing, without asking."""
