@@ -58,7 +58,10 @@ def replace_all(path: str, data: bytes, find: str, new: str, limits: Limits) -> 
 
 
 def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits) -> tuple[bytes, int]:
-    r"""Replace every match of a regular expression. `^` and `$` match at line ends; groups in `new` are `$1`, `${name}` and `\1`."""
+    r"""Replace every match of a regular expression. Returns the new content and the number of matches.
+
+    `^` and `$` match at every line. Groups in `new` are `$1`, `${name}` and `\1`.
+    """
     import regex  # noqa: PLC0415  the re module of the standard library has no timeout
 
     from handrail.ops.search.regex import refuse_huge  # noqa: PLC0415  most edits use plain text
