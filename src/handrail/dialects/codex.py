@@ -27,6 +27,7 @@ from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.display import without_escapes
 from handrail.runtime.call import Call
+from handrail.tools.command_output import output_text
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Freeform, Tool
 
@@ -163,8 +164,8 @@ def shell(p: ShellInput, c: Call) -> ShellOutcome:
     ran = c.commands.run(p.command, directory=p.workdir or ".", seconds=p.timeout_ms / 1000)
     outcome = ran.outcome
     return {
-        "stdout": ran.stdout,
-        "stderr": ran.stderr,
+        "stdout": output_text("stdout", outcome.stdout),
+        "stderr": output_text("stderr", outcome.stderr),
         "returncode": TIMED_OUT if outcome.timed_out else ran.returncode,
         "stdout_truncated": outcome.stdout.cut_bytes > 0,
         "stderr_truncated": outcome.stderr.cut_bytes > 0,

@@ -30,6 +30,7 @@ from handrail.ops.text.buffer import split_lines
 from handrail.ops.text.line_edits import count_lines
 from handrail.ops.text.replace import replace_first
 from handrail.runtime.call import Call
+from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
@@ -268,16 +269,17 @@ def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     """Execute a shell command"""
     ran = c.commands.run(p.command, in_users_shell=True, seconds=p.timeout_seconds)
     outcome = ran.outcome
-    lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
+    stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
+    lines = {"stdout_lines": len(split_lines(stdout)), "stderr_lines": len(split_lines(stderr))}
     c.metadata.update(exit_code=ran.status, **lines)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, p.timeout_seconds, ran.stdout, ran.stderr)
-    if outcome.exit_code == 127 and (missing := not_found_program(p.command, ran.stderr)):
+        raise CommandTimedOut(p.command, p.timeout_seconds, stdout, stderr)
+    if outcome.exit_code == 127 and (missing := not_found_program(p.command, stderr)):
         raise ProgramNotFound(missing)
     if outcome.exit_code != 0:
-        raise CommandFailed(p.command, ran.returncode, ran.stdout, ran.stderr)
-    end = "" if not ran.stdout or ran.stdout.endswith("\n") else "\n"
-    return f"Command output:\n{ran.stdout}{end}"
+        raise CommandFailed(p.command, ran.returncode, stdout, stderr)
+    end = "" if not stdout or stdout.endswith("\n") else "\n"
+    return f"Command output:\n{stdout}{end}"
 
 
 class TerminalLastCommand(Params):
@@ -292,7 +294,8 @@ def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG0
         raise NoCommandYet
     executed = datetime.fromtimestamp(last.executed_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     c.metadata.update(command=last.command, exit_code=last.exit_code, executed_at=executed)
-    return f"Last command: {last.command}\nOutput: {last.output}"
+    output = output_text("stdout", last.stdout) + output_text("stderr", last.stderr)
+    return f"Last command: {last.command}\nOutput: {output}"
 
 
 class CreateDirectory(Params):

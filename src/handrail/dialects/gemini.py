@@ -33,6 +33,7 @@ from handrail.ops.shell.substitution import substitutes
 from handrail.ops.text.display import without_escapes
 from handrail.ops.text.replace import replace_expected
 from handrail.runtime.call import Call
+from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field, shown
@@ -297,17 +298,17 @@ def run_shell_command(p: RunShellCommand, c: Call) -> str:
     """Executes a given shell command as `bash -c <command>`."""
     if substitutes(p.command):
         raise ForbiddenSyntax(p.command)
-    ran = c.commands.run(p.command, directory=p.directory or ".", relative_only=True, keep_background=True)
-    outcome = ran.outcome
+    outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True, keep_background=True).outcome
+    stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, outcome.seconds, ran.stdout, ran.stderr)
+        raise CommandTimedOut(p.command, outcome.seconds, stdout, stderr)
     pids = ", ".join(map(str, sorted(outcome.background)))
     return "\n".join(
         [
             f"Command: {p.command}",
             f"Directory: {p.directory or '(root)'}",
-            f"Stdout: {without_escapes(ran.stdout) or '(empty)'}",
-            f"Stderr: {without_escapes(ran.stderr) or '(empty)'}",
+            f"Stdout: {without_escapes(stdout) or '(empty)'}",
+            f"Stderr: {without_escapes(stderr) or '(empty)'}",
             "Error: (none)",
             f"Exit Code: {'(none)' if outcome.exit_code is None else outcome.exit_code}",
             f"Signal: {outcome.signal or '(none)'}",

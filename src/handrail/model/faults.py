@@ -27,6 +27,7 @@
     │   ├── FetchFailed        no such host, refused, TLS, broken answer
     │   └── FetchTimeout · TooManyRedirects · BinaryContent
     └── NoEngine · Denied      no ripgrep where nothing else may search; nobody approved
+        └── ReadOnlyWorkspace
 
 Anything else that is raised is a bug.
 """
@@ -41,7 +42,7 @@ class Fault(Exception):  # noqa: N818  a fault is an answer, not an error of our
     fact_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls.fact_names = (*cls.fact_names, *cls.__annotations__)
+        cls.fact_names = tuple(dict.fromkeys((*cls.fact_names, *cls.__annotations__)))
 
     def __init__(self, *given: Any, **named: Any) -> None:
         facts = dict(zip(self.fact_names, given, strict=False)) | named
@@ -363,3 +364,10 @@ class Denied(Fault):
     """What the model can do instead."""
     allow: str = ""
     """What would allow it, for the user alone."""
+
+
+class ReadOnlyWorkspace(Denied):
+    """The workspace is open for reading only."""
+
+    reason: str = "read_only"
+    remedy: str = ""
