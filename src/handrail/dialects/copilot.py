@@ -159,14 +159,8 @@ class ReadFile(Params):
 def read_file(p: ReadFile, c: Call) -> str:
     """Read the contents of a file, optionally specifying line range"""
     head, size = c.files.head(p.path, 8192)
-    first, last = p.start_line or 1, p.end_line
-    if last is not None and last < first:
-        raise BadLineRange(p.path, first, last, c.files.page(p.path, 1, 1).total_lines)
-    binary = looks_binary(head)
-    count = 0 if binary else None if last is None else last - first + 1
-    page = c.files.page(p.path, first, count, room=c.limits.copilot_bytes)
-    if first > max(page.total_lines, 1):
-        raise BadLineRange(p.path, first, last, page.total_lines)
+    first, binary = p.start_line or 1, looks_binary(head)
+    page = c.files.lines(p.path, first, p.end_line, room=c.limits.copilot_bytes, content=not binary)
     c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
     if binary:
         return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:1024])}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect, needs_approval
-from handrail.model.faults import AccessDenied, AlreadyExists, Conflict, NotFound, PathFault, TooLarge
+from handrail.model.faults import AccessDenied, AlreadyExists, BadLineRange, Conflict, NotFound, PathFault, TooLarge
 from handrail.model.files import (
     Change,
     File,
@@ -69,6 +69,17 @@ class Files:
             self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
         if not page.complete:
             self._call.warnings.append(LinesUncounted(self._services.limits.page_seconds))
+        return page
+
+    def lines(self, path: str, first: int, last: int | None, *, room: int | None = None, content: bool = True) -> Page:
+        """Read the lines from `first` to `last`, or to the end; without `content`, only count the lines of the file.
+
+        Raises BadLineRange if the file has no such lines.
+        """
+        count = None if last is None else max(0, last - first + 1)
+        page = self.page(path, first, count if content else 0, room)
+        if first > max(page.total_lines, 1) or (last is not None and last < first):
+            raise BadLineRange(path, first, last, page.total_lines)
         return page
 
     def _saw(self, place: str, version: Version, data: bytes | None) -> None:

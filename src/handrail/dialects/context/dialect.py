@@ -7,7 +7,7 @@ from typing import Any
 from handrail.model.effects import Effect
 from handrail.model.faults import AlreadyExists, BadLineRange, NotFound
 from handrail.runtime.call import Call
-from handrail.tools.messages import Message, ToolError, Words
+from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Guide, Output, Tool
 
@@ -19,6 +19,13 @@ CATEGORIES = {
     MANAGEMENT: "Destructive operations on whole files. What is deleted is gone; approval is always needed.",
 }
 
+
+def _bad_line_range(facts: Facts) -> str:
+    first, last, total = facts["first"], facts["last"], facts["total"]
+    shown_last = total if last is None else last
+    return f"Line range {first}-{shown_last} is invalid for '{facts['path']}': valid range is 1-{total}"
+
+
 WORDS: Words = {
     NotFound: Message(
         "file_not_found", "File not found: '{path}'", "Use glob or list_directory to find the right path"
@@ -28,7 +35,7 @@ WORDS: Words = {
     ),
     BadLineRange: Message(
         "invalid_line_range",
-        lambda f: f"Line range {f['first']}-{f['last']} is invalid for '{f['path']}': valid range is 1-{f['total']}",
+        _bad_line_range,
         "Use read_file to see the line numbers",
     ),
 }

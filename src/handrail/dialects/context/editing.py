@@ -5,7 +5,7 @@ from typing import Any, Literal
 from handrail.dialects.context.dialect import MANAGEMENT, READING, WRITING, ContextParams, tool
 from handrail.dialects.output_types import Content, Done, Edited, Replaced, Written
 from handrail.model.effects import Effect
-from handrail.model.faults import BadLineRange, BadParameters, Problem
+from handrail.model.faults import BadParameters, Problem
 from handrail.model.files import File, Put
 from handrail.ops.text.buffer import TextBuffer
 from handrail.ops.text.line_edits import edit_lines
@@ -34,10 +34,7 @@ class ReadFile(ContextParams):
 )
 def read_file(p: ReadFile, c: Call) -> Content:
     """Read a file, or some of its lines."""
-    first, last = p.start_line or 1, p.end_line
-    page = c.files.page(p.path, first, None if last is None else max(0, last - first + 1))
-    if first > max(page.total_lines, 1) or (last is not None and last < first):
-        raise BadLineRange(p.path, first, last or page.total_lines, page.total_lines)
+    page = c.files.lines(p.path, p.start_line or 1, p.end_line)
     return {"content": page.data.decode(errors="replace"), "total_lines": page.total_lines}
 
 
