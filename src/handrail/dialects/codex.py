@@ -214,4 +214,5 @@ def _terminal(c: Call, reading: "Reading") -> TerminalOutput:
 
 
 def tool_registrations() -> list[Tool]:
+    """Return the tools of the dialect, as the contract of `codex` asks."""
     return list(dialect.tools.values())

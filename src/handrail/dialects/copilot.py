@@ -34,7 +34,7 @@ from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
-from handrail.tools.tool import Dialect, Tool
+from handrail.tools.tool import Dialect
 
 
 def _requested(facts: Facts) -> str:
@@ -329,7 +329,3 @@ def fetch_webpage(p: FetchWebpage, c: Call) -> str:
         c.metadata["truncated"] = True
         lines.append("Error: Response too large (>1MB), truncating")
     return "\n".join([*lines, "", page.text])
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())

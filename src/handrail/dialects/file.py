@@ -21,7 +21,7 @@ from handrail.ops.text.buffer import numbered, split_lines
 from handrail.ops.text.replace import replace_once
 from handrail.runtime.call import Call
 from handrail.tools.schema import Params, field
-from handrail.tools.tool import Dialect, Tool
+from handrail.tools.tool import Dialect
 
 if TYPE_CHECKING:
     from handrail.ops.search.results import Match
@@ -148,7 +148,3 @@ def _shown(match: "Match", context: int) -> str:
         *(f"    {line}" for line in match.after),
     ]
     return "\n".join(lines)
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())

@@ -37,7 +37,7 @@ from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field, shown
-from handrail.tools.tool import Dialect, Output, Tool
+from handrail.tools.tool import Dialect, Output
 
 _INVALID = "Error: Invalid parameters provided. Reason: "
 _READ_AGAIN = "Use read_file to see the current text"
@@ -364,7 +364,3 @@ def glob(p: GlobParams, c: Call) -> str:
     found = f'Found {result.total} file(s) matching "{p.pattern}" within {where}'
     head = f"{found}, sorted by modification time (newest first):"
     return "\n".join([head, *(quote(f"{where}/{name}") for name in result.files)])
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())
