@@ -20,13 +20,14 @@ from handrail.model.faults import (
     TooLarge,
 )
 from handrail.model.files import MakeDirectory, Put
-from handrail.model.limits import MIB
+from handrail.model.limits import BINARY_CHECK_BYTES, KIB
 from handrail.model.paths import quote, quote_all
 from handrail.model.warnings import MorePages
 from handrail.ops.listing import hex_rows, looks_binary
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.syntax_errors import not_found_program
 from handrail.ops.text.buffer import split_lines
+from handrail.ops.text.display import size_text
 from handrail.ops.text.line_edits import count_lines
 from handrail.ops.text.replace import replace_first
 from handrail.runtime.call import Call
@@ -98,7 +99,7 @@ WORDS: Words = {
     ),
     ("create_file", TooLarge): Message(
         "invalid_parameters",
-        "Content for '{path}' is larger than 10MB",
+        lambda f: f"Content for '{f['path']}' is larger than {size_text(f['limit'])}",
         "Write a smaller file, or create it with a command",
     ),
     BadLineRange: Message("invalid_line_range", _requested, "Ask for lines that the file has"),
@@ -158,17 +159,17 @@ class ReadFile(Params):
 @dialect.tool("read_file", Effect.READ)
 def read_file(p: ReadFile, c: Call) -> str:
     """Read the contents of a file, optionally specifying line range"""
-    head, size = c.files.head(p.path, 8192)
+    head, size = c.files.head(p.path, BINARY_CHECK_BYTES)
     first, binary = p.start_line or 1, looks_binary(head)
     page = c.files.lines(p.path, first, p.end_line, room=c.limits.copilot_bytes, content=not binary)
     c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
     if binary:
-        return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:1024])}"
+        return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:KIB])}"
     lines = split_lines(page.data.decode(errors="replace"))
     span = f"{first}-{first + page.count - 1}" if page.count else "0-0"
     warning = ""
     if page.cut:
-        warning = f"Warning: File is larger than {c.limits.copilot_bytes // MIB}MB, showing only its beginning\n"
+        warning = f"Warning: File is larger than {size_text(c.limits.copilot_bytes)}, showing only its beginning\n"
     return "\n".join([f"{warning}Contents of {p.path} (lines {span}):", *lines])
 
 
@@ -327,5 +328,5 @@ def fetch_webpage(p: FetchWebpage, c: Call) -> str:
     lines = [f"Fetched content from {p.url} ({size})"]
     if page.truncated:
         c.metadata["truncated"] = True
-        lines.append("Error: Response too large (>1MB), truncating")
+        lines.append(f"Error: Response too large (>{size_text(c.limits.fetch_bytes)}), truncating")
     return "\n".join([*lines, "", page.text])

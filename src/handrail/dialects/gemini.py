@@ -24,13 +24,13 @@ from handrail.model.faults import (
     TooLarge,
 )
 from handrail.model.files import Put
-from handrail.model.limits import MIB
+from handrail.model.limits import BINARY_CHECK_BYTES
 from handrail.model.paths import is_absolute, quote, quote_all
 from handrail.ops.listing import collation_key, looks_binary, name_filter
 from handrail.ops.media import media_type
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.substitution import substitutes
-from handrail.ops.text.display import without_escapes
+from handrail.ops.text.display import size_text, without_escapes
 from handrail.ops.text.replace import replace_expected
 from handrail.runtime.call import Call
 from handrail.tools.command_output import output_text
@@ -75,6 +75,11 @@ def _reasons(facts: Facts) -> str:
     return _INVALID + ", ".join(map(_reason, facts["problems"]))
 
 
+def _too_large(facts: Facts) -> str:
+    path, size, limit = facts["path"], size_text(facts["size"], ".2f"), size_text(facts["limit"])
+    return f"Error reading file {path}: File size exceeds the {limit} limit: {path} ({size})"
+
+
 WORDS: Words = {
     BadParameters: Message("invalid_parameters", _reasons, "Correct the parameters and call the tool again"),
     BadPath: Message("invalid_parameters", _INVALID + "Path cannot be used: {path}", "Use a shorter, plain path"),
@@ -107,9 +112,7 @@ WORDS: Words = {
     ),
     TooLarge: Message(
         "file_too_large",
-        lambda f: (
-            f"Error reading file {f['path']}: File size exceeds the 20MB limit: {f['path']} ({f['size'] / MIB:.2f}MB)"
-        ),
+        _too_large,
         "Read a part of it with run_shell_command",
     ),
     NoMatch: Message(
@@ -234,7 +237,7 @@ class ReadFile(GeminiParams):
 def read_file(p: ReadFile, c: Call) -> Output:
     """Reads and returns the content of a specified file, text, image, audio, video or PDF."""
     path = _absolute(p.absolute_path)
-    head, size = c.files.head(path, 8192)
+    head, size = c.files.head(path, BINARY_CHECK_BYTES)
     if size > c.limits.gemini_read_bytes:
         raise TooLarge(path, size, c.limits.gemini_read_bytes)
     if media := media_type(path):

@@ -6,7 +6,9 @@ KIB, MIB, GIB = 1024, 1024**2, 1024**3
 DAY = 86_400
 """In seconds."""
 LARGEST_INTEGER = 2**63 - 1
-"""What a number that a model gives may be: beyond it the system's own calls refuse to count."""
+"""The largest number that a model may give: system calls reject larger ones."""
+BINARY_CHECK_BYTES = 8 * KIB
+"""The first bytes of a file, which decide whether it is binary."""
 
 
 class Limits(NamedTuple):

@@ -1,11 +1,11 @@
 """A change as a diff, for a person to read before it happens."""
 
 from handrail.model.files import Change, MakeDirectory, Node, Remove, RemoveDirectory, Restore, mode_for
+from handrail.model.limits import BINARY_CHECK_BYTES
 from handrail.model.paths import quote, unquote
 from handrail.ops.listing import looks_binary
 from handrail.ops.text.unified_diff import unified
 
-_LOOKED_AT = 8192
 _SET_ID = 0o6000
 
 
@@ -38,7 +38,7 @@ def _shown(
     exact: bool = False,
 ) -> str:
     """A diff; of binary files only that they change, as nobody could read more."""
-    if not any(looks_binary(data[:_LOOKED_AT]) for data in (before, after) if data):
+    if not any(looks_binary(data[:BINARY_CHECK_BYTES]) for data in (before, after) if data):
         return unified(path, before, after, old_mode=old_mode, new_mode=new_mode, exact=exact)
     size = "deleted" if after is None else f"{len(after)} bytes"
     return f"Binary file {quote(path)} ({size})\n"
