@@ -1,4 +1,4 @@
-"""Where rules are kept: a file of the person's for all projects, one for each project, and a session's memory."""
+"""Stores rules: in one file of the user for all projects, in one file for each project, and in memory for a session."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,28 +8,34 @@ from handrail.kernel.host.state_dir import locked_beside, read_small_text, versi
 from handrail.model.files import Version
 from handrail.model.limits import Limits
 from handrail.model.record import record
-from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_toml
+from handrail.policy.rules import ANY_TOOL, BadRule, Rule, checked, from_entry, to_entry
+
+_KEY = "rule"
+"""The key of the array in a rule file."""
 
 
 @record
 class RuleFile:
+    """Holds the rules of one file, or of a session."""
+
     path: str
-    """Empty: nothing is stored."""
+    """The path of the file; empty if the rules are kept in memory only."""
     limits: Limits
     rules: list[Rule] = field(default_factory=list)
     _text: str = ""
     _version: Version | None = None
     _denied: frozenset[str] = frozenset()
-    """The tools of the rules that deny, as they were in this version of the file."""
+    """The tools of the rules that deny, in this version of the file."""
 
     @classmethod
     def load(cls, home: str, limits: Limits) -> "RuleFile":
+        """Read the rule file of a directory; a file that does not exist holds no rules."""
         book = cls(f"{home}/approvals.toml", limits)
         book.read()
         return book
 
     def read(self) -> None:
-        """Take over what the file says now: another session, or the person, may have changed it."""
+        """Read the rules again: another session or the user may have changed the file."""
         if not self.path:
             return
         try:
@@ -40,21 +46,21 @@ class RuleFile:
             self.rules, self._text = self._rules_of(text), text
 
     def _rules_of(self, text: str) -> list[Rule]:
-        from handrail.settings import parse_toml  # noqa: PLC0415  only where there is a file
+        from handrail.settings import parse_toml  # noqa: PLC0415  most sessions have no rule file
 
         try:
             found = parse_toml(text)
         except ValueError as error:
             raise BadRule(f"{self.path} cannot be read: {error}") from None
-        if unknown := found.keys() - {"rule"}:
+        if unknown := found.keys() - {_KEY}:
             raise BadRule(f"{self.path}: unknown key {min(unknown)!r}; rules are [[rule]] tables")
-        entries = found.get("rule", [])
+        entries = found.get(_KEY, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise BadRule(f"{self.path}: rules are [[rule]] tables")
         return [from_entry(entry, f"rule {n} in {self.path}", self.limits) for n, entry in enumerate(entries, 1)]
 
     def now(self) -> list[tuple[int, Rule]]:
-        """The rules, numbered. Where the file makes no sense nothing is approved, and what was forbidden stays so."""
+        """Return the numbered rules in force. If the file is invalid, only the deny rules of its last valid version."""
         try:
             self.read()
         except BadRule:
@@ -62,7 +68,7 @@ class RuleFile:
         return list(enumerate(self.rules, 1))
 
     def denies(self, tool: str) -> bool:
-        """Whether there is a rule that denies calls of a tool; the file is read only where it is another one."""
+        """Return whether a rule may deny calls of a tool. Reads the file only if it has changed."""
         if not self.path:
             return bool(self.rules) and any(rule.deny and rule.tool in (tool, ANY_TOOL) for rule in self.rules)
         if (found := version_of(self.path)) != self._version:
@@ -72,30 +78,31 @@ class RuleFile:
 
     def add(self, rule: Rule) -> int:
         """Store a rule and return its number."""
-        from handrail.policy.ruletext import added  # noqa: PLC0415  most sessions change no rule
+        from handrail.ops.toml_edit import add_element  # noqa: PLC0415  most sessions change no rule
 
         with self._changing():
             if rule not in self.rules:
                 wanted = [*self.rules, checked(rule, "the rule", self.limits)]
-                self._become(wanted, lambda text: added(text, to_toml(rule)))
+                self._become(wanted, lambda text: add_element(text, _KEY, to_entry(rule)))
             return self.rules.index(rule) + 1
 
     def remove(self, number: int) -> Rule:
-        from handrail.policy.ruletext import removed  # noqa: PLC0415  the same
+        """Remove a rule from the file and return it."""
+        from handrail.ops.toml_edit import remove_element  # noqa: PLC0415  most sessions change no rule
 
         with self._changing():
             rule = self.get(number)
             wanted = [*self.rules[: number - 1], *self.rules[number:]]
-            self._become(wanted, lambda text: removed(text, number))
+            self._become(wanted, lambda text: remove_element(text, _KEY, number - 1))
             return rule
 
     def enable(self, number: int, *, enabled: bool, unattended: bool = False) -> Rule:
-        """Switch a rule on or off; `unattended` marks it, and no later switch takes the mark away."""
-        from handrail.policy.ruletext import switched  # noqa: PLC0415  the same
+        """Enable or disable a rule. `unattended` marks the rule; no later call removes the mark."""
+        from handrail.ops.toml_edit import set_in_element  # noqa: PLC0415  most sessions change no rule
 
         def edit(text: str) -> str:
-            text = switched(text, number, "enabled", on=enabled)
-            return switched(text, number, "unattended", on=True) if unattended else text
+            text = set_in_element(text, _KEY, number - 1, "enabled", enabled)
+            return set_in_element(text, _KEY, number - 1, "unattended", value=True) if unattended else text
 
         with self._changing():
             old = self.get(number)
@@ -105,6 +112,7 @@ class RuleFile:
             return rule
 
     def get(self, number: int) -> Rule:
+        """Return a rule by its number, counted from 1. Raises BadRule if there is none."""
         if not 1 <= number <= len(self.rules):
             raise BadRule(f"there is no rule {number}")
         return self.rules[number - 1]
@@ -119,17 +127,18 @@ class RuleFile:
             yield
 
     def _become(self, wanted: list[Rule], edit: Callable[[str], str]) -> None:
-        """Take these rules over, and store the text if an edit of it says just that."""
+        """Edit the text of the file, check that the result holds exactly the wanted rules, and store it."""
         if self.path:
-            text = edit(self._text)
-            if not self._says(text, wanted):
-                raise BadRule(f"{self.path} is written in a way that only its writer can change: use [[rule]] tables")
+            text = self._edited(wanted, edit)
             write_text(self.path, text)
             self._text = text
         self.rules = wanted
 
-    def _says(self, text: str, wanted: list[Rule]) -> bool:
+    def _edited(self, wanted: list[Rule], edit: Callable[[str], str]) -> str:
         try:
-            return self._rules_of(text) == wanted
-        except BadRule:
-            return False
+            text = edit(self._text)
+            if self._rules_of(text) == wanted:
+                return text
+        except (BadRule, ValueError):
+            pass  # refused below
+        raise BadRule(f"cannot edit {self.path} automatically: write each rule as a [[rule]] table")
