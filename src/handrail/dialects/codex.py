@@ -1,4 +1,4 @@
-"""The `codex` dialect. Its advertised schemas are the reference's, key for key; checking them is kinder."""
+"""Declares the `codex` dialect. Its schemas equal those of the reference; the check of parameters is more lenient."""
 
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 dialect = Dialect("codex")
 TIMED_OUT = 124
-"""The return code of a command that met its deadline, as the program `timeout` has it."""
+"""The return code of a command that timed out, as the program `timeout` returns it."""
 
 
 class CodexParams(Params):
-    """Schemas in the style of the reference: titles, defaults, and every parameter required."""
+    """Makes schemas in the style of the reference: with titles and defaults, and every parameter required."""
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def list_dir(p: ListDirInput, c: Call) -> Entries:
         try:
             return c.files.listing(quote(f"{unquote(p.path)}/{stem}")) if stem else top
         except (NotFound, NotADirectory, AccessDenied):
-            return Listing([], [], [])  # gone since it was listed, or not ours to open
+            return Listing([], [], [])  # deleted since the listing, or not readable
 
     names = islice(chain.from_iterable(breadth_first(listing, p.depth)), p.offset, None)
     return {"entries": quote_all(list(islice(names, p.limit)))}

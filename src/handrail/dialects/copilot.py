@@ -1,4 +1,4 @@
-"""The `copilot` dialect: its strings are the catalogue's, to the letter."""
+"""Declares the `copilot` dialect. Its strings equal those of the catalogue."""
 
 from datetime import UTC, datetime
 
@@ -282,7 +282,7 @@ class TerminalLastCommand(Params):
 
 
 @dialect.tool("terminal_last_command", Effect.READ)
-def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG001  it has no parameters
+def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG001  the tool has no parameters
     """Retrieve the last shell command that was executed"""
     last = c.session.last_command
     if last is None:

@@ -1,4 +1,4 @@
-"""The `gemini` dialect. Its strings are exact; the path is echoed as the caller gave it."""
+"""Declares the `gemini` dialect. Its strings are exact; answers repeat paths as the caller wrote them."""
 
 from base64 import b64encode
 from itertools import groupby
@@ -44,7 +44,7 @@ _READ_AGAIN = "Use read_file to see the current text"
 
 
 def _reason(problem: Problem) -> str:
-    """What is wrong, in the words of the JSON Schema checker of the original tools."""
+    """Word a problem like the JSON Schema checker of the original tools."""
     where = f"params/{problem.where}" if problem.where else "params"
     return (
         where

@@ -1,4 +1,4 @@
-"""The dialect itself: its categories, its words, and how its tools are declared."""
+"""Declares the categories, the messages and the tool decorator of the `context` dialect."""
 
 import functools
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SEARCH, READING, WRITING, MANAGEMENT = "Search & Discovery", "File Reading", "Fi
 CATEGORIES = {
     SEARCH: "Find files and text in the workspace. These tools only look: they change nothing and never ask.",
     READING: "Read files. Access is read-only and needs no approval.",
-    WRITING: "Create and change files. Every change needs the person's approval, with the diff in front of them.",
+    WRITING: "Create and change files. Every change needs the user's approval, who sees the diff.",
     MANAGEMENT: "Destructive operations on whole files. What is deleted is gone; approval is always needed.",
 }
 
@@ -56,7 +56,7 @@ _Run = Callable[[Any, Call], Output]
 
 
 def tool(name: str, effects: Effect, guide: Guide) -> Callable[[_Run], Tool]:
-    """A tool of this dialect: it hands `terminate` back to the agent loop."""
+    """Declare a tool of this dialect. The tool returns `terminate` to the agent loop in its metadata."""
 
     def declare(run: _Run) -> Tool:
         @functools.wraps(run)

@@ -1,4 +1,4 @@
-"""File Reading, File Writing and File Management."""
+"""Declares the tools that read, write and delete files."""
 
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ class ReadFile(ContextParams):
     Effect.READ,
     Guide(
         READING,
-        "terminate=false while the content is needed for further work; terminate=true if the person asked to see it.",
+        "terminate=false while the content is needed for further work; terminate=true if the user asked to see it.",
         {"path": "src/main.rs", "start_line": 1, "end_line": 80},
         "Read before you edit; give a line range for long files.",
     ),
@@ -134,7 +134,11 @@ def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
     else:
         data, count = replace_all(p.path, file.data, p.find, p.replace, c.limits)
     word = "replacement" if count == 1 else "replacements"
-    return {"replacements": count, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{count} {word} in {p.path}"}
+    return {
+        "replacements": count,
+        "diff": _apply(c, p, file, data),
+        "message": f"{_preview_prefix(p)}{count} {word} in {p.path}",
+    }
 
 
 class EditLines(ContextParams):
@@ -164,11 +168,11 @@ def edit_lines_tool(p: EditLines, c: Call) -> Edited:
     last = p.start_line if p.operation == "insert" or p.end_line is None else p.end_line
     data, total = edit_lines(p.path, file.data, p.operation, (p.start_line, last), p.content or "")
     did = {"insert": "Inserted into", "delete": "Deleted from", "replace": "Replaced in"}[p.operation]
-    return {"total_lines": total, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{did} {p.path}"}
+    return {"total_lines": total, "diff": _apply(c, p, file, data), "message": f"{_preview_prefix(p)}{did} {p.path}"}
 
 
 def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
-    """The diff of an edit, which is then made unless it is only a preview."""
+    """Make an edit, unless it is only a preview, and return its diff."""
     if not p.preview_only:
         c.files.commit(Put(p.path, data, file))
     diff = unified(p.path, file.data, data)
@@ -176,7 +180,7 @@ def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
     return diff if len(diff) <= room else f"{diff[:room]}\n… ({len(diff) - room} characters of the diff not shown)\n"
 
 
-def _mood(p: Any) -> str:
+def _preview_prefix(p: Any) -> str:
     return "Preview: " if p.preview_only else ""
 
 
