@@ -107,10 +107,6 @@ class Files:
         """List the names in a directory, by kind."""
         return self._services.reader.listing(path)
 
-    def kind(self, path: str) -> str | None:
-        """Return the kind of an entry; None if it does not exist."""
-        return self._services.reader.kind(path)
-
     def stem(self, directory: str) -> str:
         """Return the prefix of the names in a directory: its path relative to the root, and a slash."""
         place = self._services.boundary.locate(directory)
