@@ -33,6 +33,7 @@ def test_the_schema_is_the_reference_s_key_for_key(tool: str) -> None:
 
 
 def test_the_tools_are_registered_under_the_names_of_the_reference(workspace: Workspace) -> None:
+    assert codex.tool_registrations() == list(codex.dialect.tools.values())
     assert [tool.name for tool in codex.tool_registrations()] == list(SCHEMAS)
     router = workspace.tools("codex")
     assert isinstance(router, ToolRouter)

@@ -48,7 +48,7 @@ def test_search_guidance_says_when_to_end_the_turn(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
     assert guide.ends == (
-        "terminate=false if the results need further processing; terminate=true if they are presented to the person."
+        "terminate=false if the results need further processing; terminate=true if they are presented to the user."
     )
 
 

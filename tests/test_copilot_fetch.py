@@ -67,6 +67,14 @@ def test_a_page_that_is_too_large_is_cut_and_says_so(root: Path) -> None:
         assert len(result.output) < 1024 * 1024 + 200
 
 
+def test_fetch_beyond_a_lowered_limit_names_that_limit(root: Path) -> None:
+    flags: dict[str, Any] = {"approve": "auto", "allow_hosts": ["127.0.0.1"], "limits": {"fetch_bytes": 2048}}
+    with Site(answer(b"line\n" * 1000, "text/plain")) as site, Workspace(str(root), **flags) as workspace:
+        result = workspace.call("copilot", "fetch_webpage", {"url": site.url()})
+    assert isinstance(result.output, str)
+    assert result.output.split("\n")[1] == "Error: Response too large (>2KB), truncating"
+
+
 def test_redirects_are_followed_and_the_last_address_is_told(root: Path) -> None:
     def reply(connection: socket.socket, head: bytes) -> None:
         if head.startswith(b"GET /old "):

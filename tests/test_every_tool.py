@@ -1,7 +1,6 @@
 """What holds for all tools alike, from their declarations; and the count that the catalogue asks for."""
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,6 @@ def planted(root: Path) -> Path:
     scenarios.plant(root)
     (root / "out").symlink_to("/")
     return root
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_dialect_lists_its_tools(name: str) -> None:
-    listed = import_module(f"handrail.dialects.{name}").tool_registrations()
-    assert listed == [tool for tool in TOOLS if tool.dialect == name]
 
 
 @pytest.mark.parametrize("name", NAMES)

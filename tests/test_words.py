@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from handrail.dialects import NAMES, load
-from handrail.model.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
+from handrail.model.faults import BadPatch, BadPath, Denied, Fault, HunkNotFound, NotFound, Problem, TooLarge
 from handrail.model.warnings import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import Message, ToolError, Words, render
@@ -33,10 +33,12 @@ CHOSEN: dict[tuple[type[Fault], str], str] = {
 
 
 def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
-    """The kinds that are raised: the leaves of the tree."""
+    """Yields the kinds that are raised: the leaves of the tree, and Denied."""
     for kind in of.__subclasses__():
         if kind.__module__.startswith("handrail."):
-            yield from kinds(kind) if kind.__subclasses__() else (kind,)
+            if kind is Denied or not kind.__subclasses__():
+                yield kind
+            yield from kinds(kind)
 
 
 def sample(kind: type[Fault]) -> Fault:

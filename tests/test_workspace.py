@@ -10,8 +10,7 @@ import pytest
 
 import handrail
 from handrail import FsBoundary, Keep, Question, ToolRouter, Verdict, Workspace
-from handrail.dialects import NAMES
-from handrail.dialects.file import tool_registrations
+from handrail.dialects import NAMES, load
 from handrail.errors import RuleError, WorkspaceError
 from handrail.model.effects import Effect, permissions, risk_level
 from handrail.model.faults import NotFound
@@ -52,7 +51,7 @@ def test_a_workspace_is_a_context_and_can_be_closed(root: Path) -> None:
 def test_a_router_is_made_once_a_dialect(workspace: Workspace) -> None:
     router = workspace.tools("file")
     assert router is workspace.tools("file")
-    assert list(router.tools) == [tool.name for tool in tool_registrations()]
+    assert list(router.tools) == list(load("file").tools)
 
 
 def test_a_root_that_does_not_exist_is_refused(tmp_path: Path) -> None:

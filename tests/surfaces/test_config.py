@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 from click.testing import CliRunner, Result
 
 from handrail.surfaces.cli import main
@@ -96,14 +97,60 @@ def test_toml_keeps_comments_order_and_other_servers(tmp_path: Path, root: Path)
     file = tmp_path / "config.toml"
     file.write_text(
         '# mine\nmodel = "x"\n\n[mcp_servers.handrail]\ncommand = "old"\n\n'
-        '[mcp_servers.other] # theirs\ncommand = "y"\n'
+        '# for work\n[mcp_servers.other] # theirs\ncommand = "y"\n'
     )
     _config("codex", "--root", root, "--write", "--file", file)
     text = file.read_text()
-    assert text.startswith(
-        '# mine\nmodel = "x"\n\n[mcp_servers.other] # theirs\ncommand = "y"\n\n[mcp_servers.handrail]\n'
-    )
+    assert text.startswith('# mine\nmodel = "x"\n\n[mcp_servers.handrail]\ncommand = "')
+    assert text.endswith(']\n\n# for work\n[mcp_servers.other] # theirs\ncommand = "y"\n')
     assert _entry("codex", text)["command"] != "old"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp_servers = { other = { command = 'x' } }  # mine\n",
+        "[mcp_servers]  # mine\nother.command = 'x'\n",
+        "mcp_servers.other.command = 'x'  # mine\n",
+        "[mcp_servers.handrail.env]\nA = 'b'\n# mine\n[mcp_servers.other]\ncommand = 'x'\n",
+        "[mcp_servers.other]  # mine\ncommand = 'x'\n[p]\n[mcp_servers.handrail]\nurl = 'y'\n",
+    ],
+)
+def test_toml_in_any_form_is_merged(tmp_path: Path, root: Path, text: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    out = _config("codex", "--root", root, "--write", "--file", file)
+    assert out.exit_code == 0, out.output
+    new = file.read_text()
+    assert "# mine" in new
+    servers = tomllib.loads(new)["mcp_servers"]
+    assert servers["other"] == {"command": "x"}
+    assert sorted(servers["handrail"]) == ["args", "command"]
+    assert "has it already" in _config("codex", "--root", root, "--write", "--file", file).stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"a = {'[' * 5000}{']' * 5000}\n", f"{'.'.join('a' * 3000)} = 1\n", f"a = {'9' * 400}\n"],
+    ids=["nesting", "dotted key", "number"],
+)
+def test_hostile_toml_is_refused_before_tomlkit_reads_it(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    read: list[str] = []
+    parse = tomlkit.parse
+
+    def noted(given: str) -> tomlkit.TOMLDocument:
+        read.append(given)
+        return parse(given)
+
+    monkeypatch.setattr("tomlkit.parse", noted)
+    out = _config("codex", "--root", root, "--write", "--file", file)
+    assert (out.exit_code, file.read_text()) == (1, text)
+    assert "was left as it is: it is not valid TOML" in out.stderr
+    assert text not in read
 
 
 @pytest.mark.parametrize(
@@ -113,8 +160,8 @@ def test_toml_keeps_comments_order_and_other_servers(tmp_path: Path, root: Path)
         ("cursor", "[]"),
         ("cursor", '{"mcpServers": []}'),
         ("codex", "not toml"),
-        ("codex", "mcp_servers = { other = { command = 'x' } }\n"),
-        ("codex", "[mcp_servers.handrail.env]\nA = 'b'\n"),
+        ("codex", "mcp_servers = 3\n"),
+        ("codex", "[[mcp_servers]]\na = 1\n"),
     ],
 )
 def test_what_cannot_be_merged_is_left_alone(tmp_path: Path, root: Path, client: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The dialects, in one explicit list. Each is imported when it is first asked for."""
+"""Lists the dialects and loads each of them at its first use."""
 
 from importlib import import_module
 
@@ -19,6 +19,6 @@ def load(name: str) -> Dialect:
 
 
 def find_dialect(tool: str) -> list[str]:
-    """The dialects that have a tool of this name. Where that begins with a dialect's, no other need be loaded."""
+    """Return the dialects that have a tool of this name. A dialect prefix in the name avoids loading the others."""
     prefix = tool.partition(".")[0]
     return [name for name in ((prefix,) if prefix in NAMES else NAMES) if tool in load(name).tools]

@@ -1,6 +1,5 @@
-"""The `codex` dialect. Its advertised schemas are the reference's, key for key; checking them is kinder."""
+"""Declares the `codex` dialect. Its schemas equal those of the reference; the check of parameters is more lenient."""
 
-from dataclasses import replace
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +16,33 @@ from handrail.model.effects import Effect
 from handrail.model.faults import (
     AccessDenied,
     BadParameters,
-    EmptyCommand,
     NotADirectory,
     NotFound,
     Problem,
-    SpecialFile,
 )
-from handrail.model.files import Change, File, Listing, Put, Remove
-from handrail.model.paths import given_form, quote, quote_all, unquote
+from handrail.model.files import Listing
+from handrail.model.paths import quote, quote_all, unquote
 from handrail.ops.listing import breadth_first
-from handrail.ops.patch import Action, FilePatch, PatchedContent, PatchOutcome, apply, parse
 from handrail.ops.patch.grammar import DESCRIPTION, GRAMMAR
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.display import without_escapes
 from handrail.runtime.call import Call
-from handrail.runtime.files import Files
+from handrail.tools.command_output import output_text
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Freeform, Tool
 
 if TYPE_CHECKING:
     from handrail.kernel.process.runner import CommandOutcome
     from handrail.kernel.process.terminals import Reading
+    from handrail.ops.patch import PatchOutcome
 
 dialect = Dialect("codex")
 TIMED_OUT = 124
-"""The return code of a command that met its deadline, as the program `timeout` has it."""
+"""The return code of a command that timed out, as the program `timeout` returns it."""
 
 
 class CodexParams(Params):
-    """Schemas in the style of the reference: titles, defaults, and every parameter required."""
+    """Makes schemas in the style of the reference: with titles and defaults, and every parameter required."""
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -75,7 +72,7 @@ def list_dir(p: ListDirInput, c: Call) -> Entries:
         try:
             return c.files.listing(quote(f"{unquote(p.path)}/{stem}")) if stem else top
         except (NotFound, NotADirectory, AccessDenied):
-            return Listing([], [], [])  # gone since it was listed, or not ours to open
+            return Listing([], [], [])  # deleted since the listing, or not readable
 
     names = islice(chain.from_iterable(breadth_first(listing, p.depth)), p.offset, None)
     return {"entries": quote_all(list(islice(names, p.limit)))}
@@ -129,67 +126,18 @@ class ApplyPatchInput(CodexParams):
 
 
 def _apply_patch(p: ApplyPatchInput, c: Call) -> PatchResults:
-    tree = _Tree(c.files, [_as_given(patch) for patch in parse(p.patch)])
-    outcomes = apply(tree.patches, tree.read, key=tree.key, limits=c.limits)
-    c.files.commit(*map(tree.change, outcomes))
-    return {"results": [_told(outcome) for outcome in outcomes if not outcome.moved_to]}
+    outcomes = c.files.apply_patch(p.patch)
+    return {"results": [_patched_file(outcome) for outcome in outcomes if not outcome.moved_to]}
 
 
-def _as_given(patch: FilePatch) -> FilePatch:
-    """With its names in the form that answers show and the boundary takes."""
-    return replace(
-        patch,
-        path=given_form(patch.path),
-        source=given_form(patch.source) if patch.source else "",
-        aliases=tuple(map(given_form, patch.aliases)),
-    )
-
-
-class _Tree:
-    """The files that a patch names. Where it deletes a link, the link itself is meant; to move one is refused."""
-
-    def __init__(self, files: Files, patches: list[FilePatch]) -> None:
-        self.files, self.patches = files, patches
-        self._deleted = {
-            name for each in patches if each.action is Action.DELETE for name in (each.path, *each.aliases)
-        }
-        self._moved = {each.source for each in patches if each.action is Action.UPDATE and each.source}
-        self._found: dict[str, File | None] = {}
-        self._keys: dict[str, str] = {}
-
-    def key(self, path: str) -> str:
-        if path not in self._keys:
-            self._keys[path] = self.files.target(path, follow=path not in self._deleted)
-        return self._keys[path]
-
-    def read(self, path: str) -> PatchedContent | None:
-        try:
-            file = self._found[self.key(path)] = self._file(path)
-        except NotFound:
-            return None
-        return PatchedContent(file.data, file.mode) if file else PatchedContent(b"")
-
-    def _file(self, path: str) -> File | None:
-        """None for what can be deleted but has no content to show: a link, or a file too large to read."""
-        if path in self._moved and self.files.is_link(path):
-            raise SpecialFile(path, "symbolic link")
-        return self.files.removal(path).base if path in self._deleted else self.files.read(path)
-
-    def change(self, outcome: PatchOutcome) -> Change:
-        base = self._found.get(self.key(outcome.path))
-        if outcome.after is None:
-            return Remove(outcome.path, base)
-        return Put(outcome.path, outcome.after.data, base, outcome.after.mode)
-
-
-def _told(outcome: PatchOutcome) -> PatchedFile:
+def _patched_file(outcome: "PatchOutcome") -> PatchedFile:
     written = len(outcome.after.data) if outcome.after else 0
-    told: PatchedFile = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
+    result: PatchedFile = {"path": outcome.path, "bytes_written": written, "created": outcome.created}
     if outcome.deleted:
-        told["deleted"] = True
+        result["deleted"] = True
     if outcome.moved_from:
-        told["moved_from"] = outcome.moved_from
-    return told
+        result["moved_from"] = outcome.moved_from
+    return result
 
 
 @dialect.tool("apply_patch_json", _PATCHING)
@@ -213,13 +161,11 @@ class ShellInput(CodexParams):
 @dialect.tool("shell", Effect.RUN)
 def shell(p: ShellInput, c: Call) -> ShellOutcome:
     """Run a shell command with truncation and timeout protections."""
-    if not p.command.strip():
-        raise EmptyCommand
     ran = c.commands.run(p.command, directory=p.workdir or ".", seconds=p.timeout_ms / 1000)
     outcome = ran.outcome
     return {
-        "stdout": ran.stdout,
-        "stderr": ran.stderr,
+        "stdout": output_text("stdout", outcome.stdout),
+        "stderr": output_text("stderr", outcome.stderr),
         "returncode": TIMED_OUT if outcome.timed_out else ran.returncode,
         "stdout_truncated": outcome.stdout.cut_bytes > 0,
         "stderr_truncated": outcome.stderr.cut_bytes > 0,
@@ -245,8 +191,6 @@ class ExecCommandInput(CodexParams):
 @dialect.tool("exec_command", Effect.RUN)
 def exec_command(p: ExecCommandInput, c: Call) -> TerminalOutput:
     """Start a PTY-backed long-running command."""
-    if not p.cmd.strip():
-        raise EmptyCommand
     return _terminal(c, c.commands.start_terminal(p.session_id, p.cmd, directory=p.workdir or "."))
 
 
@@ -270,4 +214,5 @@ def _terminal(c: Call, reading: "Reading") -> TerminalOutput:
 
 
 def tool_registrations() -> list[Tool]:
+    """Return the tools of the dialect, as the contract of `codex` asks."""
     return list(dialect.tools.values())

@@ -1,4 +1,4 @@
-"""The `copilot` dialect: its strings are the catalogue's, to the letter."""
+"""Declares the `copilot` dialect. Its strings equal those of the catalogue."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,6 @@ from handrail.model.faults import (
     BadLineRange,
     CommandFailed,
     CommandTimedOut,
-    EmptyCommand,
     InvalidPattern,
     IsDirectory,
     NoCommandYet,
@@ -21,20 +20,22 @@ from handrail.model.faults import (
     TooLarge,
 )
 from handrail.model.files import MakeDirectory, Put
-from handrail.model.limits import MIB
+from handrail.model.limits import BINARY_CHECK_BYTES, KIB
 from handrail.model.paths import quote, quote_all
 from handrail.model.warnings import MorePages
 from handrail.ops.listing import hex_rows, looks_binary
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.syntax_errors import not_found_program
 from handrail.ops.text.buffer import split_lines
+from handrail.ops.text.display import size_text
 from handrail.ops.text.line_edits import count_lines
-from handrail.ops.text.replace import find_places, no_match, replace_places
+from handrail.ops.text.replace import replace_first
 from handrail.runtime.call import Call
+from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
-from handrail.tools.tool import Dialect, Tool
+from handrail.tools.tool import Dialect
 
 
 def _requested(facts: Facts) -> str:
@@ -98,7 +99,7 @@ WORDS: Words = {
     ),
     ("create_file", TooLarge): Message(
         "invalid_parameters",
-        "Content for '{path}' is larger than 10MB",
+        lambda f: f"Content for '{f['path']}' is larger than {size_text(f['limit'])}",
         "Write a smaller file, or create it with a command",
     ),
     BadLineRange: Message("invalid_line_range", _requested, "Ask for lines that the file has"),
@@ -158,23 +159,17 @@ class ReadFile(Params):
 @dialect.tool("read_file", Effect.READ)
 def read_file(p: ReadFile, c: Call) -> str:
     """Read the contents of a file, optionally specifying line range"""
-    head, size = c.files.head(p.path, 8192)
-    first, last = p.start_line or 1, p.end_line
-    if last is not None and last < first:
-        raise BadLineRange(p.path, first, last, c.files.page(p.path, 1, 1).total_lines)
-    binary = looks_binary(head)
-    count = 0 if binary else None if last is None else last - first + 1
-    page = c.files.page(p.path, first, count, room=c.limits.copilot_bytes)
-    if first > max(page.total_lines, 1):
-        raise BadLineRange(p.path, first, last, page.total_lines)
+    head, size = c.files.head(p.path, BINARY_CHECK_BYTES)
+    first, binary = p.start_line or 1, looks_binary(head)
+    page = c.files.lines(p.path, first, p.end_line, room=c.limits.copilot_bytes, content=not binary)
     c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
     if binary:
-        return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:1024])}"
+        return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:KIB])}"
     lines = split_lines(page.data.decode(errors="replace"))
     span = f"{first}-{first + page.count - 1}" if page.count else "0-0"
     warning = ""
     if page.cut:
-        warning = f"Warning: File is larger than {c.limits.copilot_bytes // MIB}MB, showing only its beginning\n"
+        warning = f"Warning: File is larger than {size_text(c.limits.copilot_bytes)}, showing only its beginning\n"
     return "\n".join([f"{warning}Contents of {p.path} (lines {span}):", *lines])
 
 
@@ -188,15 +183,12 @@ class ReplaceString(Params):
 def replace_string_in_file(p: ReplaceString, c: Call) -> str:
     """Replace a specific string in a file with new content"""
     file = c.files.read(p.path)
-    text, places = find_places(file.data, p.old_string)
-    if not places:
-        raise no_match(p.path, file.data, p.old_string)
-    c.files.commit(Put(p.path, replace_places(p.path, text, places[:1], p.new_string, c.limits), file))
-    line = text.line_of(places[0][0])
+    data, line, found = replace_first(p.path, file.data, p.old_string, p.new_string, c.limits)
+    c.files.commit(Put(p.path, data, file))
     changed = list(range(line, line + max(1, count_lines(p.new_string.encode()))))
-    c.metadata.update(occurrences_found=len(places), occurrences_replaced=1, lines_changed=changed)
-    if len(places) > 1:
-        return f"Warning: Found {len(places)} occurrences, replaced only the first at line {line}"
+    c.metadata.update(occurrences_found=found, occurrences_replaced=1, lines_changed=changed)
+    if found > 1:
+        return f"Warning: Found {found} occurrences, replaced only the first at line {line}"
     return f"Replaced 1 occurrence in {p.path}"
 
 
@@ -270,20 +262,19 @@ class RunInTerminal(Params):
 @dialect.tool("run_in_terminal", Effect.RUN)
 def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     """Execute a shell command"""
-    if not p.command.strip():
-        raise EmptyCommand
     ran = c.commands.run(p.command, in_users_shell=True, seconds=p.timeout_seconds)
     outcome = ran.outcome
-    lines = {"stdout_lines": len(split_lines(ran.stdout)), "stderr_lines": len(split_lines(ran.stderr))}
+    stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
+    lines = {"stdout_lines": len(split_lines(stdout)), "stderr_lines": len(split_lines(stderr))}
     c.metadata.update(exit_code=ran.status, **lines)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, p.timeout_seconds, ran.stdout, ran.stderr)
-    if outcome.exit_code == 127 and (missing := not_found_program(p.command, ran.stderr)):
+        raise CommandTimedOut(p.command, p.timeout_seconds, stdout, stderr)
+    if outcome.exit_code == 127 and (missing := not_found_program(p.command, stderr)):
         raise ProgramNotFound(missing)
     if outcome.exit_code != 0:
-        raise CommandFailed(p.command, ran.returncode, ran.stdout, ran.stderr)
-    end = "" if not ran.stdout or ran.stdout.endswith("\n") else "\n"
-    return f"Command output:\n{ran.stdout}{end}"
+        raise CommandFailed(p.command, ran.returncode, stdout, stderr)
+    end = "" if not stdout or stdout.endswith("\n") else "\n"
+    return f"Command output:\n{stdout}{end}"
 
 
 class TerminalLastCommand(Params):
@@ -291,14 +282,15 @@ class TerminalLastCommand(Params):
 
 
 @dialect.tool("terminal_last_command", Effect.READ)
-def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG001  it has no parameters
+def terminal_last_command(p: TerminalLastCommand, c: Call) -> str:  # noqa: ARG001  the tool has no parameters
     """Retrieve the last shell command that was executed"""
     last = c.session.last_command
     if last is None:
         raise NoCommandYet
     executed = datetime.fromtimestamp(last.executed_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     c.metadata.update(command=last.command, exit_code=last.exit_code, executed_at=executed)
-    return f"Last command: {last.command}\nOutput: {last.output}"
+    output = output_text("stdout", last.stdout) + output_text("stderr", last.stderr)
+    return f"Last command: {last.command}\nOutput: {output}"
 
 
 class CreateDirectory(Params):
@@ -336,9 +328,5 @@ def fetch_webpage(p: FetchWebpage, c: Call) -> str:
     lines = [f"Fetched content from {p.url} ({size})"]
     if page.truncated:
         c.metadata["truncated"] = True
-        lines.append("Error: Response too large (>1MB), truncating")
+        lines.append(f"Error: Response too large (>{size_text(c.limits.fetch_bytes)}), truncating")
     return "\n".join([*lines, "", page.text])
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())

@@ -1,4 +1,4 @@
-"""The `file` dialect: sandboxed file operations with structured answers."""
+"""Declares the `file` dialect: file operations inside the workspace, with objects as answers."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from handrail.ops.text.buffer import numbered, split_lines
 from handrail.ops.text.replace import replace_once
 from handrail.runtime.call import Call
 from handrail.tools.schema import Params, field
-from handrail.tools.tool import Dialect, Tool
+from handrail.tools.tool import Dialect
 
 if TYPE_CHECKING:
     from handrail.ops.search.results import Match
@@ -113,7 +113,7 @@ def _listed(stem: str, entry: FileEntry) -> ListedFile:
 def _moment(mtime_ns: int) -> str:
     try:
         moment = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
-    except (OverflowError, ValueError):  # a file can be dated beyond any calendar
+    except (OverflowError, ValueError):  # the date of a file can lie outside the range of datetime
         moment = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) if mtime_ns > 0 else datetime(1, 1, 1, tzinfo=UTC)
     return moment.isoformat().replace("+00:00", "Z")
 
@@ -148,7 +148,3 @@ def _shown(match: "Match", context: int) -> str:
         *(f"    {line}" for line in match.after),
     ]
     return "\n".join(lines)
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())

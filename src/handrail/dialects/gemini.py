@@ -1,4 +1,4 @@
-"""The `gemini` dialect. Its strings are exact; the path is echoed as the caller gave it."""
+"""Declares the `gemini` dialect. Its strings are exact; answers repeat paths as the caller wrote them."""
 
 from base64 import b64encode
 from itertools import groupby
@@ -24,26 +24,27 @@ from handrail.model.faults import (
     TooLarge,
 )
 from handrail.model.files import Put
-from handrail.model.limits import MIB
+from handrail.model.limits import BINARY_CHECK_BYTES
 from handrail.model.paths import is_absolute, quote, quote_all
 from handrail.ops.listing import collation_key, looks_binary, name_filter
 from handrail.ops.media import media_type
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.substitution import substitutes
-from handrail.ops.text.display import without_escapes
-from handrail.ops.text.replace import find_places, no_match, replace_places
+from handrail.ops.text.display import size_text, without_escapes
+from handrail.ops.text.replace import replace_expected
 from handrail.runtime.call import Call
+from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field, shown
-from handrail.tools.tool import Dialect, Output, Tool
+from handrail.tools.tool import Dialect, Output
 
 _INVALID = "Error: Invalid parameters provided. Reason: "
 _READ_AGAIN = "Use read_file to see the current text"
 
 
 def _reason(problem: Problem) -> str:
-    """What is wrong, in the words of the JSON Schema checker of the original tools."""
+    """Word a problem like the JSON Schema checker of the original tools."""
     where = f"params/{problem.where}" if problem.where else "params"
     return (
         where
@@ -72,6 +73,11 @@ def _rejected(facts: Facts, reason: str) -> str:
 
 def _reasons(facts: Facts) -> str:
     return _INVALID + ", ".join(map(_reason, facts["problems"]))
+
+
+def _too_large(facts: Facts) -> str:
+    path, size, limit = facts["path"], size_text(facts["size"], ".2f"), size_text(facts["limit"])
+    return f"Error reading file {path}: File size exceeds the {limit} limit: {path} ({size})"
 
 
 WORDS: Words = {
@@ -106,9 +112,7 @@ WORDS: Words = {
     ),
     TooLarge: Message(
         "file_too_large",
-        lambda f: (
-            f"Error reading file {f['path']}: File size exceeds the 20MB limit: {f['path']} ({f['size'] / MIB:.2f}MB)"
-        ),
+        _too_large,
         "Read a part of it with run_shell_command",
     ),
     NoMatch: Message(
@@ -233,7 +237,7 @@ class ReadFile(GeminiParams):
 def read_file(p: ReadFile, c: Call) -> Output:
     """Reads and returns the content of a specified file, text, image, audio, video or PDF."""
     path = _absolute(p.absolute_path)
-    head, size = c.files.head(path, 8192)
+    head, size = c.files.head(path, BINARY_CHECK_BYTES)
     if size > c.limits.gemini_read_bytes:
         raise TooLarge(path, size, c.limits.gemini_read_bytes)
     if media := media_type(path):
@@ -279,13 +283,9 @@ def replace(p: Replace, c: Call) -> str:
         c.files.commit(Put(path, p.new_string.encode()))
         return f"Created new file: {path} with provided content."
     file = c.files.read(path)
-    text, places = find_places(file.data, p.old_string)
-    if not places:
-        raise no_match(path, file.data, p.old_string)
-    if len(places) != p.expected_replacements:
-        raise MatchCount(path, p.expected_replacements, len(places))
-    c.files.commit(Put(path, replace_places(path, text, places, p.new_string, c.limits), file))
-    return f"Successfully modified file: {path} ({len(places)} replacements)."
+    data = replace_expected(path, file.data, p.old_string, p.new_string, p.expected_replacements, c.limits)
+    c.files.commit(Put(path, data, file))
+    return f"Successfully modified file: {path} ({p.expected_replacements} replacements)."
 
 
 class RunShellCommand(GeminiParams):
@@ -299,23 +299,19 @@ class RunShellCommand(GeminiParams):
 @dialect.tool("run_shell_command", Effect.RUN)
 def run_shell_command(p: RunShellCommand, c: Call) -> str:
     """Executes a given shell command as `bash -c <command>`."""
-    if not p.command.strip():
-        raise EmptyCommand
     if substitutes(p.command):
         raise ForbiddenSyntax(p.command)
-    if p.directory is not None and is_absolute(p.directory):
-        raise AbsoluteDirectory(p.directory)
-    ran = c.commands.run(p.command, directory=p.directory or ".", keep_background=True)
-    outcome = ran.outcome
+    outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True, keep_background=True).outcome
+    stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, outcome.seconds, ran.stdout, ran.stderr)
+        raise CommandTimedOut(p.command, outcome.seconds, stdout, stderr)
     pids = ", ".join(map(str, sorted(outcome.background)))
     return "\n".join(
         [
             f"Command: {p.command}",
             f"Directory: {p.directory or '(root)'}",
-            f"Stdout: {without_escapes(ran.stdout) or '(empty)'}",
-            f"Stderr: {without_escapes(ran.stderr) or '(empty)'}",
+            f"Stdout: {without_escapes(stdout) or '(empty)'}",
+            f"Stderr: {without_escapes(stderr) or '(empty)'}",
             "Error: (none)",
             f"Exit Code: {'(none)' if outcome.exit_code is None else outcome.exit_code}",
             f"Signal: {outcome.signal or '(none)'}",
@@ -371,7 +367,3 @@ def glob(p: GlobParams, c: Call) -> str:
     found = f'Found {result.total} file(s) matching "{p.pattern}" within {where}'
     head = f"{found}, sorted by modification time (newest first):"
     return "\n".join([head, *(quote(f"{where}/{name}") for name in result.files)])
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())

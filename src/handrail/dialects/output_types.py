@@ -1,4 +1,4 @@
-"""What the tools answer whose output is an object. Their output schemas are read off these types."""
+"""Types the outputs of tools that answer with an object. The output schemas are derived from these types."""
 
 from typing import NotRequired, TypedDict
 

@@ -30,6 +30,7 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     │   └── FetchTimeout · TooManyRedirects · BinaryContent
     ├── NoEngine               ripgrep is not available, and the settings forbid the built-in search
     └── Denied                 the call was not approved
+        └── ReadOnlyWorkspace
 
 Every other exception that leaves a tool is a bug.
 """
@@ -48,7 +49,7 @@ class Fault(Exception):  # noqa: N818  a fault is an answer to the caller, not a
     """The names of all fields, inherited ones first."""
 
     def __init_subclass__(cls) -> None:
-        cls.fact_names = (*cls.fact_names, *cls.__annotations__)
+        cls.fact_names = tuple(dict.fromkeys((*cls.fact_names, *cls.__annotations__)))
 
     def __init__(self, *given: Any, **named: Any) -> None:
         facts = dict(zip(self.fact_names, given, strict=False)) | named
@@ -397,3 +398,10 @@ class Denied(Fault):
     """What the model can do instead."""
     allow: str = ""
     """How the user can allow the call. The model never sees it."""
+
+
+class ReadOnlyWorkspace(Denied):
+    """The workspace is open for reading only."""
+
+    reason: str = "read_only"
+    remedy: str = ""

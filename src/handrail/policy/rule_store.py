@@ -1,4 +1,4 @@
-"""Stores rules: in one file of the user for all projects, in one file for each project, or in memory for a session."""
+"""Stores rules: in one file of the user for all projects, in one file for each project, and in memory for a session."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,31 +9,34 @@ from handrail.kernel.host.state_dir import locked_beside, read_small_text, versi
 from handrail.model.files import Version
 from handrail.model.limits import Limits
 from handrail.model.record import record
-from handrail.policy.rules import ANY_TOOL, Rule, checked, from_entry, to_toml
+from handrail.policy.rules import ANY_TOOL, Rule, checked, from_entry, to_entry
+
+_KEY = "rule"
+"""The key of the array in a rule file."""
 
 
 @record
 class RuleFile:
-    """Holds the rules of one file and keeps both in step."""
+    """Holds the rules of one file, or of a session."""
 
     path: str
-    """The path of the file; empty if the rules live only in memory."""
+    """The path of the file; empty if the rules are kept in memory only."""
     limits: Limits
     rules: list[Rule] = field(default_factory=list)
     _text: str = ""
     _version: Version | None = None
     _denied: frozenset[str] = frozenset()
-    """The tools of the deny rules in `_version` of the file."""
+    """The tools of the rules that deny, in this version of the file."""
 
     @classmethod
     def load(cls, home: str, limits: Limits) -> "RuleFile":
-        """Read the rules from the directory `home`. Raises RuleError."""
+        """Read the rule file of a directory; a file that does not exist holds no rules."""
         file = cls(f"{home}/approvals.toml", limits)
         file.read()
         return file
 
     def read(self) -> None:
-        """Read the file again: the user or another session may have changed it. Raises RuleError."""
+        """Read the rules again: another session or the user may have changed the file."""
         if not self.path:
             return
         try:
@@ -44,15 +47,15 @@ class RuleFile:
             self.rules, self._text = self._rules_of(text), text
 
     def _rules_of(self, text: str) -> list[Rule]:
-        from handrail.settings import parse_toml  # noqa: PLC0415  only if a file exists
+        from handrail.settings import parse_toml  # noqa: PLC0415  most sessions have no rule file
 
         try:
             found = parse_toml(text)
         except ValueError as error:
             raise RuleError(f"cannot read {self.path}: {error}") from None
-        if unknown := found.keys() - {"rule"}:
+        if unknown := found.keys() - {_KEY}:
             raise RuleError(f"{self.path}: unknown key {min(unknown)!r}; write each rule as a [[rule]] table")
-        entries = found.get("rule", [])
+        entries = found.get(_KEY, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise RuleError(f"{self.path}: write each rule as a [[rule]] table")
         return [from_entry(entry, f"rule {n} in {self.path}", self.limits) for n, entry in enumerate(entries, 1)]
@@ -62,7 +65,7 @@ class RuleFile:
         return version_of(self.path) if self.path else None
 
     def now(self) -> list[tuple[int, Rule]]:
-        """Return the current rules with their numbers; only the last known deny rules if the file is invalid."""
+        """Return the numbered rules in force. If the file is invalid, only the deny rules of its last valid version."""
         try:
             self.read()
         except RuleError:
@@ -70,7 +73,7 @@ class RuleFile:
         return list(enumerate(self.rules, 1))
 
     def denies(self, tool: str) -> bool:
-        """Return whether a rule denies calls of a tool. Reads the file only if its version changed."""
+        """Return whether a rule may deny calls of a tool. Reads the file only if it has changed."""
         if not self.path:
             return bool(self.rules) and any(rule.deny and rule.tool in (tool, ANY_TOOL) for rule in self.rules)
         if (found := version_of(self.path)) != self._version:
@@ -79,32 +82,32 @@ class RuleFile:
         return tool in self._denied or ANY_TOOL in self._denied
 
     def add(self, rule: Rule) -> int:
-        """Store a rule, unless it is already stored, and return its number."""
-        from handrail.policy.ruletext import added  # noqa: PLC0415  most sessions change no rule
+        """Store a rule and return its number."""
+        from handrail.ops.toml_edit import add_element  # noqa: PLC0415  most sessions change no rule
 
         with self._locked():
             if rule not in self.rules:
                 wanted = [*self.rules, checked(rule, "the rule", self.limits)]
-                self._store(wanted, lambda text: added(text, to_toml(rule)))
+                self._store(wanted, lambda text: add_element(text, _KEY, to_entry(rule)))
             return self.rules.index(rule) + 1
 
     def remove(self, number: int) -> Rule:
-        """Remove a rule and return it."""
-        from handrail.policy.ruletext import removed  # noqa: PLC0415  most sessions change no rule
+        """Remove a rule from the file and return it."""
+        from handrail.ops.toml_edit import remove_element  # noqa: PLC0415  most sessions change no rule
 
         with self._locked():
             rule = self.get(number)
             wanted = [*self.rules[: number - 1], *self.rules[number:]]
-            self._store(wanted, lambda text: removed(text, number))
+            self._store(wanted, lambda text: remove_element(text, _KEY, number - 1))
             return rule
 
     def enable(self, number: int, *, enabled: bool, unattended: bool = False) -> Rule:
         """Enable or disable a rule. `unattended` marks the rule; no later call removes the mark."""
-        from handrail.policy.ruletext import switched  # noqa: PLC0415  most sessions change no rule
+        from handrail.ops.toml_edit import set_in_element  # noqa: PLC0415  most sessions change no rule
 
         def edit(text: str) -> str:
-            text = switched(text, number, "enabled", on=enabled)
-            return switched(text, number, "unattended", on=True) if unattended else text
+            text = set_in_element(text, _KEY, number - 1, "enabled", enabled)
+            return set_in_element(text, _KEY, number - 1, "unattended", value=True) if unattended else text
 
         with self._locked():
             old = self.get(number)
@@ -114,7 +117,7 @@ class RuleFile:
             return rule
 
     def get(self, number: int) -> Rule:
-        """Return a rule by its number, counted from 1. Raises RuleError."""
+        """Return a rule by its number, counted from 1. Raises RuleError if there is none."""
         if not 1 <= number <= len(self.rules):
             raise RuleError(f"rule {number} not found")
         return self.rules[number - 1]
@@ -130,17 +133,18 @@ class RuleFile:
             yield
 
     def _store(self, wanted: list[Rule], edit: Callable[[str], str]) -> None:
-        """Write the edited text if it contains exactly the wanted rules; then keep these rules."""
+        """Edit the text of the file, check that the result holds exactly the wanted rules, and store it."""
         if self.path:
-            text = edit(self._text)
-            if not self._contains_exactly(text, wanted):
-                raise RuleError(f"cannot edit {self.path} automatically: write each rule as a [[rule]] table")
+            text = self._edited(wanted, edit)
             write_text(self.path, text)
             self._text = text
         self.rules = wanted
 
-    def _contains_exactly(self, text: str, wanted: list[Rule]) -> bool:
+    def _edited(self, wanted: list[Rule], edit: Callable[[str], str]) -> str:
         try:
-            return self._rules_of(text) == wanted
-        except RuleError:
-            return False
+            text = edit(self._text)
+            if self._rules_of(text) == wanted:
+                return text
+        except (RuleError, ValueError):
+            pass  # refused below
+        raise RuleError(f"cannot edit {self.path} automatically: write each rule as a [[rule]] table")

@@ -189,29 +189,18 @@ def parse_time(text: str) -> datetime:
         raise RuleError(f"not an ISO 8601 time: {text!r}") from None
 
 
-def to_toml(rule: Rule) -> str:
-    """Return the rule as a [[rule]] table."""
-    covers = f"argv = {_list(rule.argv)}" if rule.argv else f"pattern = {_quoted(rule.pattern)}"
-    lines = ["[[rule]]", f"tool = {_quoted(rule.tool)}", covers]
+def to_entry(rule: Rule) -> dict[str, Any]:
+    """Return the entry of a rule in a rule file: the inverse of `from_entry`."""
+    entry: dict[str, Any] = {"tool": rule.tool}
+    entry |= {"argv": list(rule.argv)} if rule.argv else {"pattern": rule.pattern}
     if rule.deny:
-        lines.append("deny = true")
+        entry["deny"] = True
     if rule.sandbox:
-        lines.append(f"sandbox = {_quoted(rule.sandbox)}")
-    lines.append(f"enabled = {'true' if rule.enabled else 'false'}")
+        entry["sandbox"] = rule.sandbox
+    entry["enabled"] = rule.enabled
     if rule.unattended:
-        lines.append("unattended = true")
+        entry["unattended"] = True
     if rule.expires_at:
-        lines.append(f"expires_at = {rule.expires_at.isoformat()}")
-    for key, examples in (("matches", rule.matches), ("rejects", rule.rejects)):
-        if examples:
-            lines.append(f"{key} = {_list(examples)}")
-    return "\n".join(lines) + "\n"
-
-
-def _list(texts: tuple[str, ...]) -> str:
-    return f"[{', '.join(map(_quoted, texts))}]"
-
-
-def _quoted(text: str) -> str:
-    """Return a TOML basic string: JSON with unescaped non-ASCII text is valid TOML once DEL is escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        entry["expires_at"] = rule.expires_at
+    entry |= {key: list(calls) for key, calls in (("matches", rule.matches), ("rejects", rule.rejects)) if calls}
+    return entry

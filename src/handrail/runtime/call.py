@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.journal.journal import Origin
-from handrail.model.approval import ASK_THE_USER, Question, Verdict
+from handrail.model.approval import Question, Verdict
 from handrail.model.effects import Effect
-from handrail.model.faults import Cancelled, Conflict, Denied, Fault, PathFault
+from handrail.model.faults import Cancelled, Conflict, Denied, Fault, PathFault, ReadOnlyWorkspace
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.record import record
@@ -31,7 +31,6 @@ class Asked(NamedTuple):
 
 
 _UNNUMBERED = Asked()
-_OPEN_FOR_WRITING = "Open the workspace without --read-only, and without read_only in the configuration"
 
 
 @record
@@ -129,7 +128,7 @@ class Call:
         `known` is a path that was just resolved, with its target.
         """
         if self.session.read_only:
-            raise Denied(self.tool, "the workspace is open for reading only", ASK_THE_USER, _OPEN_FOR_WRITING)
+            raise ReadOnlyWorkspace(self.tool)
         self.check_cancelled()
         resolved, targets = self._resolved(known, follow=Effect.DELETE not in effects), shown.get("targets", ())
         named = [place for name in self.paths if isinstance(place := resolved.get(name), str)]

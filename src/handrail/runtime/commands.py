@@ -1,18 +1,18 @@
-"""Commands and terminals, as one call may use them: asked for at the gate, confined, and ended in time."""
+"""Runs commands and terminals for one call: after approval, in the sandbox, and with a time limit."""
 
-import shlex
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.host.session_log import shorten
 from handrail.kernel.process.shells import BASH, users_shell
-from handrail.kernel.sandbox.denials import Denial, explain
+from handrail.kernel.sandbox.denials import explain
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
+from handrail.model.faults import AbsoluteDirectory, EmptyCommand
+from handrail.model.paths import is_absolute
 from handrail.model.warnings import (
     NotAllTyped,
     NotRemembered,
@@ -25,38 +25,36 @@ from handrail.model.warnings import (
 from handrail.runtime.session import LastCommand
 
 if TYPE_CHECKING:
-    from handrail.kernel.process.output import Output
     from handrail.kernel.process.runner import CommandOutcome
     from handrail.kernel.process.terminals import Reading, Terminal
     from handrail.kernel.sandbox.sandbox import Confinement
     from handrail.runtime.call import Call
 
 _ABOUT = 200
+"""How many characters of a command the journal keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a command did. Text is cut to the limit; `denials` is what the sandbox probably refused."""
+class Ran(NamedTuple):
+    """Holds the outcome of a command."""
 
     outcome: "CommandOutcome"
-    stdout: str
-    stderr: str
-    denials: list[Denial]
 
     @property
     def returncode(self) -> int:
-        """The exit code, or, as shells count it, 128 and the number of the signal that ended it."""
+        """Return the exit code, or, as shells do, 128 plus the number of the signal that ended the command."""
         if self.outcome.exit_code is not None:
             return self.outcome.exit_code
         return 128 + signal.Signals[self.outcome.signal] if self.outcome.signal else -1
 
     @property
     def status(self) -> int | None:
-        """The same, but None where it was not the command that ended."""
+        """Return the return code; None if a timeout or a cancellation ended the command."""
         return None if self.outcome.timed_out or self.outcome.cancelled else self.returncode
 
 
 class Commands:
+    """Runs commands and terminals for one call."""
+
     def __init__(self, call: "Call") -> None:
         self._call, self._session = call, call.session
 
@@ -65,12 +63,20 @@ class Commands:
         text: str,
         *,
         directory: str = ".",
+        relative_only: bool = False,
         in_users_shell: bool = False,
         seconds: float | None = None,
         keep_background: bool = False,
     ) -> Ran:
-        from handrail.kernel.process.runner import Command  # noqa: PLC0415  only where something is run
+        """Run a command in the sandbox after approval; record the files that it changes.
 
+        Raises EmptyCommand for a blank text. With `relative_only`, raises AbsoluteDirectory for an absolute directory.
+        """
+        from handrail.kernel.process.runner import Command  # noqa: PLC0415  most calls run no command
+
+        _refuse_empty(text)
+        if relative_only and is_absolute(directory):
+            raise AbsoluteDirectory(directory)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         command = Command(
@@ -83,31 +89,38 @@ class Commands:
         started = time.time()
         with self._recorded(text, verdict):
             outcome = self._session.processes.run(command)
-        ran = self._told(outcome)
-        self._session.last_command = LastCommand(text, ran.status, ran.stdout + ran.stderr, started)
+        self._warn(outcome)
+        ran = Ran(outcome)
+        self._session.last_command = LastCommand(text, ran.status, outcome.stdout, outcome.stderr, started)
         return ran
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
+        """Start a command in a new terminal after approval; return its first output.
+
+        Raises EmptyCommand for a blank text.
+        """
+        _refuse_empty(text)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         with self._recorded(text, verdict):
             terminal = self._session.terminals.start(name, [BASH, "-c", text], cwd=cwd)
-            self._note(terminal.confinement, restarted=terminal.restarted)
+            self._note_sandbox(terminal.confinement, restarted=terminal.restarted)
             return self._read(terminal)
 
     def type_into(self, name: str, chars: str) -> "Reading":
+        """Type characters into a running terminal after approval; return the output that follows."""
         terminal = self._session.terminals.get(name)
         verdict = self._ask(chars, "", terminal=name)
         with self._recorded(chars, verdict, goes_on=True):
             written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
             if terminal.alive and written < len(chars.encode()):
                 self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
-            self._note(terminal.confinement, restarted=False)
+            self._note_sandbox(terminal.confinement, restarted=False)
             return self._read(terminal)
 
     @contextmanager
     def _recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
-        """What the command does to files goes into the journal, and counts as this session's own doing."""
+        """Record the file changes of a command in the journal and as changes of this session."""
         call, services = self._call, self._session.services
         with self._session.seen.own_command(services.reader), self._session.git.around(call.warnings.append) as git:
             if not services.journal.on:
@@ -125,7 +138,7 @@ class Commands:
 
     def _place(self, directory: str) -> str:
         boundary = self._session.services.boundary
-        with boundary.directory(directory):  # raises where there is none
+        with boundary.directory(directory):  # raises a PathFault if directory not found
             pass
         return self._call.files.stem(directory).rstrip("/")
 
@@ -133,10 +146,9 @@ class Commands:
         level = self._session.services.powers.sandbox
         return self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
 
-    def _told(self, outcome: "CommandOutcome") -> Ran:
-        self._note(outcome.confinement, restarted=outcome.restarted)
-        streams = (("stdout", outcome.stdout), ("stderr", outcome.stderr))
-        texts = [output.joined(_cut_line(name, output)).decode(errors="replace") for name, output in streams]
+    def _warn(self, outcome: "CommandOutcome") -> None:
+        """Add the warnings that an outcome calls for: the sandbox refused something, is reduced, or died."""
+        self._note_sandbox(outcome.confinement, restarted=outcome.restarted)
         failed = outcome.exit_code != 0
         stderr = outcome.stderr.head + outcome.stderr.tail
         root = self._session.services.boundary.root
@@ -144,9 +156,8 @@ class Commands:
         self._call.warnings += [SandboxRefused(denial.kind, denial.path) for denial in denials]
         if outcome.sandbox_died:
             self._call.warnings.append(SandboxDied())
-        return Ran(outcome, texts[0], texts[1], denials)
 
-    def _note(self, confinement: "Confinement", *, restarted: bool) -> None:
+    def _note_sandbox(self, confinement: "Confinement", *, restarted: bool) -> None:
         self._call.metadata["sandbox"] = confinement.level
         if confinement.level == "reduced":
             wanted = self._session.services.powers.sandbox
@@ -164,10 +175,6 @@ class Commands:
             self._call.warnings.append(SandboxRestarted())
 
 
-def _cut_line(name: str, output: "Output") -> bytes:
-    """What stands in place of the part that is not shown: how much it is, and how to see more."""
-    line = f"[… {output.cut_bytes} bytes of {name} not shown"
-    if output.spool:
-        kept = "all of it" if output.spooled_bytes == output.total_bytes else f"its first {output.spooled_bytes} bytes"
-        line += f"; a command can read {kept}: tail -n 50 {shlex.quote(output.spool)}"
-    return f"{line} …]".encode()
+def _refuse_empty(text: str) -> None:
+    if not text.strip():
+        raise EmptyCommand

@@ -1,4 +1,4 @@
-"""Files of the workspace, as one call may use them: read, listed, and changed after the gate was asked."""
+"""Reads, lists and changes the files of the workspace for one call; asks for approval before a change."""
 
 import stat
 from contextlib import suppress
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect, needs_approval
-from handrail.model.faults import AccessDenied, AlreadyExists, Conflict, NotFound, PathFault, TooLarge
+from handrail.model.faults import AccessDenied, AlreadyExists, BadLineRange, Conflict, NotFound, PathFault, TooLarge
 from handrail.model.files import (
     Change,
     File,
@@ -24,11 +24,12 @@ from handrail.model.paths import quote
 from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight
 
 if TYPE_CHECKING:
+    from handrail.ops.patch import PatchOutcome
     from handrail.runtime.call import Call
 
 
 class Approved(NamedTuple):
-    """Changes that the gate has let through, and where each of them goes."""
+    """Holds approved changes and the resolved path of each."""
 
     changes: list[Change]
     places: list[str]
@@ -38,12 +39,13 @@ class Approved(NamedTuple):
 
 
 class Files:
-    """The files of the workspace, as one call may use them."""
+    """Reads, lists and changes the files of the workspace for one call."""
 
     def __init__(self, call: "Call") -> None:
         self._call, self._services = call, call.session.services
 
     def read(self, path: str) -> File:
+        """Read a whole file and note that the session has seen it."""
         try:
             file = self._services.reader.read(path)
         except NotFound:
@@ -53,12 +55,14 @@ class Files:
         return file
 
     def read_if_there(self, path: str) -> File | None:
+        """Read a whole file; None if it does not exist."""
         try:
             return self.read(path)
         except NotFound:
             return None
 
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
+        """Read `count` lines from line `first` on, at most `room` bytes. Notes that the session has seen the file."""
         try:
             page = self._services.reader.page(path, first, count, room)
         except NotFound:
@@ -70,37 +74,47 @@ class Files:
             self._call.warnings.append(LinesUncounted(self._services.limits.page_seconds))
         return page
 
+    def lines(self, path: str, first: int, last: int | None, *, room: int | None = None, content: bool = True) -> Page:
+        """Read the lines from `first` to `last`, or to the end; without `content`, only count the lines of the file.
+
+        Raises BadLineRange if the file has no such lines.
+        """
+        count = None if last is None else max(0, last - first + 1)
+        page = self.page(path, first, count if content else 0, room)
+        if first > max(page.total_lines, 1) or (last is not None and last < first):
+            raise BadLineRange(path, first, last, page.total_lines)
+        return page
+
     def _saw(self, place: str, version: Version, data: bytes | None) -> None:
-        """A tool that only reads shows the file; one that edits looks at it by itself, which counts for nothing."""
+        """Note a file as seen if the tool only reads: a tool that edits does not show the file to the model."""
         if place and not needs_approval(self._call.effects):
             self._call.session.seen.note(place, version, data)
 
     def _missed(self, path: str) -> None:
         if not needs_approval(self._call.effects):
-            with suppress(PathFault):  # a dangling link has no place
+            with suppress(PathFault):  # a dangling link has no resolved path
                 self._call.session.seen.forget(self.target(path))
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
-        """The first bytes of a file, and its size."""
+        """Return the first bytes of a file, and its size."""
         return self._services.reader.head(path, count)
 
     def entries(self, path: str) -> list[FileEntry]:
+        """List a directory with the kind, size and time of each entry."""
         return self._services.reader.entries(path)
 
     def listing(self, path: str) -> Listing:
+        """List the names in a directory, by kind."""
         return self._services.reader.listing(path)
 
-    def kind(self, path: str) -> str | None:
-        return self._services.reader.kind(path)
-
     def stem(self, directory: str) -> str:
-        """What stands before the names in a directory: its place beneath the root, and a slash."""
+        """Return the prefix of the names in a directory: its path relative to the root, and a slash."""
         place = self._services.boundary.locate(directory)
         place.close()
         return f"{place.rel}/" if place.rel else ""
 
     def missing_parents(self, path: str) -> list[str] | None:
-        """The directories that would have to be made before this one; None where it is there already."""
+        """Return the parent directories that do not exist yet; None if the directory itself exists."""
         place, found = self._services.boundary.look(path, future=True)
         place.close()
         if found is not None and stat.S_ISDIR(found.st_mode):
@@ -109,20 +123,23 @@ class Files:
         return [quote("/".join(parts[:count])) for count in range(len(parts) - len(place.rest), len(parts))]
 
     def target(self, path: str, *, follow: bool = True) -> str:
-        """The place that a path means, there or not, with links resolved; where not `follow`, the last one is meant."""
+        """Return a path relative to the root, with links resolved, whether or not it exists.
+
+        Without `follow`, a link in the last name is not resolved.
+        """
         place = self._services.boundary.locate(path, follow=follow, future=True)
         place.close()
         return place.target
 
     def is_link(self, path: str) -> bool:
-        """Whether the name itself is a symbolic link."""
+        """Return whether the path itself is a symbolic link."""
         try:
             return stat.S_ISLNK(self._services.boundary.stat(path, follow=False).st_mode)
         except NotFound:
             return False
 
     def removal(self, path: str) -> Remove:
-        """To delete a file as it is now; of a link, only the link."""
+        """Return the change that deletes a file in its current state. Of a link, it deletes only the link."""
         try:
             linked = stat.S_ISLNK(self._services.boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
@@ -130,13 +147,19 @@ class Files:
             return Remove(path)
 
     def overwrite(self, path: str, data: bytes) -> bool:
-        """Write a file whole, whether it is there or not. Returns whether it was."""
+        """Write a whole file, new or existing. Returns whether the file existed."""
         old = self.read_if_there(path)
         try:
             self.commit(Put(path, data, old))
-        except AlreadyExists:  # it came after the look: worked out anew, this overwrites it
+        except AlreadyExists:  # created after the read: the retry overwrites it
             raise Conflict(path) from None
         return old is not None
+
+    def apply_patch(self, text: str) -> "list[PatchOutcome]":
+        """Apply a unified diff or a `*** Begin Patch` envelope: all of its changes or none."""
+        from handrail.runtime.patching import apply_patch  # noqa: PLC0415  most calls apply no patch
+
+        return apply_patch(self, text, self._services.limits)
 
     def commit(self, *changes: Change) -> None:
         """Ask for the changes, then make all of them or none. Drops changes that change nothing, without asking."""
@@ -179,8 +202,12 @@ class Files:
             if not isinstance(change, Put) and not (isinstance(change, Remove) and change.base is not None):
                 continue
             if seen.changed(place, change.base):
-                with self._services.state.lock():  # a parallel call of ours may just have written it: let it say so
-                    self._services.writer.targets([change])  # a conflict where it is not even what was read just now
+                with (
+                    self._services.state.lock()
+                ):  # a parallel call may just have written the file: wait until it has noted that
+                    self._services.writer.targets(
+                        [change]
+                    )  # raises Conflict if the file is not even the one that was just read
                     if seen.changed(place, change.base):
                         raise seen.fault(change.path, place, change.base)
 

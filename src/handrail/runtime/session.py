@@ -26,6 +26,7 @@ from handrail.settings import Powers
 if TYPE_CHECKING:
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import CommandChanges
+    from handrail.kernel.process.output import Output
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
     from handrail.kernel.sandbox.sandbox import Sandbox
@@ -97,7 +98,8 @@ class LastCommand(NamedTuple):
 
     command: str
     exit_code: int | None
-    output: str
+    stdout: "Output"
+    stderr: "Output"
     executed_at: float
 
 

@@ -1,9 +1,8 @@
-"""The MCP clients that `handrail config` knows: where each keeps its servers, and in which form."""
+"""Knows the MCP clients of `handrail config`: the path and the form of their configuration files."""
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.dialects import load
 from handrail.kernel.host.client_files import application_data, home, own_command
@@ -13,21 +12,22 @@ from handrail.tools.exports import api_name
 NAME = "handrail"
 
 
-class Unmergeable(Exception):  # noqa: N818  a message for the person whose file it is
-    pass
+class Unmergeable(Exception):  # noqa: N818  its text is a message for the user
+    """The configuration of a client cannot be edited automatically."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientKind:
-    """`file` is told the workspace's root: some clients keep a file in each project (`in_project`)."""
+class ClientKind(NamedTuple):
+    """Describes one MCP client."""
 
     title: str
     dialect: str
     file: Callable[[str], str]
+    """Returns the path of the configuration file, given the root of the workspace."""
     in_project: bool = True
+    """Whether the client keeps a file in each project."""
     key: str = "mcpServers"
     typed: bool = False
-    """Whether the entry must say that it is a stdio server."""
+    """Whether the entry must name its type, `stdio`."""
     toml: bool = False
 
 
@@ -49,6 +49,7 @@ CLIENTS = {
 
 
 def entry(client: ClientKind, root: str, dialect: str | None, extra: list[str]) -> dict[str, Any]:
+    """Return the configuration entry that starts our MCP server for a workspace."""
     spoken = dialect or client.dialect
     program, *first = own_command()
     dotted = any(name != api_name(name) for name in load(spoken).tools)
@@ -58,17 +59,17 @@ def entry(client: ClientKind, root: str, dialect: str | None, extra: list[str]) 
 
 
 def snippet(client: ClientKind, made: dict[str, Any]) -> str:
-    """The configuration with our server alone."""
+    """Return a configuration with our server alone."""
     return merged(client, "", made)
 
 
 def merged(client: ClientKind, old: str, made: dict[str, Any]) -> str:
-    """The client's configuration with our server in it; all else as it was."""
+    """Return the configuration of a client with our server set and everything else unchanged. Raises Unmergeable."""
     return _merged_toml(client.key, old, made) if client.toml else _merged_json(client.key, old, made)
 
 
 def entry_in(client: ClientKind, text: str) -> Any:
-    """Our server as a configuration that can be merged has it already; None if it has not."""
+    """Return the entry of our server in a configuration; None if there is none."""
     settings = (parse_toml(text) if client.toml else json.loads(text)) if text.strip() else {}
     return settings.get(client.key, {}).get(NAME)
 
@@ -87,32 +88,19 @@ def _merged_json(key: str, old: str, made: dict[str, Any]) -> str:
 
 
 def _merged_toml(key: str, old: str, made: dict[str, Any]) -> str:
-    """Text, so that comments and order stay; checked against what it means."""
+    """Set our server in the TOML text of a client; check that the result holds exactly that change."""
+    from handrail.ops.toml_edit import set_table  # noqa: PLC0415  only one client has a TOML file
+
     try:
         before = parse_toml(old)
     except ValueError as error:
         raise Unmergeable(f"it is not valid TOML ({error}); add the entry by hand") from None
-    header = f"[{key}.{NAME}]"
-    kept, inside = list[str](), False
-    for line in old.split("\n"):
-        if line.lstrip().startswith("["):
-            inside = line.strip() == header
-        if not inside:
-            kept.append(line)
-    body = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in made.items())
-    rest = "\n".join(kept).rstrip("\n")
-    text = (f"{rest}\n\n" if rest else "") + f"{header}\n{body}"
-    if _parsed(text) != _with_entry(before, key, made):
-        raise Unmergeable(f"it has {key} in a form that cannot be added to safely; add the entry by hand")
-    return text
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
+    servers = before.get(key, {})
     try:
-        return parse_toml(text)
+        if isinstance(servers, dict):
+            text = set_table(old, key, NAME, made)
+            if parse_toml(text) == {**before, key: {**servers, NAME: made}}:
+                return text
     except ValueError:
-        return None
-
-
-def _with_entry(settings: dict[str, Any], key: str, made: dict[str, Any]) -> dict[str, Any]:
-    return {**settings, key: {**settings.get(key, {}), NAME: made}}
+        pass  # refused below
+    raise Unmergeable(f"it has {key} in a form that cannot be edited automatically; add the entry by hand")

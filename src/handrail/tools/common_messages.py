@@ -47,6 +47,7 @@ from handrail.model.faults import (
     Problem,
     ProgramNotFound,
     ProtectedPath,
+    ReadOnlyWorkspace,
     SandboxUnavailable,
     SpecialFile,
     SpecialMode,
@@ -375,4 +376,10 @@ COMMON: Words = NOTES | {
         "Only text pages can be fetched",
     ),
     Denied: Message("approval_denied", "{tool} was not approved: {reason}", "{remedy}", "{allow}"),
+    ReadOnlyWorkspace: Message(
+        "approval_denied",
+        "{tool} was not approved: the workspace is open for reading only",
+        ASK_THE_USER,
+        "Open the workspace without --read-only, and without read_only in the configuration",
+    ),
 }

@@ -1,15 +1,10 @@
-"""The `context` dialect: categories, permissions, guidance, previews; every answer is an object."""
+"""Declares the `context` dialect: tools with categories, permissions, guidance and previews; answers are objects."""
 
-# The tools are listed in the order of their categories, in which their modules are imported.
+# The order of the imports is the order of the tools.
 from handrail.dialects.context import searching
 
 # isort: split
 from handrail.dialects.context import editing
 from handrail.dialects.context.dialect import dialect
-from handrail.tools.tool import Tool
 
-__all__ = ["dialect", "editing", "searching", "tool_registrations"]
-
-
-def tool_registrations() -> list[Tool]:
-    return list(dialect.tools.values())
+__all__ = ["dialect", "editing", "searching"]

@@ -1,4 +1,4 @@
-"""The dialect itself: its categories, its words, and how its tools are declared."""
+"""Declares the categories, the messages and the tool decorator of the `context` dialect."""
 
 import functools
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 from handrail.model.effects import Effect
 from handrail.model.faults import AlreadyExists, BadLineRange, NotFound
 from handrail.runtime.call import Call
-from handrail.tools.messages import Message, ToolError, Words
+from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Guide, Output, Tool
 
@@ -15,9 +15,16 @@ SEARCH, READING, WRITING, MANAGEMENT = "Search & Discovery", "File Reading", "Fi
 CATEGORIES = {
     SEARCH: "Find files and text in the workspace. These tools only look: they change nothing and never ask.",
     READING: "Read files. Access is read-only and needs no approval.",
-    WRITING: "Create and change files. Every change needs the person's approval, with the diff in front of them.",
+    WRITING: "Create and change files. Every change needs the user's approval, who sees the diff.",
     MANAGEMENT: "Destructive operations on whole files. What is deleted is gone; approval is always needed.",
 }
+
+
+def _bad_line_range(facts: Facts) -> str:
+    first, last, total = facts["first"], facts["last"], facts["total"]
+    shown_last = total if last is None else last
+    return f"Line range {first}-{shown_last} is invalid for '{facts['path']}': valid range is 1-{total}"
+
 
 WORDS: Words = {
     NotFound: Message(
@@ -28,7 +35,7 @@ WORDS: Words = {
     ),
     BadLineRange: Message(
         "invalid_line_range",
-        lambda f: f"Line range {f['first']}-{f['last']} is invalid for '{f['path']}': valid range is 1-{f['total']}",
+        _bad_line_range,
         "Use read_file to see the line numbers",
     ),
 }
@@ -49,7 +56,7 @@ _Run = Callable[[Any, Call], Output]
 
 
 def tool(name: str, effects: Effect, guide: Guide) -> Callable[[_Run], Tool]:
-    """A tool of this dialect: it hands `terminate` back to the agent loop."""
+    """Declare a tool of this dialect. The tool returns `terminate` to the agent loop in its metadata."""
 
     def declare(run: _Run) -> Tool:
         @functools.wraps(run)

@@ -1,11 +1,11 @@
-"""File Reading, File Writing and File Management."""
+"""Declares the tools that read, write and delete files."""
 
 from typing import Any, Literal
 
 from handrail.dialects.context.dialect import MANAGEMENT, READING, WRITING, ContextParams, tool
 from handrail.dialects.output_types import Content, Done, Edited, Replaced, Written
 from handrail.model.effects import Effect
-from handrail.model.faults import BadLineRange, BadParameters, Problem
+from handrail.model.faults import BadParameters, Problem
 from handrail.model.files import File, Put
 from handrail.ops.text.buffer import TextBuffer
 from handrail.ops.text.line_edits import edit_lines
@@ -27,17 +27,14 @@ class ReadFile(ContextParams):
     Effect.READ,
     Guide(
         READING,
-        "terminate=false while the content is needed for further work; terminate=true if the person asked to see it.",
+        "terminate=false while the content is needed for further work; terminate=true if the user asked to see it.",
         {"path": "src/main.rs", "start_line": 1, "end_line": 80},
         "Read before you edit; give a line range for long files.",
     ),
 )
 def read_file(p: ReadFile, c: Call) -> Content:
     """Read a file, or some of its lines."""
-    first, last = p.start_line or 1, p.end_line
-    page = c.files.page(p.path, first, None if last is None else max(0, last - first + 1))
-    if first > max(page.total_lines, 1) or (last is not None and last < first):
-        raise BadLineRange(p.path, first, last or page.total_lines, page.total_lines)
+    page = c.files.lines(p.path, p.start_line or 1, p.end_line)
     return {"content": page.data.decode(errors="replace"), "total_lines": page.total_lines}
 
 
@@ -137,7 +134,11 @@ def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
     else:
         data, count = replace_all(p.path, file.data, p.find, p.replace, c.limits)
     word = "replacement" if count == 1 else "replacements"
-    return {"replacements": count, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{count} {word} in {p.path}"}
+    return {
+        "replacements": count,
+        "diff": _apply(c, p, file, data),
+        "message": f"{_preview_prefix(p)}{count} {word} in {p.path}",
+    }
 
 
 class EditLines(ContextParams):
@@ -167,11 +168,11 @@ def edit_lines_tool(p: EditLines, c: Call) -> Edited:
     last = p.start_line if p.operation == "insert" or p.end_line is None else p.end_line
     data, total = edit_lines(p.path, file.data, p.operation, (p.start_line, last), p.content or "")
     did = {"insert": "Inserted into", "delete": "Deleted from", "replace": "Replaced in"}[p.operation]
-    return {"total_lines": total, "diff": _apply(c, p, file, data), "message": f"{_mood(p)}{did} {p.path}"}
+    return {"total_lines": total, "diff": _apply(c, p, file, data), "message": f"{_preview_prefix(p)}{did} {p.path}"}
 
 
 def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
-    """The diff of an edit, which is then made unless it is only a preview."""
+    """Make an edit, unless it is only a preview, and return its diff."""
     if not p.preview_only:
         c.files.commit(Put(p.path, data, file))
     diff = unified(p.path, file.data, data)
@@ -179,7 +180,7 @@ def _apply(c: Call, p: Any, file: File, data: bytes) -> str:
     return diff if len(diff) <= room else f"{diff[:room]}\n… ({len(diff) - room} characters of the diff not shown)\n"
 
 
-def _mood(p: Any) -> str:
+def _preview_prefix(p: Any) -> str:
     return "Preview: " if p.preview_only else ""
 
 

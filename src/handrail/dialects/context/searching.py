@@ -1,4 +1,4 @@
-"""Search & Discovery."""
+"""Declares the tools that search and list files."""
 
 from handrail.dialects.context.dialect import SEARCH, ContextParams, tool
 from handrail.dialects.output_types import (
@@ -33,7 +33,7 @@ class Grep(ContextParams):
     Effect.READ,
     Guide(
         SEARCH,
-        "terminate=false if the results need further processing; terminate=true if they are presented to the person.",
+        "terminate=false if the results need further processing; terminate=true if they are presented to the user.",
         {"pattern": "async fn.*execute", "file_type": "rs", "max_results": 20},
         "Find code by what it says. Use file_type and path to narrow it, case_sensitive=false to widen it.",
     ),
@@ -66,7 +66,9 @@ def grep(p: Grep, c: Call) -> GrepMatches:
 class GlobParams(ContextParams):
     pattern: str = field('Glob, such as "**/*.tsx" or "src/**/*.test.ts".', min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
-    exclude: list[str] | None = field("Names or globs to leave out, beside the default exclusions.", default=None)
+    exclude: list[str] | None = field(
+        "Names or globs to leave out, in addition to the default exclusions.", default=None
+    )
     max_results: int = field("Most files to return; at most 500.", default=100, ge=1)
 
 
@@ -75,7 +77,7 @@ class GlobParams(ContextParams):
     Effect.READ,
     Guide(
         SEARCH,
-        "terminate=false if the results need further processing; terminate=true if they are presented to the person.",
+        "terminate=false if the results need further processing; terminate=true if they are presented to the user.",
         {"pattern": "src/**/*.test.ts", "exclude": ["fixtures"]},
         "Find files by name. node_modules, dist and their like are left out.",
     ),
@@ -98,7 +100,9 @@ class Search(ContextParams):
     query: str = field("A few words, in any order.", min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
-    exclude_dirs: list[str] | None = field("Directories to leave out, beside the default exclusions.", default=None)
+    exclude_dirs: list[str] | None = field(
+        "Directories to leave out, in addition to the default exclusions.", default=None
+    )
     max_results: int = field("Most files to return; at most 500.", default=50, ge=1)
 
 
@@ -107,7 +111,7 @@ class Search(ContextParams):
     Effect.READ,
     Guide(
         SEARCH,
-        "terminate=false if one of the files is read next; terminate=true if the person asked where something is.",
+        "terminate=false if one of the files is read next; terminate=true if the user asked where something is.",
         {"query": "user session timeout", "file_type": "py"},
         "Find the files that have most to do with a few words. Names count more than contents.",
     ),
@@ -157,7 +161,7 @@ class ListDirectory(ContextParams):
     Effect.READ,
     Guide(
         SEARCH,
-        "terminate=false if a file of the listing is read next; terminate=true if the person asked for the listing.",
+        "terminate=false if a file of the listing is read next; terminate=true if the user asked for the listing.",
         {"path": "src"},
         "A first look at a project, or at what a directory holds.",
     ),

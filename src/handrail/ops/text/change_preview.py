@@ -1,12 +1,11 @@
 """Shows a change as a diff, for the user to read before the change happens."""
 
 from handrail.model.files import Change, MakeDirectory, Node, Remove, RemoveDirectory, Restore, mode_for
+from handrail.model.limits import BINARY_CHECK_BYTES
 from handrail.model.paths import quote, unquote
 from handrail.ops.listing import looks_binary
 from handrail.ops.text.unified_diff import unified
 
-_HEAD_BYTES = 8192
-"""How much of a file decides whether it is binary."""
 _SET_ID = 0o6000
 
 
@@ -40,7 +39,7 @@ def _shown(
     exact: bool = False,
 ) -> str:
     """Return the diff of one file; for a binary file only that it changes, since its bytes are not readable."""
-    if not any(looks_binary(data[:_HEAD_BYTES]) for data in (before, after) if data):
+    if not any(looks_binary(data[:BINARY_CHECK_BYTES]) for data in (before, after) if data):
         return unified(path, before, after, old_mode=old_mode, new_mode=new_mode, exact=exact)
     size = "deleted" if after is None else f"{len(after)} bytes"
     return f"Binary file {quote(path)} ({size})\n"

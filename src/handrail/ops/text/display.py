@@ -3,6 +3,8 @@
 import re
 from itertools import accumulate, takewhile
 
+from handrail.model.limits import KIB, MIB
+
 # Python calls these printable, but terminals show nothing or a blank: fillers, joiners, variation selectors.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0\ufffc"
@@ -77,3 +79,11 @@ def duration(milliseconds: float) -> str:
     if milliseconds < 1:
         return f"{milliseconds:.1f}ms"
     return f"{milliseconds:.0f}ms" if milliseconds < 10_000 else f"{milliseconds / 1000:.1f}s"
+
+
+def size_text(size: int, form: str = "g") -> str:
+    """Return a size in the largest unit that fits: `20MB`, `1.5KB`, `300 bytes`."""
+    for unit, name in ((MIB, "MB"), (KIB, "KB")):
+        if size >= unit:
+            return f"{size / unit:{form}}{name}"
+    return f"{size} bytes"
