@@ -24,7 +24,7 @@ tests: $(VENV)/ready
 	$(BIN)/python -m pytest -m serial
 
 coverage: $(VENV)/ready
-	$(BIN)/python tests/run.py
+	$(BIN)/python tests/support/run_coverage.py
 
 conformance: $(VENV)/ready
 	$(BIN)/python tests/conformance/conform.py $(REQUIRED)
@@ -82,7 +82,7 @@ soak: $(VENV)/ready
 	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest -m slow tests/surfaces/test_mcp_http.py
 
 fuzz-shell: $(VENV)/ready
-	$(BIN)/python tests/fuzz_shell.py 60000
+	PYTHONPATH=tests $(BIN)/python -m support.fuzz_shell 60000
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Handrail needs Python 3.11 or later; set PYTHON=…")'

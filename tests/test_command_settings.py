@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail
-from sandboxes import await_word
+from support.command_line import handrail
+from support.sandboxes import await_word
 
 from handrail import Workspace
 

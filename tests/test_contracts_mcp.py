@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import contract
 import pytest
 from mcp import Client
-from mcp_client import ERAS, envelope, in_memory, over_stdio, talk
+from support import contract_cases
+from support.mcp_client import ERAS, envelope, in_memory, over_stdio, talk
 from test_contracts import CASES, FLAGS
 
 from handrail import Workspace
@@ -28,26 +28,26 @@ def _is_text(params: dict[str, Any]) -> bool:
     return True
 
 
-async def _play(client: Client, case: contract.Case, root: Path, named: dict[str, str]) -> None:
+async def _play(client: Client, case: contract_cases.Case, root: Path, named: dict[str, str]) -> None:
     for step in case.steps:
-        params = contract.params_of(step, root)
+        params = contract_cases.params_of(step, root)
         if not isinstance(params, dict) or not _is_text(params):
             return  # MCP itself lets arguments be nothing but an object, and its wire is UTF-8
         result = await client.call_tool(step.tool, named | params)
-        contract.check(step, envelope(result), root)
+        contract_cases.check(step, envelope(result), root)
 
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_contract_holds_over_mcp_in_memory(case: contract.Case, era: str, root: Path) -> None:
-    contract.build(case, root)
+def test_contract_holds_over_mcp_in_memory(case: contract_cases.Case, era: str, root: Path) -> None:
+    contract_cases.build(case, root)
     with Workspace(str(root), **case.settings) as workspace:
         talk(in_memory(workspace, dialect=case.dialect), lambda client: _play(client, case, root, {}), era)
 
 
 def _groups() -> Iterator[Any]:
     """Groups cases that one server can serve: those with the same dialect and the same settings."""
-    groups: dict[tuple[str, str], list[contract.Case]] = {}
+    groups: dict[tuple[str, str], list[contract_cases.Case]] = {}
     for case in CASES:
         alike = json.dumps([case.settings, case.options.get("patient", False)], sort_keys=True)
         groups.setdefault((case.dialect, alike), []).append(case)
@@ -60,11 +60,11 @@ def _groups() -> Iterator[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("cases", [*_groups()])
-def test_contracts_hold_over_mcp_on_stdio(cases: list[contract.Case], era: str, tmp_path: Path) -> None:
+def test_contracts_hold_over_mcp_on_stdio(cases: list[contract_cases.Case], era: str, tmp_path: Path) -> None:
     roots = {f"case{number}": tmp_path / f"case{number}" for number in range(len(cases))}
     for case, root in zip(cases, roots.values(), strict=True):
         root.mkdir()
-        contract.build(case, root)
+        contract_cases.build(case, root)
     flags = [
         part
         for key, value in cases[0].settings.items()
@@ -76,7 +76,7 @@ def test_contracts_hold_over_mcp_on_stdio(cases: list[contract.Case], era: str, 
     async def play_all(client: Client) -> None:
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
-        async def play(case: contract.Case, name: str) -> None:
+        async def play(case: contract_cases.Case, name: str) -> None:
             async with limiter:
                 try:
                     await _play(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel.loopback import Site
+from support.loopback_server import Site
 
 from handrail import Question, ToolResult, Workspace
 from handrail.policy.rules import Rule

@@ -5,16 +5,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import contract
 import pytest
-import run
-import scenarios
+from support import contract_cases, run_coverage, tool_scenarios
 
 from handrail import Workspace
 from handrail.dialects import NAMES
 from handrail.tools.tool import Tool
 
-TOOLS = scenarios.every_tool()
+TOOLS = tool_scenarios.every_tool()
 WITH_PATHS = [tool for tool in TOOLS if tool.params.paths]
 OUTSIDE_CODES = {"path_outside_workspace", "path_outside_working_dir"}
 
@@ -25,7 +23,7 @@ def name_of(tool: Tool) -> str:
 
 @pytest.fixture
 def planted(root: Path) -> Path:
-    scenarios.plant(root)
+    tool_scenarios.plant(root)
     (root / "out").symlink_to("/")
     return root
 
@@ -38,22 +36,22 @@ def test_a_dialect_lists_its_tools(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dialect_lists_its_tools_in_the_order_of_its_contract(name: str) -> None:
-    cases = contract.read(scenarios.CONTRACTS / f"{name}.md")
+    cases = contract_cases.read(tool_scenarios.CONTRACTS / f"{name}.md")
     assert [tool.name for tool in TOOLS if tool.dialect == name] == list(dict.fromkeys(case.tool for case in cases))
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)
 def test_an_ordinary_call_succeeds(tool: Tool, planted: Path) -> None:
     with Workspace(str(planted), approve="auto") as workspace:
-        result = workspace.call(tool.dialect, tool.name, scenarios.example(tool, planted))
-    assert result.success is (tool.name not in scenarios.NEEDS_MORE), result
+        result = workspace.call(tool.dialect, tool.name, tool_scenarios.example(tool, planted))
+    assert result.success is (tool.name not in tool_scenarios.NEEDS_MORE), result
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)
 def test_missing_wrong_and_unknown_parameters_are_named_and_nothing_happens(tool: Tool, planted: Path) -> None:
     before = sorted(path.name for path in planted.rglob("*") if not path.is_symlink())
     with Workspace(str(planted), approve="auto") as workspace:
-        for name, params in scenarios.wrong_parameters(tool, planted):
+        for name, params in tool_scenarios.wrong_parameters(tool, planted):
             result = workspace.call(tool.dialect, tool.name, params)
             assert result.error is not None, (params, result)
             assert result.error.code == "invalid_parameters", (params, result)
@@ -69,7 +67,7 @@ def test_missing_wrong_and_unknown_parameters_are_named_and_nothing_happens(tool
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
 def test_a_path_outside_is_refused_in_the_words_of_the_dialect(tool: Tool, planted: Path) -> None:
     with Workspace(str(planted), approve="auto") as workspace:
-        for path, params in scenarios.path_scenarios(tool, planted, scenarios.OUTSIDE_PATHS):
+        for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.OUTSIDE_PATHS):
             result = workspace.call(tool.dialect, tool.name, params)
             assert result.error is not None, (path, result)
             absolute_directory = tool.name == "run_shell_command"  # its contract refuses every absolute one first
@@ -83,7 +81,7 @@ def test_a_path_outside_is_refused_in_the_words_of_the_dialect(tool: Tool, plant
 def test_no_command_starts_outside(tool: Tool, path: str, planted: Path) -> None:
     (directory,) = tool.params.paths
     with Workspace(str(planted), approve="auto", sandbox="off") as workspace:
-        result = workspace.call(tool.dialect, tool.name, {**scenarios.example(tool, planted), directory: path})
+        result = workspace.call(tool.dialect, tool.name, {**tool_scenarios.example(tool, planted), directory: path})
     assert result.error is not None
     assert result.error.code in OUTSIDE_CODES
 
@@ -92,7 +90,7 @@ def test_no_command_starts_outside(tool: Tool, path: str, planted: Path) -> None
 def test_the_forms_of_another_system_lead_nowhere(tool: Tool, planted: Path) -> None:
     """On POSIX a drive or a share is outside; after a slash it is a name like any other."""
     with Workspace(str(planted), approve="auto") as workspace:
-        for path, params in scenarios.path_scenarios(tool, planted, scenarios.WINDOWS_PATHS):
+        for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.WINDOWS_PATHS):
             result = workspace.call(tool.dialect, tool.name, params)
             if path.startswith("/"):
                 assert result.error is None or result.error.code not in OUTSIDE_CODES, (path, result)
@@ -107,11 +105,11 @@ def test_the_forms_of_another_system_lead_nowhere(tool: Tool, planted: Path) -> 
 def test_odd_names_are_names_like_any_other(tool: Tool, planted: Path) -> None:
     """What works with a plain name works with an odd one."""
     (field,) = tool.params.paths
-    plain = scenarios.example(tool, planted)
+    plain = tool_scenarios.example(tool, planted)
     given = Path(plain[field])
     kind = {True: "directory", False: "file"}[(planted / given).is_dir()]
     exists = (planted / given).exists()
-    for name in scenarios.ODD_NAMES:
+    for name in tool_scenarios.ODD_NAMES:
         odd = planted / "odd" / name
         odd.parent.mkdir(exist_ok=True)
         if exists and kind == "directory":
@@ -128,21 +126,21 @@ def test_odd_names_are_names_like_any_other(tool: Tool, planted: Path) -> None:
 
 def test_every_tool_has_ten_scenarios_of_every_kind() -> None:
     """Fails with the name of each tool and what it lacks."""
-    counted, missing = scenarios.contract_kinds(), dict[str, list[str]]()
+    counted, missing = tool_scenarios.contract_kinds(), dict[str, list[str]]()
     root = Path("/root-of-the-count")
     for tool in TOOLS:
-        has = counted.get((tool.dialect, tool.name), dict.fromkeys((*scenarios.KINDS, "all"), 0))
+        has = counted.get((tool.dialect, tool.name), dict.fromkeys((*tool_scenarios.KINDS, "all"), 0))
         declared = {
-            scenarios.PARAMETERS: len(list(scenarios.wrong_parameters(tool, root))),
-            scenarios.OUTSIDE: len(list(scenarios.path_scenarios(tool, root, scenarios.OUTSIDE_PATHS))),
-            scenarios.SYSTEMS: len(list(scenarios.path_scenarios(tool, root, scenarios.WINDOWS_PATHS))),
-            scenarios.SPECIAL: len(list(scenarios.path_scenarios(tool, root, scenarios.ODD_NAMES))),
+            tool_scenarios.PARAMETERS: len(list(tool_scenarios.wrong_parameters(tool, root))),
+            tool_scenarios.OUTSIDE: len(list(tool_scenarios.path_scenarios(tool, root, tool_scenarios.OUTSIDE_PATHS))),
+            tool_scenarios.SYSTEMS: len(list(tool_scenarios.path_scenarios(tool, root, tool_scenarios.WINDOWS_PATHS))),
+            tool_scenarios.SPECIAL: len(list(tool_scenarios.path_scenarios(tool, root, tool_scenarios.ODD_NAMES))),
         }
-        kinds = [kind for kind in scenarios.KINDS if tool.params.paths or kind not in scenarios.NEED_A_PATH]
-        elsewhere = scenarios.ELSEWHERE.get((tool.dialect, tool.name), {})
+        kinds = [kind for kind in tool_scenarios.KINDS if tool.params.paths or kind not in tool_scenarios.NEED_A_PATH]
+        elsewhere = tool_scenarios.ELSEWHERE.get((tool.dialect, tool.name), {})
         assert all((Path(__file__).parent / test).exists() for test in elsewhere.values())
         lacks = [kind for kind in kinds if not (has[kind] or declared.get(kind) or kind in elsewhere)]
-        if has["all"] < scenarios.FEWEST:
+        if has["all"] < tool_scenarios.FEWEST:
             lacks.append(f"only {has['all']} cases in its contract")
         if lacks:
             missing[name_of(tool)] = lacks
@@ -153,7 +151,7 @@ def test_every_tool_has_ten_scenarios_of_every_kind() -> None:
 
 def test_the_coverage_floor_holds_every_tool_by_name() -> None:
     """What `make tests` does with the report: a tool or a file below the floor is named with its lines."""
-    tools = run.functions_of_tools()
+    tools = run_coverage.functions_of_tools()
     assert len(tools) == 42
     where = {file for file, _ in tools.values()}
     assert "src/handrail/dialects/copilot.py" in where
@@ -169,12 +167,12 @@ def test_the_coverage_floor_holds_every_tool_by_name() -> None:
         }
         for file in where
     }
-    assert run.below_the_floor(files) == []
+    assert run_coverage.below_the_floor(files) == []
     copilot: Any = files["src/handrail/dialects/copilot.py"]
     copilot["functions"]["list_dir"] = {"summary": {"percent_covered": 90.0}, "missing_lines": [7]}
     del copilot["functions"]["create_file"]
     copilot["summary"]["percent_covered"], copilot["missing_lines"] = 94.9, [7, 8]
-    assert run.below_the_floor(files) == [
+    assert run_coverage.below_the_floor(files) == [
         "src/handrail/dialects/copilot.py: 94.9 %, missing [7, 8]",
         "copilot.create_file: not in the report",
         "copilot.list_dir: 90.0 %, missing [7]",

@@ -1,4 +1,4 @@
-"""The workspace is what a model says, whatever happens to it; see model.py."""
+"""Compares the workspace with a model of it after random events; see support/workspace_model.py."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ def test_whatever_happens_the_tree_and_the_journal_are_those_of_the_model() -> N
     here = os.path.dirname(__file__)
     path = os.pathsep.join([here, *filter(None, sys.path)])
     run = subprocess.run(
-        [sys.executable, os.path.join(here, "model.py"), str(EXAMPLES), str(STEPS)],
+        [sys.executable, "-m", "support.workspace_model", str(EXAMPLES), str(STEPS)],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from odd_calls import Arena
+from support.odd_calls import Arena
 
 from handrail import Workspace
 from handrail.dialects import NAMES

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from odd_calls import Arena
+from support.odd_calls import Arena
 
 from handrail.dialects import NAMES
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree import Tree, snapshot
+from support.tree import Tree, snapshot
 
 from handrail import Workspace
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks.arena import Arena, build
-from tree import snapshot
+from support.trap_arena import Arena, build
+from support.tree import snapshot
 
 from handrail import Workspace
 from handrail.dialects import load

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import Act, ShortThenFull, failing, faults, short
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree import Tree, snapshot
-from writing import commit
+from support.fault_injection import Act, ShortThenFull, failing, faults, short
+from support.tree import Tree, snapshot
+from support.writer import commit
 
 from handrail import Workspace
 from handrail.model.faults import Fault

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import await_word
+from support.sandboxes import await_word
 
 from handrail import Workspace
 from handrail.model.files import File, Version

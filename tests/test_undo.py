@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tree import snapshot
+from support.tree import snapshot
 
 from handrail import Question, Workspace
 from handrail.history import CannotUndo, Plan

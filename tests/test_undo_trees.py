@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree import snapshot
+from support.tree import snapshot
 
 from handrail import Workspace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks.arena import ODD_NAMES, SECRET, Arena, build
+from support.trap_arena import ODD_NAMES, SECRET, Arena, build
 
 from handrail import FsBoundary, ToolResult, Workspace
 from handrail.kernel.fs import resolver as resolve

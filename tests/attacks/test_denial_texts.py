@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ARGV, at_terminal, handrail, usage_error
 from mcp import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp_client import ERAS, over_stdio, talk
-from terminal import Terminal
+from support.command_line import ARGV, at_terminal, handrail, usage_error
+from support.mcp_client import ERAS, over_stdio, talk
+from support.pseudo_terminal import Terminal
 from test_words import CHOSEN, CONTEXT, kinds, sample
 
 from handrail import Verdict, Workspace

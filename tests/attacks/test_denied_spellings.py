@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bash_oracle import find_sandbox, observe
+from support.bash_oracle import find_sandbox, observe
 
 from handrail import Workspace
 from handrail.policy.rules import Rule

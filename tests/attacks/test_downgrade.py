@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sandboxes import has_bubblewrap
+from support.sandboxes import has_bubblewrap
 
 from handrail import Workspace
 from handrail.kernel.sandbox import find_bwrap

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sandboxes import await_word, has_bubblewrap, running, said, sh, workspace
+from support.sandboxes import await_word, has_bubblewrap, running, said, sh, workspace
 
 from handrail.kernel.process.runner import Command, Processes
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail
-from sandboxes import await_word, has_bubblewrap
+from support.command_line import handrail
+from support.sandboxes import await_word, has_bubblewrap
 
 from handrail import Workspace
 

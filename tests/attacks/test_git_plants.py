@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import has_bubblewrap
+from support.sandboxes import has_bubblewrap
 
 from handrail import Workspace
 

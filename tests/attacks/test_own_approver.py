@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp_client import command, envelope, holding, over_http
-from sandboxes import PYTHON
+from support.mcp_client import command, envelope, holding, over_http
+from support.sandboxes import PYTHON
 
 ATTACK = Path(__file__).with_name("own_approver.py")
 OPTIONS = ("--approve", "auto", "--sandbox", "network")

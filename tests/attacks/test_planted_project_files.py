@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import has_bubblewrap
+from support.sandboxes import has_bubblewrap
 
 from handrail import Workspace
 from handrail.ops.glob.guarded_names import OWN_FILES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attacks.protected import RULES, SECRET, grow
-from sandboxes import has_bubblewrap
+from support.sandboxes import has_bubblewrap
 
 from handrail import Workspace
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attacks.protected import refused
 from attacks.test_protected_moves import plant, run, shown_nowhere
-from sandboxes import has_bubblewrap
+from support.sandboxes import has_bubblewrap
 
 from handrail import Workspace
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from attacks.protected import SECRET, refused
-from faults.ordinary import as_ordinary_user
 from kernel.test_wards import statx_tells_birth
-from sandboxes import has_bubblewrap, sleeping
+from support.ordinary_user import as_ordinary_user
+from support.sandboxes import has_bubblewrap, sleeping
 
 from handrail import Workspace
 from handrail.kernel.process.runner import Command, Processes

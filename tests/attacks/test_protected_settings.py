@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from attacks.protected import grow, refused
-from command import handrail
+from support.command_line import handrail
 
 from handrail import Workspace
 from handrail.dialects import NAMES

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks.arena import SECRET
 from attacks.swapper import Swapper, swapping
-from tree import snapshot
-from writing import commit
+from support.trap_arena import SECRET
+from support.tree import snapshot
+from support.writer import commit
 
 from handrail import Workspace
 from handrail.kernel.fs import resolver

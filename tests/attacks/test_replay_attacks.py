@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail
+from support.command_line import handrail
 
 from handrail.kernel.host.scratch import CopyTooLarge, scratch_copy
 from handrail.model.limits import MIB, Limits

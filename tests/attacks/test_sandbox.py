@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from attacks.sandbox_arena import Arena, opened
-from sandboxes import PYTHON, X86, has_bubblewrap, said, sh
+from support.sandboxes import PYTHON, X86, has_bubblewrap, said, sh
 
 from handrail.kernel.process.terminals import Terminals
 from handrail.kernel.sandbox.sandbox import SandboxSettings

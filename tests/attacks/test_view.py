@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
+from support.sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 
 from handrail import Workspace
 from handrail.kernel.sandbox import find_bwrap

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from faults.scenes import SCENES, Stage, left_over, open_workspace
-from faulty import Act, Call, failing, faults
+from support.fault_injection import Act, Call, failing, faults
 
 from handrail import Workspace
 from handrail.kernel.process.output import OutputFiles

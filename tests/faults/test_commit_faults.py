@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from faults.scenes import SCENES, Stage, build, left_over, open_workspace
-from faulty import Act, ShortThenFull, failing, faults, short
+from support.fault_injection import Act, ShortThenFull, failing, faults, short
 
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQUOT", "EACCES", "EROFS")}

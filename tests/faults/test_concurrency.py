@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from faults.crowd import as_processes, as_threads
-from faulty import faults
-from writing import commit
+from support.fault_injection import faults
+from support.writer import commit
 
 from handrail import Question, Workspace
 from handrail.model.faults import AlreadyExists, Conflict, PathFault

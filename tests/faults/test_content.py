@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tree import snapshot
+from support.tree import snapshot
 
 from handrail import Workspace
 

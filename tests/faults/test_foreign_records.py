@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from faults.scenes import Stage, left_over, open_workspace
-from faulty import failing, faults
-from tree import snapshot
+from support.fault_injection import failing, faults
+from support.tree import snapshot
 
 from handrail.kernel.host.state_dir import State
 

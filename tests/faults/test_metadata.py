@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.ordinary import as_ordinary_user
-from writing import commit
+from support.ordinary_user import as_ordinary_user
+from support.writer import commit
 
 from handrail import Workspace
 from handrail.model.files import Put

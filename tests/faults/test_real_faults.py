@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from faults.scenes import Stage, left_over, open_workspace
-from faulty import faults
+from support.fault_injection import faults
 
 from handrail import Workspace
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import none_left, python, running, said, sh, workspace
+from support.sandboxes import none_left, python, running, said, sh, workspace
 
 from handrail.kernel.doctor import canaries
 from handrail.kernel.process.runner import Command, Processes

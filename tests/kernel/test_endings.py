@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandboxes import (
+from support.sandboxes import (
     PYTHON,
     await_word,
     gone,
@@ -236,7 +236,7 @@ def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path, marker: str, kin
         from pathlib import Path
         from handrail.kernel.sandbox.sandbox import SandboxSettings
         from handrail.kernel.process.terminals import Terminals
-        from sandboxes import sh, workspace
+        from support.sandboxes import sh, workspace
         with workspace(Path({str(tmp_path / "ws")!r}), SandboxSettings(level={kind!r})) as p:
             t = Terminals(p.sandbox)
             t.start("a", ["/bin/sh", "-c", "trap '' HUP TERM; sleep {marker}; sleep {marker}"])

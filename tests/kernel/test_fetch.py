@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import binary, integers, sampled_from
-from kernel.loopback import Site, failure, fetch, fetched, page
+from support.loopback_server import Site, failure, fetch, fetched, page
 
 from handrail.kernel.web.content import unpacked
 from handrail.kernel.web.fetcher import Fetched

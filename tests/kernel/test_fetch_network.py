@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kernel.loopback import PLENTY, Handler, Site, failure, fetch, fetched, moved, page
+from support.loopback_server import PLENTY, Handler, Site, failure, fetch, fetched, moved, page
 
 from handrail.kernel.web import html_worker
 from handrail.kernel.web.fetcher import Fetcher, system_resolver

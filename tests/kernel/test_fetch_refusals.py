@@ -6,7 +6,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import sampled_from, text
-from kernel.loopback import Site, moved, page
+from support.loopback_server import Site, moved, page
 
 from handrail.kernel.web import addresses
 from handrail.kernel.web.fetcher import Fetcher

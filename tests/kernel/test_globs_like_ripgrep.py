@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from search_trees import plant
+from support.search_trees import plant
 
 from handrail.kernel.search.rg_process import program
 from handrail.kernel.search.searcher import Searcher

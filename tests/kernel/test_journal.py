@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import failing, faults
+from support.fault_injection import failing, faults
 
 from handrail import Workspace
 from handrail.kernel.host.state_dir import State

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import processes, start
+from support.forked_processes import processes, start
 
 from handrail import Workspace
 

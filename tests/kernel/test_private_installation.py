@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
+from support.sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 
 import handrail
 from handrail.kernel.process.runner import Command

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandboxes import Level, await_word, level_of, python, sh, sleeping, workspace
+from support.sandboxes import Level, await_word, level_of, python, sh, sleeping, workspace
 
 from handrail.kernel.process.runner import Command, CommandOutcome, Processes, ending_of
 from handrail.kernel.sandbox import find_bwrap, landlock_rules

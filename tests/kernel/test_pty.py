@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sandboxes import PYTHON, Level, gone, level_of, open_handles, sh, sleeping, workspace
+from support.sandboxes import PYTHON, Level, gone, level_of, open_handles, sh, sleeping, workspace
 
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.process.terminals import Terminal, Terminals

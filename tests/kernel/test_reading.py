@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from writing import commit
+from support.writer import commit
 
 from handrail import FsBoundary, Workspace
 from handrail.kernel.fs import line_index

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_trees import plant
+from support.search_trees import plant
 
 from handrail.kernel.search.ranking import RankRequest
 from handrail.kernel.search.searcher import Searcher

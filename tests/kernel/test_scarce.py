@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.ordinary import as_ordinary_user
-from faulty import failing, faults
-from writing import commit
+from support.fault_injection import failing, faults
+from support.ordinary_user import as_ordinary_user
+from support.writer import commit
 
 from handrail import FsBoundary, Workspace
 from handrail.kernel.fs import boundary as boundary_module

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.ordinary import bound_by_permissions
-from search_trees import Open, found
+from support.ordinary_user import bound_by_permissions
+from support.search_trees import Open, found
 
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.searcher import EngineName, Searcher

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from search_trees import Open, found
+from support.search_trees import Open, found
 
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.engine import Watch

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tree import snapshot
+from support.tree import snapshot
 
 from handrail import Workspace
 from handrail.kernel.fs import syscalls

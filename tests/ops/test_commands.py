@@ -1,5 +1,5 @@
 import pytest
-from bash_oracle import find_sandbox, observe
+from support.bash_oracle import find_sandbox, observe
 
 from handrail.ops.shell.command_programs import CommandLine, parse_command
 

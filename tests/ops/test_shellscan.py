@@ -1,8 +1,8 @@
 """Every case says what bash does: the tables are also run through real bash, so that they cannot drift."""
 
 import pytest
-from bash_oracle import find_sandbox, observe
-from fuzz_shell import compare
+from support.bash_oracle import find_sandbox, observe
+from support.fuzz_shell import compare
 
 from handrail.ops.shell.substitution import substitutes
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import in_process as handrail
+from support.command_line import in_process as handrail
 
 from handrail import Workspace
 from handrail.model.limits import Limits

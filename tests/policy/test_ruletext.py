@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from command import at_terminal, usage_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.command_line import at_terminal, usage_error
 
 from handrail.model.limits import Limits
 from handrail.policy.rule_store import RuleFile

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import at_terminal, handrail, usage_error
+from support.command_line import at_terminal, handrail, usage_error
 
 PATTERN_A = r'^\{"path":"a\.txt".*'
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from command import at_terminal, handrail, usage_error
+from support.command_line import at_terminal, handrail, usage_error
 
 ASKED = "No rule decides about this call: it would be asked\n"
 

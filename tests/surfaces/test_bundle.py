@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, get_default_environment
-from mcp_client import ERAS, talk
+from support.mcp_client import ERAS, talk
 
 from handrail.dialects import load
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import ARGV, at_terminal, envelope, handrail, timeless, usage_error
+from support.command_line import ARGV, at_terminal, envelope, handrail, timeless, usage_error
 
 from handrail import Workspace
 

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import in_process as handrail
-from command import usage_error
+from support.command_line import in_process as handrail
+from support.command_line import usage_error
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -8,8 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from command import ARGV, handrail
-from terminal import Terminal
+from support.command_line import ARGV, handrail
+from support.pseudo_terminal import Terminal
 
 HOME = Path(__file__).parent.parent.parent
 PICTURE = (HOME / "docs" / "demo.svg").read_text()

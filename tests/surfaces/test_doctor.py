@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail, usage_error
+from support.command_line import handrail, usage_error
 
 from handrail import Workspace
 from handrail.kernel.doctor import canaries, checks

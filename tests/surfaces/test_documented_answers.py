@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import names, section, table, text
 from mcp import Client
-from mcp_client import in_memory, talk
+from support.documents import names, section, table, text
+from support.mcp_client import in_memory, talk
 
 from handrail import ToolResult, Workspace
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 import pytest
-from command import at_terminal, handrail
-from documents import HOME, NAMED, fences, names, prose, section, table, text
+from support.command_line import at_terminal, handrail
+from support.documents import HOME, NAMED, fences, names, prose, section, table, text
 
 from handrail import Workspace
 from handrail.dialects import NAMES, load

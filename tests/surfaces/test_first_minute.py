@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail
-from documents import fences, table, text
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp_client import talk
+from support.command_line import handrail
+from support.documents import fences, table, text
+from support.mcp_client import talk
 
 from handrail.dialects import load
 from handrail.surfaces.client_config import CLIENTS

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import in_process as handrail
+from support.command_line import in_process as handrail
 
 from handrail import Workspace
 

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ElicitResult, InputRequiredResult
-from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+from support.mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
 

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.types import ElicitResult, InputRequiredResult
-from mcp_client import ERAS, envelope, holding, over_http, over_stdio
+from support.mcp_client import ERAS, envelope, holding, over_http, over_stdio
 
 WRITE = {"path": "a.txt", "content": "new\n"}
 TOKENS = ("the-token-of-one-person", "the-token-of-another")

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_client import ERAS, call, command, envelope, over_http, talk
+from support.mcp_client import ERAS, call, command, envelope, over_http, talk
 
 PATIENCE = 300
 SECONDS = float(os.environ.get("HANDRAIL_TEST_SECONDS", "5"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mcp.types import ElicitResult
-from mcp_client import ERAS, call, in_memory
+from support.mcp_client import ERAS, call, in_memory
 
 from handrail import Workspace
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import command
-from terminal import Terminal
+from support.mcp_client import command
+from support.pseudo_terminal import Terminal
 
 HELLO = {
     "jsonrpc": "2.0",

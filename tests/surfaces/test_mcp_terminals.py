@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_client import ERAS, call, envelope, over_http, over_stdio, talk
+from support.mcp_client import ERAS, call, envelope, over_http, over_stdio, talk
 
 # The client kills itself as soon as its terminal runs: nothing of it can say goodbye.
 DOOMED = """
 import os, signal, sys, anyio
 from mcp import Client
-from mcp_client import over_stdio
+from support.mcp_client import over_stdio
 
 async def main():
     where, era, root = sys.argv[1:]

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from command import ARGV, usage_error
-from command import in_process as handrail
-from terminal import Terminal
+from support.command_line import ARGV, usage_error
+from support.command_line import in_process as handrail
+from support.pseudo_terminal import Terminal
 
 from handrail.surfaces.cli.terminal_question import HELP
 from handrail.surfaces.client_config import CLIENTS

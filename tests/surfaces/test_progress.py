@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail, in_process
-from terminal import Terminal
+from support.command_line import ARGV, envelope, handrail, in_process
+from support.pseudo_terminal import Terminal
 
 PROMPT = "Approve? (y/n/always): "
 LINE = "\r\x1b[K… run_in_terminal "

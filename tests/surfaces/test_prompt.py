@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail
-from terminal import Terminal
+from support.command_line import ARGV, envelope, handrail
+from support.pseudo_terminal import Terminal
 
 from handrail.surfaces.cli.terminal_question import HELP
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documents import names, section, table
+from support.documents import names, section, table
 
 HOME = Path(__file__).parent.parent.parent
 Break = Callable[[Path], object]

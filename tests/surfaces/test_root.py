@@ -10,10 +10,10 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from command import handrail
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp_client import talk
+from support.command_line import handrail
+from support.mcp_client import talk
 
 from handrail.surfaces.cli import main
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ARGV, envelope, handrail, usage_error
+from support.command_line import ARGV, envelope, handrail, usage_error
 
 HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}'
 

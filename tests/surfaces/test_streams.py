@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import ARGV
-from terminal import Terminal
+from support.command_line import ARGV
+from support.pseudo_terminal import Terminal
 
 CALL = ("call", "file.write", "path=a.txt", "content=✓", "--approve", "auto")
 COMMANDS = {

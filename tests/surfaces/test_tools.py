@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command import in_process as handrail
-from command import usage_error
+from support.command_line import in_process as handrail
+from support.command_line import usage_error
 
 READ = {
     "name": "file.read",

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope
-from terminal import Terminal
+from support.command_line import ARGV, envelope
+from support.pseudo_terminal import Terminal
 
 from handrail import Workspace
 from handrail.model.limits import Limits

@@ -9,12 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-import scenarios
-
 from handrail import Workspace
 from handrail.model.paths import quote
 from handrail.tools.schema import Params
 from handrail.tools.tool import Tool, ToolResult
+from support import tool_scenarios
 
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {
     "gemini": ("read_file", {"absolute_path": "{root}/src/b.py"}),
@@ -34,7 +33,7 @@ class Arena:
     def __init__(self, place: Path, dialect: str) -> None:
         self.root, self._dialect, self._numbers = place / "workspace", dialect, count()
         self.root.mkdir()
-        scenarios.plant(self.root)
+        tool_scenarios.plant(self.root)
         self._place, self._outside = place, dict(_outside(place))
         quick = {"terminal_quiet_seconds": 0.01, "terminal_wait_seconds": 0.1}
         self._workspace = Workspace(str(self.root), approve="auto", durability="none", limits=quick)
@@ -50,7 +49,7 @@ class Arena:
     def problems(self, kind: type, values: tuple[object, ...]) -> dict[tuple[str, str, str], str]:
         """What goes wrong with each value in each parameter of this kind: by tool, parameter and value."""
         found = {}
-        for tool in (tool for tool in scenarios.every_tool() if tool.dialect == self._dialect):
+        for tool in (tool for tool in tool_scenarios.every_tool() if tool.dialect == self._dialect):
             for name, put in _places(tool.params, kind):
                 for value in values:
                     with self._example(tool) as fine:
@@ -61,7 +60,7 @@ class Arena:
     def problems_with_paths(self, paths: tuple[str, ...], *, reading: bool = False) -> dict[tuple[str, str, str], str]:
         """The same for paths beneath the root, in the form that each tool takes; of all tools, or those that read."""
         found = {}
-        every = [tool for tool in scenarios.every_tool() if tool.dialect == self._dialect]
+        every = [tool for tool in tool_scenarios.every_tool() if tool.dialect == self._dialect]
         for tool in (tool for tool in every if not (reading and tool.requires_approval)):
             for name in tool.params.paths:
                 for path in paths:
@@ -77,7 +76,7 @@ class Arena:
         number = next(self._numbers)
         file = self.root / f"a{number}.txt"
         file.write_text("one\n")
-        fine = json.dumps(scenarios.example(tool, self.root))
+        fine = json.dumps(tool_scenarios.example(tool, self.root))
         made: dict[str, Any] = json.loads(fine.replace("a.txt", file.name).replace("new", f"new{number}"))
         yield made | ({"session_id": "living"} if tool.name == "write_stdin" else {})
         file.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-HOME = Path(__file__).parent.parent
+HOME = Path(__file__).parent.parent.parent
 ROOT_PAGES = [HOME / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "contracts/README.md")]
 PAGES = [*ROOT_PAGES, *sorted(HOME.glob("docs/**/*.md"))]
 NAMED = [str(page.relative_to(HOME)) for page in PAGES]

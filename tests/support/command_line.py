@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
-from terminal import Terminal
 
 from handrail.surfaces.cli import main
+from support.pseudo_terminal import Terminal
 
 Done = subprocess.CompletedProcess[str]
 ARGV = [sys.executable, "-P", "-m", "handrail"]

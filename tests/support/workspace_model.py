@@ -1,7 +1,8 @@
-"""The workspace against a model of it: random calls of all dialects, commands, outside edits, kills, undo and redo.
+"""Compares the workspace with a model of it: random calls, commands, edits by others, kills, undo and redo.
 
-python model.py EXAMPLES STEPS. A program of its own because it forks, which a test runner with threads should not.
-Contents are one line each, so that no two changes of a file can be merged: what an undo does is then plain.
+Usage: PYTHONPATH=tests python -m support.workspace_model EXAMPLES STEPS. This is a separate program because it forks,
+and a test runner with threads must not fork. Each file has one line, so that no two changes of a file can be merged:
+the result of an undo is then known.
 """
 
 import os
@@ -12,7 +13,6 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from faulty import faults, killed, killed_in_the_middle
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from handrail import ToolResult, Workspace
 from handrail.history import CannotUndo, Plan
 from handrail.kernel.journal.journal import Damage, JournalEntry
+from support.fault_injection import faults, killed, killed_in_the_middle
 
 PATHS = ("a", "b", "d/a", "d/e/b")
 paths = st.sampled_from(PATHS)

@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
-from processes import processes, start
-
 import handrail
+from support.forked_processes import processes, start
 
 _NOBODY = 65534
 _DROP_FROM_BOUNDING_SET, _CAPABILITIES_3 = 24, 0x20080522

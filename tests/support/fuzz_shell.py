@@ -1,15 +1,17 @@
-"""Compare handrail's reading of commands with real bash: `python tests/fuzz_shell.py [count] [seed]`."""
+"""Compares Handrail's reading of commands with real bash.
+
+Usage: PYTHONPATH=tests python -m support.fuzz_shell [COUNT] [SEED]
+"""
 
 import sys
 import time
 from dataclasses import dataclass, field
 from random import Random, randrange
 
-from bash_oracle import Observed, find_sandbox, observe
-from shell_strings import Strings
-
 from handrail.ops.shell.command_programs import parse_command
 from handrail.ops.shell.substitution import substitutes
+from support.bash_oracle import Observed, find_sandbox, observe
+from support.shell_strings import Strings
 
 
 @dataclass

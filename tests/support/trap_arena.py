@@ -5,7 +5,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from tree import Tree, snapshot
+from support.tree import Tree, snapshot
 
 SECRET = "CANARY: nobody may see this"
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import contract
-
 from handrail.dialects import NAMES, load
 from handrail.tools.tool import Tool
+from support import contract_cases
 
-CONTRACTS = Path(__file__).parent.parent / "contracts"
+CONTRACTS = Path(__file__).parent.parent.parent / "contracts"
 FEWEST = 10
 SUCCESS, OWN, PARAMETERS = "success", "the tool's own errors", "missing and wrong parameters"
 OUTSIDE, SYSTEMS = "a path outside", "Windows and POSIX paths"
@@ -147,7 +146,7 @@ def contract_kinds() -> dict[tuple[str, str], dict[str, int]]:
     """How many cases of each kind the contracts have for each tool."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for path in sorted(CONTRACTS.glob("*.md")):
-        for case in contract.read(path) if path.stem != "README" else ():
+        for case in contract_cases.read(path) if path.stem != "README" else ():
             counts = found.setdefault((case.dialect, case.tool), dict.fromkeys((*KINDS, "all"), 0))
             counts["all"] += 1
             for kind in _kinds(case):
@@ -155,7 +154,7 @@ def contract_kinds() -> dict[tuple[str, str], dict[str, int]]:
     return found
 
 
-def _kinds(case: contract.Case) -> set[str]:
+def _kinds(case: contract_cases.Case) -> set[str]:
     kinds = set()
     steps = [step for step in case.steps if step.tool == case.tool]
     for step in steps:

@@ -1,5 +1,6 @@
-"""Runs the tests under coverage, the serial ones last and alone, and requires 95 percent for every file of the kernel
-and the dialects, and for every tool.
+"""Runs the tests under coverage, the serial ones last and alone.
+
+Requires 95 percent for every file of the kernel and the dialects, and for every tool.
 """
 
 import inspect
