@@ -12,9 +12,9 @@ from mcp import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from support.command_line import ARGV, at_terminal, handrail, usage_error
+from support.fault_samples import CHOSEN, CONTEXT, kinds, sample
 from support.mcp_client import ERAS, over_stdio, talk
 from support.pseudo_terminal import Terminal
-from test_words import CHOSEN, CONTEXT, kinds, sample
 
 from handrail import Verdict, Workspace
 from handrail.dialects import NAMES, load

@@ -10,6 +10,9 @@ from typing import Any
 
 from handrail.model.paths import unquote
 
+CONTRACTS = Path(__file__).parent.parent.parent / "contracts"
+FLAGS = {"approve": "--approve", "read_only": "--read-only"}
+"""The settings that a case may have, and the flags that set them on the command line."""
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
 AFTERWARDS = ("after", "bytes", "gone", "mode")
 """Expectations about the files rather than the answer."""
@@ -57,6 +60,15 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.dialect}:{self.tool}:{self.title}".replace(" ", "_")
+
+
+def read_all() -> list[Case]:
+    return [case for path in sorted(CONTRACTS.glob("*.md")) if path.stem != "README" for case in read(path)]
+
+
+def without_ordinary_user(cases: list[Case]) -> list[Case]:
+    """Return the cases that every user can play."""
+    return [case for case in cases if not case.options.get("ordinary_user")]
 
 
 def read(path: Path) -> list[Case]:

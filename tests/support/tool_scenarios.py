@@ -14,7 +14,6 @@ from handrail.dialects import NAMES, load
 from handrail.tools.tool import Tool
 from support import contract_cases
 
-CONTRACTS = Path(__file__).parent.parent.parent / "contracts"
 FEWEST = 10
 SUCCESS, OWN, PARAMETERS = "success", "the tool's own errors", "missing and wrong parameters"
 OUTSIDE, SYSTEMS = "a path outside", "Windows and POSIX paths"
@@ -84,10 +83,10 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 NEEDS_MORE = {"terminal_last_command", "fetch_webpage", "write_stdin"}
-"""Their success needs a command, a server or a session before it: the contracts and tests/kernel/ have these."""
+"""Their success needs a command, a server or a session before it: the contracts and tests/kernel/ have these cases."""
 
 
-ELSEWHERE = {("copilot", "fetch_webpage"): {SUCCESS: "test_copilot_fetch.py"}}
+ELSEWHERE = {("copilot", "fetch_webpage"): {SUCCESS: "contracts/test_copilot_fetch.py"}}
 """Kinds that no contract can hold, and the tests that do."""
 
 
@@ -145,12 +144,11 @@ def path_scenarios(tool: Tool, root: Path, paths: tuple[str, ...]) -> Iterator[t
 def contract_kinds() -> dict[tuple[str, str], dict[str, int]]:
     """How many cases of each kind the contracts have for each tool."""
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for path in sorted(CONTRACTS.glob("*.md")):
-        for case in contract_cases.read(path) if path.stem != "README" else ():
-            counts = found.setdefault((case.dialect, case.tool), dict.fromkeys((*KINDS, "all"), 0))
-            counts["all"] += 1
-            for kind in _kinds(case):
-                counts[kind] += 1
+    for case in contract_cases.read_all():
+        counts = found.setdefault((case.dialect, case.tool), dict.fromkeys((*KINDS, "all"), 0))
+        counts["all"] += 1
+        for kind in _kinds(case):
+            counts[kind] += 1
     return found
 
 

@@ -19,13 +19,9 @@ from support.ordinary_user import as_ordinary_user
 
 from handrail import Workspace
 
-CONTRACTS = Path(__file__).parent.parent / "contracts"
-WRITTEN = [
-    case for path in sorted(CONTRACTS.glob("*.md")) if path.stem != "README" for case in contract_cases.read(path)
-]
-CASES = [case for case in WRITTEN if not case.options.get("ordinary_user")]
+WRITTEN = contract_cases.read_all()
+CASES = contract_cases.without_ordinary_user(WRITTEN)
 IN_ANY_SESSION = [case for case in CASES if not case.options.get("one_session")]
-FLAGS = {"approve": "--approve", "read_only": "--read-only"}
 
 _Command = Callable[..., Done]
 
@@ -139,6 +135,6 @@ def _flags(case: contract_cases.Case, root: Path) -> list[str]:
     flags = [
         part
         for key, value in case.settings.items()
-        for part in ([FLAGS[key]] if value is True else [FLAGS[key], value])
+        for part in ([contract_cases.FLAGS[key]] if value is True else [contract_cases.FLAGS[key], value])
     ]
     return ["--dialect", case.dialect, "--root", str(root), *flags]

@@ -13,10 +13,10 @@ import pytest
 from mcp import Client
 from support import contract_cases
 from support.mcp_client import ERAS, envelope, in_memory, over_stdio, talk
-from test_contracts import CASES, FLAGS
 
 from handrail import Workspace
 
+CASES = contract_cases.without_ordinary_user(contract_cases.read_all())
 AT_ONCE, MOST = 4, 200
 
 
@@ -52,7 +52,7 @@ def _groups() -> Iterator[Any]:
         alike = json.dumps([case.settings, case.options.get("patient", False)], sort_keys=True)
         groups.setdefault((case.dialect, alike), []).append(case)
     for (dialect, _), cases in groups.items():
-        if cases[0].settings.keys() <= FLAGS.keys():
+        if cases[0].settings.keys() <= contract_cases.FLAGS.keys():
             for start in range(0, len(cases), MOST):
                 yield pytest.param(cases[start : start + MOST], id=f"{dialect}-{cases[0].line}-{start}")
 
@@ -68,7 +68,7 @@ def test_contracts_hold_over_mcp_on_stdio(cases: list[contract_cases.Case], era:
     flags = [
         part
         for key, value in cases[0].settings.items()
-        for part in ([FLAGS[key]] if value is True else [FLAGS[key], str(value)])
+        for part in ([contract_cases.FLAGS[key]] if value is True else [contract_cases.FLAGS[key], str(value)])
     ]
     wanted = [part for root in roots.values() for part in ("--root", root)]
     failed: dict[str, str] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.throwaway_dialect import router_of
 
 import handrail
 from handrail import FsBoundary, Keep, Question, ToolRouter, Verdict, Workspace
@@ -137,8 +138,6 @@ def test_only_ask_asks(root: Path, policy: str) -> None:
 
 
 def test_read_only_offers_no_writing_tool_and_holds_whatever_the_tool(root: Path) -> None:
-    from test_router import router_of
-
     with Workspace(str(root), approve="auto", read_only=True) as workspace:
         assert set(workspace.tools("file").tools) >= {"file.read", "file.list"}
         assert all(not tool.requires_approval for tool in workspace.tools("file").tools.values())

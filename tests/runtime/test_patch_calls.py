@@ -19,7 +19,7 @@ from handrail.ops.text.change_preview import change_diff
 from handrail.tools.messages import ToolError, render
 from handrail.tools.tool import ToolResult
 
-GOLDENS = Path(__file__).parent / "goldens" / "patch"
+GOLDENS = Path(__file__).parent.parent / "goldens" / "patch"
 FOLDERS = [folder for form in ("freeform", "unified") for folder in sorted((GOLDENS / form).iterdir())]
 TWO_FILES = (
     "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"

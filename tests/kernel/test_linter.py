@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).parent.parent
+HOME = Path(__file__).parent.parent.parent
 WAYS = """
 with open("a") as file: file.read()
 import os

@@ -36,7 +36,7 @@ def test_a_dialect_lists_its_tools(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dialect_lists_its_tools_in_the_order_of_its_contract(name: str) -> None:
-    cases = contract_cases.read(tool_scenarios.CONTRACTS / f"{name}.md")
+    cases = contract_cases.read(contract_cases.CONTRACTS / f"{name}.md")
     assert [tool.name for tool in TOOLS if tool.dialect == name] == list(dict.fromkeys(case.tool for case in cases))
 
 
@@ -138,7 +138,7 @@ def test_every_tool_has_ten_scenarios_of_every_kind() -> None:
         }
         kinds = [kind for kind in tool_scenarios.KINDS if tool.params.paths or kind not in tool_scenarios.NEED_A_PATH]
         elsewhere = tool_scenarios.ELSEWHERE.get((tool.dialect, tool.name), {})
-        assert all((Path(__file__).parent / test).exists() for test in elsewhere.values())
+        assert all((Path(__file__).parent.parent / test).exists() for test in elsewhere.values())
         lacks = [kind for kind in kinds if not (has[kind] or declared.get(kind) or kind in elsewhere)]
         if has["all"] < tool_scenarios.FEWEST:
             lacks.append(f"only {has['all']} cases in its contract")

@@ -1,50 +1,13 @@
 """Every fault has words in every dialect; the words live in tables, never in the code that raises."""
 
-from collections.abc import Iterator
-from typing import Any, get_type_hints
-
 import pytest
+from support.fault_samples import CONTEXT, kinds, sample
 
 from handrail.dialects import NAMES, load
-from handrail.model.faults import BadPatch, BadPath, Fault, HunkNotFound, NotFound, Problem, TooLarge
-from handrail.model.warnings import FileSkipped, MoreFilesSkipped, Note, SandboxRefused
+from handrail.model.faults import BadPath, Fault, NotFound, TooLarge
+from handrail.model.warnings import Note
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import Message, ToolError, Words, render
-
-CONTEXT = {"root": "/w", "params": {}}
-# A value of every type that facts have, and of those whose facts are words from a list.
-VALUES: dict[Any, Any] = {
-    str: "some text",
-    int: 3,
-    float: 2.5,
-    int | None: None,
-    list[str]: ["a", "b"],
-    list[int]: [1, 5],
-    list[Problem]: [Problem("", "missing", "path")],
-}
-CHOSEN: dict[tuple[type[Fault], str], str] = {
-    (BadPath, "why"): "nul",
-    (BadPatch, "why"): "no_hunks",
-    (HunkNotFound, "part"): "lines",
-    (FileSkipped, "why"): "too_large",
-    (MoreFilesSkipped, "why"): "unreadable",
-    (SandboxRefused, "kind"): "network",
-}
-
-
-def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
-    """The kinds that are raised: the leaves of the tree."""
-    for kind in of.__subclasses__():
-        if kind.__module__.startswith("handrail."):
-            yield from kinds(kind) if kind.__subclasses__() else (kind,)
-
-
-def sample(kind: type[Fault]) -> Fault:
-    types = get_type_hints(kind)
-    facts = {name: CHOSEN.get((kind, name), VALUES[types[name]]) for name in kind.fact_names}
-    if "difference" in facts:
-        facts["difference"] = "case"
-    return kind(**facts)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,8 +9,7 @@ EXAMPLES = 400 if os.environ.get("HANDRAIL_LONG") else 20
 
 
 def test_whatever_happens_the_tree_and_the_journal_are_those_of_the_model() -> None:
-    here = os.path.dirname(__file__)
-    path = os.pathsep.join([here, *filter(None, sys.path)])
+    path = os.pathsep.join(filter(None, sys.path))
     run = subprocess.run(
         [sys.executable, "-m", "support.workspace_model", str(EXAMPLES), str(STEPS)],
         env={**os.environ, "PYTHONPATH": path},
