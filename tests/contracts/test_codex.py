@@ -28,11 +28,11 @@ def call(workspace: Workspace, tool: str, **params: Any) -> ToolResult:
 
 
 @pytest.mark.parametrize("tool", SCHEMAS)
-def test_the_schema_is_the_reference_s_key_for_key(tool: str) -> None:
+def test_codex_schemas_equal_reference(tool: str) -> None:
     assert codex.dialect.tools[tool].params.schema() == SCHEMAS[tool]
 
 
-def test_the_tools_are_registered_under_the_names_of_the_reference(workspace: Workspace) -> None:
+def test_codex_tools_have_reference_names(workspace: Workspace) -> None:
     assert [tool.name for tool in codex.tool_registrations()] == list(SCHEMAS)
     router = workspace.tools("codex")
     assert isinstance(router, ToolRouter)
@@ -40,12 +40,12 @@ def test_the_tools_are_registered_under_the_names_of_the_reference(workspace: Wo
     assert handrail.FsBoundary is type(workspace.services.boundary)
 
 
-def test_only_what_changes_or_runs_asks() -> None:
+def test_codex_approval_required_only_for_changes_and_commands() -> None:
     asking = [tool.name for tool in codex.tool_registrations() if tool.requires_approval]
     assert asking == ["apply_patch_json", "apply_patch_freeform", "shell", "exec_command", "write_stdin"]
 
 
-def test_the_freeform_tool_is_also_a_custom_tool_with_its_grammar() -> None:
+def test_freeform_tool_exported_as_custom_tool_with_grammar() -> None:
     custom, plain = exports.openai_responses([codex.apply_patch_freeform, codex.apply_patch_json])
     assert custom == {
         "type": "custom",
@@ -59,7 +59,7 @@ def test_the_freeform_tool_is_also_a_custom_tool_with_its_grammar() -> None:
     assert plain["type"] == "function"
 
 
-def test_requests_are_logged_at_info_and_responses_at_debug(root: Path, tmp_path: Path) -> None:
+def test_codex_log_requests_at_info_responses_at_debug(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     with Workspace(str(root), approve="auto", log=str(log), log_level="debug") as workspace:
         call(workspace, "list_dir")
@@ -72,7 +72,7 @@ def test_requests_are_logged_at_info_and_responses_at_debug(root: Path, tmp_path
 # ── listing ──
 
 
-def test_listing_a_deep_tree_stops_when_it_has_enough(workspace: Workspace, root: Path) -> None:
+def test_list_dir_deep_tree_with_links_stops_at_limit(workspace: Workspace, root: Path) -> None:
     """With links that would multiply the names without end, were they followed."""
     (root / "d").mkdir()
     for n in range(20):
@@ -81,12 +81,12 @@ def test_listing_a_deep_tree_stops_when_it_has_enough(workspace: Workspace, root
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every directory")
-def test_a_directory_that_cannot_be_opened_is_listed_without_what_it_holds(workspace: Workspace, root: Path) -> None:
+def test_list_dir_unreadable_directory_listed_without_contents(workspace: Workspace, root: Path) -> None:
     (root / "closed").mkdir(mode=0)
     assert call(workspace, "list_dir").output == {"entries": ["closed/"]}
 
 
-def test_an_undecodable_name_is_listed_read_and_patched(workspace: Workspace, root: Path) -> None:
+def test_codex_undecodable_name_is_listed_read_and_patched(workspace: Workspace, root: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     (root / name).mkdir()
     (root / name / "f").write_text("one\n")
@@ -102,7 +102,7 @@ def test_an_undecodable_name_is_listed_read_and_patched(workspace: Workspace, ro
 # ── commands ──
 
 
-def test_the_file_that_the_cut_line_names_can_be_read_by_the_next_command(workspace: Workspace) -> None:
+def test_shell_cut_output_file_readable_by_next_command(workspace: Workspace) -> None:
     cut = call(workspace, "shell", command="seq 1 200000").output
     assert isinstance(cut, dict)
     line = next(line for line in cut["stdout"].split("\n") if "not shown" in line)
@@ -119,7 +119,7 @@ def test_the_file_that_the_cut_line_names_can_be_read_by_the_next_command(worksp
     assert call(workspace, "shell", command=f"wc -l < {spool}").output["stdout"] == "200000\n"  # type: ignore[index]
 
 
-def test_the_file_outlives_the_session_for_a_while(root: Path) -> None:
+def test_shell_cut_output_file_readable_in_next_session(root: Path) -> None:
     with Workspace(str(root), approve="auto") as first:
         cut = call(first, "shell", command="seq 1 200000").output
         reading = cut["stdout"].partition("all of it: ")[2].partition(" …]")[0]  # type: ignore[index]
@@ -149,7 +149,7 @@ def test_the_file_outlives_the_session_for_a_while(root: Path) -> None:
     ("dialect", "tool"),
     [("gemini", "run_shell_command"), ("copilot", "run_in_terminal"), ("codex", "shell")],
 )
-def test_what_the_sandbox_refused_is_said_in_a_sentence(
+def test_command_refused_by_sandbox_gets_warning(
     workspace: Workspace,
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -166,11 +166,11 @@ def test_what_the_sandbox_refused_is_said_in_a_sentence(
     assert result.warnings == [sentence]
 
 
-def test_a_command_that_fails_by_itself_is_not_explained_by_the_sandbox(workspace: Workspace) -> None:
+def test_command_failing_by_itself_gets_no_sandbox_warning(workspace: Workspace) -> None:
     assert call(workspace, "shell", command="cat nowhere; false").warnings == []
 
 
-def test_a_program_that_does_not_read_is_said_so(root: Path) -> None:
+def test_write_stdin_program_not_reading_gets_warning(root: Path) -> None:
     limits = {"terminal_write_seconds": 0.2, "terminal_wait_seconds": 0.2}
     with Workspace(str(root), approve="auto", limits=limits) as workspace:
         shown = call(workspace, "exec_command", session_id="s", cmd="stty raw -echo; echo up; exec sleep 600").output
@@ -183,14 +183,14 @@ def test_a_program_that_does_not_read_is_said_so(root: Path) -> None:
     assert warning.endswith(" of 1000000 bytes were taken: the program is not reading")
 
 
-def test_output_that_nobody_read_in_time_is_said_to_be_missing(root: Path) -> None:
+def test_exec_command_unread_output_over_limit_is_truncated(root: Path) -> None:
     with Workspace(str(root), approve="auto", limits={"terminal_bytes": 1000}) as workspace:
         result = call(workspace, "exec_command", session_id="s", cmd="seq 1 10000")
     assert isinstance(result.output, dict)
     assert (result.output["truncated"], result.output["output"][-7:]) == (True, "\n10000\n")
 
 
-def test_a_cancelled_command_says_so_and_returns_what_it_printed(workspace: Workspace, root: Path) -> None:
+def test_shell_cancelled_returns_message_and_partial_output(workspace: Workspace, root: Path) -> None:
     cancel = threading.Event()
 
     def wait() -> None:

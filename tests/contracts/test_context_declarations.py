@@ -12,24 +12,24 @@ TOOLS = load("context").tools
 
 
 @pytest.mark.parametrize("name", ["grep", "glob", "search", "list_directory", "read_file"])
-def test_searching_and_reading_need_only_read_files_and_no_approval(name: str) -> None:
+def test_context_reading_tools_need_no_approval(name: str) -> None:
     assert TOOLS[name].permissions == ["ReadFiles"]
     assert TOOLS[name].requires_approval is False
 
 
 @pytest.mark.parametrize("name", ["replace_in_file", "edit_lines"])
-def test_editing_reads_and_writes_and_needs_approval(name: str) -> None:
+def test_context_editing_tools_need_read_write_and_approval(name: str) -> None:
     assert TOOLS[name].permissions == ["ReadFiles", "WriteFiles"]
     assert TOOLS[name].requires_approval is True
 
 
 @pytest.mark.parametrize(("name", "permission"), [("create_file", "CreateFiles"), ("delete_file", "DeleteFiles")])
-def test_creating_and_deleting_have_permissions_of_their_own(name: str, permission: str) -> None:
+def test_context_create_and_delete_have_own_permissions(name: str, permission: str) -> None:
     assert TOOLS[name].permissions == [permission]
     assert TOOLS[name].requires_approval is True
 
 
-def test_the_categories_are_the_four_of_the_contract_in_its_order() -> None:
+def test_context_categories_match_contract_order() -> None:
     grouped: dict[str, list[str]] = {name: [] for name in load("context").categories}
     for tool in TOOLS.values():
         assert tool.guide is not None
@@ -44,7 +44,7 @@ def test_the_categories_are_the_four_of_the_contract_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("name", ["grep", "glob"])
-def test_search_guidance_says_when_to_end_the_turn(name: str) -> None:
+def test_search_guide_explains_terminate(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
     assert guide.ends == (
@@ -53,7 +53,7 @@ def test_search_guidance_says_when_to_end_the_turn(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["replace_in_file", "edit_lines"])
-def test_edit_guidance_suggests_a_preview_first(name: str) -> None:
+def test_edit_guide_suggests_preview_first(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
     assert guide.ends.startswith("Use preview_only=true first; terminate=true after a successful edit")
@@ -61,13 +61,13 @@ def test_edit_guidance_suggests_a_preview_first(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(TOOLS))
-def test_every_example_is_a_valid_call(name: str) -> None:
+def test_guide_examples_are_valid_calls(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
     TOOLS[name].params.parse(guide.example)
 
 
-def test_the_prompt_describes_a_tool_with_all_it_needs() -> None:
+def test_system_prompt_describes_tool_completely() -> None:
     prompt = system_prompt(load("context"), list(TOOLS.values()))
     assert prompt.startswith(
         "# Tools\n\n## Search & Discovery\n\nFind files and text in the workspace. "
@@ -91,7 +91,7 @@ def test_the_prompt_describes_a_tool_with_all_it_needs() -> None:
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_the_command_prints_a_prompt_for_every_dialect(dialect: str) -> None:
+def test_prompt_command_lists_all_tools_of_dialect(dialect: str) -> None:
     command = [sys.executable, "-P", "-m", "handrail", "prompt", "--dialect", dialect]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert [line[4:] for line in printed.split("\n") if line.startswith("### ")] == sorted(

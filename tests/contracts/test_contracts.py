@@ -33,7 +33,7 @@ def case_root(request: pytest.FixtureRequest, root: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_contract_holds_in_the_library(case: contract_cases.Case, case_root: Path) -> None:
+def test_contract_holds_in_library(case: contract_cases.Case, case_root: Path) -> None:
     _play(case, case_root)
 
 
@@ -45,7 +45,7 @@ def _play(case: contract_cases.Case, root: Path) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in WRITTEN if case not in CASES], ids=str)
-def test_contract_holds_for_an_ordinary_user(case: contract_cases.Case) -> None:
+def test_contract_holds_for_ordinary_user(case: contract_cases.Case) -> None:
     assert as_ordinary_user(partial(_what_fails, case)) == ""
 
 
@@ -92,12 +92,12 @@ def _is_exact(step: contract_cases.Step) -> bool:
 
 
 @pytest.mark.parametrize("case", _sample(CASES), ids=str)
-def test_run_gives_the_same_bytes_in_a_process(case: contract_cases.Case, root: Path) -> None:
+def test_run_separate_process_gives_same_bytes(case: contract_cases.Case, root: Path) -> None:
     _same_bytes(case, root, lambda handrail: [_run(handrail, case, root)])
 
 
 @pytest.mark.parametrize("case", _sample(IN_ANY_SESSION), ids=str)
-def test_call_gives_the_same_bytes_in_a_process(case: contract_cases.Case, root: Path) -> None:
+def test_call_separate_process_gives_same_bytes(case: contract_cases.Case, root: Path) -> None:
     _same_bytes(case, root, lambda handrail: [_call(handrail, case, step, root) for step in case.steps])
 
 

@@ -60,7 +60,7 @@ def _groups() -> Iterator[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("cases", [*_groups()])
-def test_contracts_hold_over_mcp_on_stdio(cases: list[contract_cases.Case], era: str, tmp_path: Path) -> None:
+def test_contracts_hold_over_mcp_stdio(cases: list[contract_cases.Case], era: str, tmp_path: Path) -> None:
     roots = {f"case{number}": tmp_path / f"case{number}" for number in range(len(cases))}
     for case, root in zip(cases, roots.values(), strict=True):
         root.mkdir()

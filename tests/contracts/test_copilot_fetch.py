@@ -28,7 +28,7 @@ def fetch(root: Path, url: str, **params: Any) -> ToolResult:
         return workspace.call("copilot", "fetch_webpage", {"url": url, **params})
 
 
-def test_a_page_comes_back_as_markdown_with_its_facts(root: Path) -> None:
+def test_fetch_html_returns_markdown_and_metadata(root: Path) -> None:
     page = b"<html><head><title>T</title></head><body><h1>Hello</h1><p>A <a href='/x'>link</a>.</p></body></html>"
     with Site(answer(page)) as site:
         result = fetch(root, site.url("/page"))
@@ -45,14 +45,14 @@ def test_a_page_comes_back_as_markdown_with_its_facts(root: Path) -> None:
     assert result.files_affected == []
 
 
-def test_a_size_is_told_in_kilobytes(root: Path) -> None:
+def test_fetch_size_shown_in_kilobytes(root: Path) -> None:
     with Site(answer(b"x" * 5324, "text/plain")) as site:
         result = fetch(root, site.url())
     assert result.output == f"Fetched content from {site.url()} (5.2 KB)\n\n{'x' * 5324}"
     assert (result.metadata["content_length"], result.metadata["content_type"]) == (5324, "text/plain")
 
 
-def test_a_page_that_is_too_large_is_cut_and_says_so(root: Path) -> None:
+def test_fetch_too_large_page_is_truncated_with_message(root: Path) -> None:
     body = b"line\n" * 300_000
     packed = answer(gzip.compress(body), "text/plain", "Content-Encoding: gzip")
     for reply in (answer(body, "text/plain"), packed):
@@ -67,7 +67,7 @@ def test_a_page_that_is_too_large_is_cut_and_says_so(root: Path) -> None:
         assert len(result.output) < 1024 * 1024 + 200
 
 
-def test_redirects_are_followed_and_the_last_address_is_told(root: Path) -> None:
+def test_fetch_redirect_followed_and_final_url_reported(root: Path) -> None:
     def reply(connection: socket.socket, head: bytes) -> None:
         if head.startswith(b"GET /old "):
             connection.sendall(
@@ -84,7 +84,7 @@ def test_redirects_are_followed_and_the_last_address_is_told(root: Path) -> None
     assert loop.success
 
 
-def test_a_redirect_leads_to_nothing_that_a_rule_forbids(root: Path) -> None:
+def test_fetch_redirect_to_denied_url_is_refused(root: Path) -> None:
     with Site(answer(b"secret", "text/plain")) as other:
         moved = answer(b"", "text/plain", f"Location: HTTP://127.0.0.1:{other.port}/no", status="302 Found")
         with Site(moved) as site, Workspace(str(root), approve="auto", allow_hosts=["127.0.0.1"]) as workspace:
@@ -95,7 +95,7 @@ def test_a_redirect_leads_to_nothing_that_a_rule_forbids(root: Path) -> None:
         assert other.requests == []
 
 
-def test_a_loop_of_redirects_ends(root: Path) -> None:
+def test_fetch_redirect_loop_ends_with_error(root: Path) -> None:
     def reply(connection: socket.socket, head: bytes) -> None:
         connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
@@ -106,7 +106,7 @@ def test_a_loop_of_redirects_ends(root: Path) -> None:
     assert (result.error.code, bool(result.error.suggestion)) == ("network_error", True)
 
 
-def test_a_redirect_to_a_private_address_is_refused(root: Path) -> None:
+def test_fetch_redirect_to_private_address_is_refused(root: Path) -> None:
     def reply(connection: socket.socket, head: bytes) -> None:
         connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n")
 
@@ -115,7 +115,7 @@ def test_a_redirect_to_a_private_address_is_refused(root: Path) -> None:
     assert result.output == "Error: Failed to fetch - 10.0.0.1 is not a public address (private)"
 
 
-def test_a_server_that_takes_too_long(root: Path) -> None:
+def test_fetch_slow_server_times_out(root: Path) -> None:
     def reply(connection: socket.socket, head: bytes) -> None:
         site.stop.wait(300)
 
@@ -126,7 +126,7 @@ def test_a_server_that_takes_too_long(root: Path) -> None:
     assert result.error.code == "timeout"
 
 
-def test_nobody_there(root: Path) -> None:
+def test_fetch_closed_port_reports_connection_refused(root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     result = fetch(root, f"http://127.0.0.1:{port}/")
@@ -138,19 +138,19 @@ def test_nobody_there(root: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "body"), [("image/png", b"\x89PNG\r\n\x1a\n\0\0"), ("application/zip", b"PK\3\4\0\0")]
 )
-def test_what_is_not_text_is_refused_with_its_type_and_size(root: Path, kind: str, body: bytes) -> None:
+def test_fetch_binary_refused_with_type_and_size(root: Path, kind: str, body: bytes) -> None:
     with Site(answer(body, kind)) as site:
         result = fetch(root, site.url())
     assert result.output == f"Error: Failed to fetch - not text but {kind} ({len(body)} bytes)"
 
 
-def test_an_error_page_is_a_page_with_its_status(root: Path) -> None:
+def test_fetch_error_page_returns_status_code(root: Path) -> None:
     with Site(answer(b"no such page", "text/plain", status="404 Not Found")) as site:
         result = fetch(root, site.url())
     assert result.metadata["status_code"] == 404
 
 
-def test_the_question_names_the_host_and_no_means_no_connection(root: Path) -> None:
+def test_fetch_denied_question_names_host_and_opens_no_connection(root: Path) -> None:
     asked: list[Question] = []
 
     def no(question: Question) -> bool:
@@ -166,7 +166,7 @@ def test_the_question_names_the_host_and_no_means_no_connection(root: Path) -> N
     assert [question.host for question in asked] == ["127.0.0.1"]
 
 
-def test_reading_ten_megabytes_and_creating_more(root: Path) -> None:
+def test_copilot_read_and_create_limit_of_ten_megabytes(root: Path) -> None:
     """The two limits of the catalogue that no contract file should have to hold."""
     (root / "big.txt").write_bytes(b"0123456789abcde\n" * (11 * 65536))
     with Workspace(str(root), approve="auto") as workspace:

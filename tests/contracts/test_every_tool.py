@@ -29,26 +29,26 @@ def planted(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dialect_lists_its_tools(name: str) -> None:
+def test_dialect_registrations_list_all_tools(name: str) -> None:
     listed = import_module(f"handrail.dialects.{name}").tool_registrations()
     assert listed == [tool for tool in TOOLS if tool.dialect == name]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dialect_lists_its_tools_in_the_order_of_its_contract(name: str) -> None:
+def test_dialect_tool_order_matches_contract(name: str) -> None:
     cases = contract_cases.read(contract_cases.CONTRACTS / f"{name}.md")
     assert [tool.name for tool in TOOLS if tool.dialect == name] == list(dict.fromkeys(case.tool for case in cases))
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)
-def test_an_ordinary_call_succeeds(tool: Tool, planted: Path) -> None:
+def test_every_tool_example_call_succeeds(tool: Tool, planted: Path) -> None:
     with Workspace(str(planted), approve="auto") as workspace:
         result = workspace.call(tool.dialect, tool.name, tool_scenarios.example(tool, planted))
     assert result.success is (tool.name not in tool_scenarios.NEEDS_MORE), result
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)
-def test_missing_wrong_and_unknown_parameters_are_named_and_nothing_happens(tool: Tool, planted: Path) -> None:
+def test_every_tool_bad_parameters_named_and_nothing_changed(tool: Tool, planted: Path) -> None:
     before = sorted(path.name for path in planted.rglob("*") if not path.is_symlink())
     with Workspace(str(planted), approve="auto") as workspace:
         for name, params in tool_scenarios.wrong_parameters(tool, planted):
@@ -65,7 +65,7 @@ def test_missing_wrong_and_unknown_parameters_are_named_and_nothing_happens(tool
 
 
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
-def test_a_path_outside_is_refused_in_the_words_of_the_dialect(tool: Tool, planted: Path) -> None:
+def test_every_tool_outside_path_is_refused(tool: Tool, planted: Path) -> None:
     with Workspace(str(planted), approve="auto") as workspace:
         for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.OUTSIDE_PATHS):
             result = workspace.call(tool.dialect, tool.name, params)
@@ -78,7 +78,7 @@ def test_a_path_outside_is_refused_in_the_words_of_the_dialect(tool: Tool, plant
 
 @pytest.mark.parametrize("path", ["..", "out", "out/etc", "src/../..", "src/../../x"])
 @pytest.mark.parametrize("tool", [tool for tool in WITH_PATHS if "RunCommands" in tool.permissions], ids=name_of)
-def test_no_command_starts_outside(tool: Tool, path: str, planted: Path) -> None:
+def test_every_tool_command_outside_directory_is_refused(tool: Tool, path: str, planted: Path) -> None:
     (directory,) = tool.params.paths
     with Workspace(str(planted), approve="auto", sandbox="off") as workspace:
         result = workspace.call(tool.dialect, tool.name, {**tool_scenarios.example(tool, planted), directory: path})
@@ -87,7 +87,7 @@ def test_no_command_starts_outside(tool: Tool, path: str, planted: Path) -> None
 
 
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
-def test_the_forms_of_another_system_lead_nowhere(tool: Tool, planted: Path) -> None:
+def test_every_tool_windows_path_never_escapes(tool: Tool, planted: Path) -> None:
     """On POSIX a drive or a share is outside; after a slash it is a name like any other."""
     with Workspace(str(planted), approve="auto") as workspace:
         for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.WINDOWS_PATHS):
@@ -102,7 +102,7 @@ def test_the_forms_of_another_system_lead_nowhere(tool: Tool, planted: Path) -> 
 
 
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
-def test_odd_names_are_names_like_any_other(tool: Tool, planted: Path) -> None:
+def test_every_tool_odd_file_name_works(tool: Tool, planted: Path) -> None:
     """What works with a plain name works with an odd one."""
     (field,) = tool.params.paths
     plain = tool_scenarios.example(tool, planted)
@@ -124,7 +124,7 @@ def test_odd_names_are_names_like_any_other(tool: Tool, planted: Path) -> None:
         json.dumps(result.to_dict()).encode()
 
 
-def test_every_tool_has_ten_scenarios_of_every_kind() -> None:
+def test_every_tool_has_ten_cases_and_every_scenario_kind() -> None:
     """Fails with the name of each tool and what it lacks."""
     counted, missing = tool_scenarios.contract_kinds(), dict[str, list[str]]()
     root = Path("/root-of-the-count")
@@ -149,7 +149,7 @@ def test_every_tool_has_ten_scenarios_of_every_kind() -> None:
     assert len(NAMES) == 5
 
 
-def test_the_coverage_floor_holds_every_tool_by_name() -> None:
+def test_run_coverage_low_file_or_tool_is_named_with_lines() -> None:
     """What `make tests` does with the report: a tool or a file below the floor is named with its lines."""
     tools = run_coverage.functions_of_tools()
     assert len(tools) == 42

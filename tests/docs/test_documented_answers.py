@@ -29,7 +29,7 @@ ANSWERS = {row[0]: row[1:] for row in table(section("docs/results.md", "Over MCP
 
 
 @pytest.mark.parametrize("kind", [*CALLS])
-def test_a_client_gets_the_fields_that_are_listed(kind: str, root: Path) -> None:
+def test_documented_answer_matches_mcp_result(kind: str, root: Path) -> None:
     assert [*ANSWERS] == [*CALLS]
     dialect, tool, params = CALLS[kind]
     for name in ("a.txt", "a.png", "a.mp3", "a.pdf"):
@@ -57,6 +57,6 @@ def test_a_client_gets_the_fields_that_are_listed(kind: str, root: Path) -> None
     ]
 
 
-def test_the_envelope_has_the_fields_that_are_listed() -> None:
+def test_documented_envelope_fields_match_tool_result() -> None:
     listed = [name for row in table(text("docs/results.md")) for name in names(row[0])]
     assert listed == [each.name for each in dataclasses.fields(ToolResult)]

@@ -36,7 +36,7 @@ NEEDS_MORE = "# each needs its package"
 
 
 @pytest.mark.parametrize(("page", "n"), PROGRAMS)
-def test_a_program_runs(page: str, n: int, root: Path) -> None:
+def test_documented_program_runs(page: str, n: int, root: Path) -> None:
     code = fences(page, "python")[n].replace("/path/to/project", str(root))
     compiled = compile(code, page, "exec")
     (root / "README.md").write_text("hello\n")
@@ -69,7 +69,7 @@ def command_lines(page: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("page", [page for page in NAMED if [*command_lines(page)]])
-def test_a_command_line_is_understood(page: str) -> None:
+def test_documented_command_line_parses(page: str) -> None:
     for words in command_lines(page):
         context = click.Context(main)
         name, command, rest = main.resolve_command(context, words)
@@ -80,7 +80,7 @@ def test_a_command_line_is_understood(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", NAMED)
-def test_a_command_within_a_sentence_has_its_options(page: str) -> None:
+def test_documented_inline_command_has_its_options(page: str) -> None:
     for found in re.findall(r"`(?:[\w ]+ -- )?handrail ([^`]+)`", prose(page)):
         command: click.Command | None = main
         for word in found.split():
@@ -91,7 +91,7 @@ def test_a_command_within_a_sentence_has_its_options(page: str) -> None:
                 assert word in {name for each in command.params for name in each.opts}, found
 
 
-def test_a_session_goes_as_it_is_shown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_console_session_prints_as_shown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
     monkeypatch.setenv("HANDRAIL_APPROVE", "auto")
     monkeypatch.setenv("HANDRAIL_SANDBOX", "off")
@@ -121,7 +121,7 @@ def timeless(listing: str) -> str:
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_a_list_of_tools_is_the_catalogue(dialect: str) -> None:
+def test_dialect_page_lists_every_tool(dialect: str) -> None:
     tools = sorted(load(dialect).tools)
     column = 1 if dialect == "context" else 0
     listed = table(text(f"docs/dialects/{dialect}.md"))
@@ -131,7 +131,7 @@ def test_a_list_of_tools_is_the_catalogue(dialect: str) -> None:
         assert asking == {name: tool.requires_approval for name, tool in load(dialect).tools.items()}
 
 
-def test_readme_lists_every_dialect_with_its_number_of_tools() -> None:
+def test_readme_dialects_have_right_tool_counts() -> None:
     listed = {names(row[0])[0]: int(row[2]) for row in table(section("README.md", "The dialects"))}
     assert listed == {name: len(load(name).tools) for name in NAMES}
 
@@ -141,17 +141,17 @@ def test_readme_fits_three_screens() -> None:
     assert sum(-(-max(1, len(line)) // 100) for line in lines) <= 120
 
 
-def test_every_command_is_listed() -> None:
+def test_command_line_page_lists_every_command() -> None:
     listed = [name for row in table(text("docs/command-line.md")) for name in names(row[0])]
     assert sorted(listed) == sorted(main.list_commands(click.Context(main)))
 
 
-def test_every_setting_is_listed() -> None:
+def test_settings_page_lists_every_setting() -> None:
     listed = {name for row in table(text("docs/settings.md")) for name in names(row[0])}
     assert listed == {*Settings._fields} - {"rules", "limits"} | {"[limits]"}
 
 
-def test_every_limit_is_listed_with_its_default() -> None:
+def test_limits_page_lists_every_limit_with_default() -> None:
     units = {"KiB": KIB, "MiB": MIB, "GiB": GIB}
     listed = {}
     for name, default, what, lowered in table(text("docs/limits.md")):
@@ -163,12 +163,12 @@ def test_every_limit_is_listed_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("page", NAMED)
-def test_a_limit_that_a_page_names_exists(page: str) -> None:
+def test_documented_limit_names_exist(page: str) -> None:
     for listed in re.findall(r"`\[limits\]`\s+with ([^.]+)\.", text(page)):
         assert {*names(listed)} <= {*Limits._fields}
 
 
-def test_every_variable_is_listed() -> None:
+def test_settings_page_lists_every_variable() -> None:
     read = {*re.findall(r'environ\.get\(\s*"(\w+)"', SOURCES), *re.findall(r'"((?:HANDRAIL|XDG)_[A-Z_]+)"', SOURCES)}
     assert {*re.findall(r"`([A-Z_]+[A-Z])`", section("docs/settings.md", "Variables"))} == read
     settable = {f"HANDRAIL_{name.upper()}" for name in Settings._fields}
@@ -177,7 +177,7 @@ def test_every_variable_is_listed() -> None:
     assert all(name in text("docs/sandbox.md") for name in KEPT_VARIABLES)
 
 
-def test_every_error_code_is_listed() -> None:
+def test_results_page_lists_every_error_code() -> None:
     tables = [COMMON, *(load(name).words for name in NAMES)]
     codes = {say.code for words in tables for say in words.values()} - {"note"}
     codes |= {*re.findall(r'ToolError\(\s*"(\w+)"', SOURCES), *re.findall(r'"code": "(\w+)"', SOURCES)}
@@ -188,20 +188,20 @@ def test_every_error_code_is_listed() -> None:
 
 
 @pytest.mark.parametrize("row", table(section("docs/results.md", "Exit codes")), ids=lambda row: row[0])
-def test_an_exit_code_is_what_its_example_ends_with(row: list[str], root: Path) -> None:
+def test_documented_exit_code_example_ends_with_it(row: list[str], root: Path) -> None:
     code, _, example = row
     for line in names(example):
         done = handrail(*shlex.split(line)[1:], cwd=root)
         assert done.returncode == int(code), done
 
 
-def test_every_exit_code_is_listed() -> None:
+def test_results_page_lists_every_exit_code() -> None:
     codes = {*re.findall(r"SystemExit\((?:.*?)(\d+)", SOURCES), *re.findall(r"EXIT = .*?(\d+).*?(\d+)", SOURCES)[0]}
     assert {row[0] for row in table(section("docs/results.md", "Exit codes"))} == codes | {"0", "2"}
 
 
 @pytest.mark.parametrize("page", NAMED)
-def test_a_link_leads_to_a_file_and_a_heading(page: str) -> None:
+def test_documented_links_and_anchors_exist(page: str) -> None:
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", prose(page)):
         there = ((HOME / page).parent / target).resolve() if target else HOME / page
         assert there.exists(), target
@@ -218,7 +218,7 @@ NOT_KEPT = ("bench/out", "src/handrail/dialects/NAME.py", "contracts/NAME.md")
 
 
 @pytest.mark.parametrize("page", NAMED)
-def test_a_file_or_test_of_ours_that_is_named_exists(page: str) -> None:
+def test_documented_files_and_tests_exist(page: str) -> None:
     here = "tests|bench|docs|contracts|packaging|src|kernel|ops|policy|surfaces|dialects"
     for name, test in re.findall(rf"`((?:{here})/[\w./*-]*|test_\w+\.py)(?:::(\w+))?`", prose(page)):
         found = [*HOME.glob(name), *SOURCE.glob(name), *HOME.glob(f"tests/*/{name}")]
@@ -226,13 +226,13 @@ def test_a_file_or_test_of_ours_that_is_named_exists(page: str) -> None:
         assert not test or f"def {test}(" in found[0].read_text(), (name, test)
 
 
-def test_every_threat_names_a_test() -> None:
+def test_threat_model_rows_name_a_test() -> None:
     rows = [line for line in text("docs/threat-model.md").split("\n") if line.startswith("|") and "---" not in line]
     assert [row for row in rows if "::test_" not in row] == [row for row in rows if "| shown by |" in row]
     assert len(rows) > 50
 
 
-def test_site_has_every_page_in_its_navigation() -> None:
+def test_site_navigation_has_every_page() -> None:
     listed = re.findall(r"[\w./-]+\.md\b", text("mkdocs.yml").partition("\nnav:\n")[2].partition("\nvalidation:\n")[0])
     contracts = [str(page.relative_to(HOME)) for page in HOME.glob("contracts/*.md")]
     assert sorted(listed) == sorted({*NAMED, *contracts, "CHANGELOG.md"})

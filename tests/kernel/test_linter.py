@@ -42,7 +42,7 @@ import urllib.request
 @pytest.mark.parametrize(
     ("room", "refused"), [("dialects", True), ("ops", True), ("surfaces", True), ("kernel", False)]
 )
-def test_the_linter_knows_every_way_around_the_kernel(room: str, refused: bool) -> None:
+def test_linter_bans_machine_access_outside_kernel(room: str, refused: bool) -> None:
     name = str(HOME / "src" / "handrail" / room / "probe.py")
     argv = [
         sys.executable,

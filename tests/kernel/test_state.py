@@ -12,7 +12,7 @@ from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.surfaces.cli.options import open_workspace
 
 
-def test_the_platform_says_where_if_nobody_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_home_without_setting_follows_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("STATE", "CONFIG"):
         monkeypatch.delenv(f"HANDRAIL_{name}_DIR")
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
@@ -20,14 +20,14 @@ def test_the_platform_says_where_if_nobody_else_does(tmp_path: Path, monkeypatch
     assert config_home() == str(tmp_path / "config" / "handrail")
 
 
-def test_workspaces_of_one_name_are_kept_apart(tmp_path: Path) -> None:
+def test_state_same_root_names_get_separate_directories(tmp_path: Path) -> None:
     first, second = State(str(tmp_path / "a" / "same name")), State(str(tmp_path / "b" / "same name"))
     assert first.path != second.path
     assert os.path.basename(first.path).startswith("same_name-")
     assert os.stat(first.pending).st_mode & 0o077 == 0
 
 
-def test_where_the_state_cannot_be_kept_another_place_is_used_and_said(
+def test_state_unusable_directory_falls_back_with_note(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -41,7 +41,7 @@ def test_where_the_state_cannot_be_kept_another_place_is_used_and_said(
         assert workspace.services.state.path.startswith(str(elsewhere))
 
 
-def test_a_file_where_the_state_should_be_is_said_and_left(
+def test_state_path_is_a_file_falls_back_and_keeps_file(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "state").write_text("somebody's")
@@ -64,7 +64,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return elsewhere
 
 
-def test_a_change_that_is_recorded_elsewhere_says_so_in_its_answer(root: Path, nowhere: Path) -> None:
+def test_state_fallback_gives_warning_with_each_change(root: Path, nowhere: Path) -> None:
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
         made = workspace.call("file", "file.write", {"path": "a", "content": "x"})
         ran = workspace.call("codex", "shell", {"command": "echo y > a"})
@@ -79,7 +79,7 @@ def test_a_change_that_is_recorded_elsewhere_says_so_in_its_answer(root: Path, n
     assert os.listdir(root) == []
 
 
-def test_where_the_journal_is_required_nothing_is_done_that_is_recorded_elsewhere(root: Path, nowhere: Path) -> None:
+def test_state_fallback_with_required_journal_refuses_changes(root: Path, nowhere: Path) -> None:
     with Workspace(str(root), approve="auto", sandbox="off", journal="required") as workspace:
         for dialect, tool, params in (
             ("file", "file.write", {"path": "a", "content": "x"}),
@@ -94,7 +94,7 @@ def test_where_the_journal_is_required_nothing_is_done_that_is_recorded_elsewher
 
 
 @pytest.mark.parametrize("how", ["writable", "link", "file"])
-def test_a_place_elsewhere_that_others_could_change_is_refused(root: Path, nowhere: Path, how: str) -> None:
+def test_state_fallback_unsafe_directory_is_refused(root: Path, nowhere: Path, how: str) -> None:
     home = nowhere / f"handrail-{os.getuid()}"
     if how == "writable":
         home.mkdir()
@@ -109,7 +109,7 @@ def test_a_place_elsewhere_that_others_could_change_is_refused(root: Path, nowhe
     assert sorted(os.listdir(nowhere)) == sorted({"theirs", home.name} if how == "link" else {home.name})
 
 
-def test_a_place_elsewhere_is_for_us_alone(root: Path, nowhere: Path) -> None:
+def test_state_fallback_directory_is_private(root: Path, nowhere: Path) -> None:
     mask = os.umask(0o002)
     try:
         with Workspace(str(root)):
@@ -119,7 +119,7 @@ def test_a_place_elsewhere_is_for_us_alone(root: Path, nowhere: Path) -> None:
     assert home.stat().st_mode & 0o077 == 0
 
 
-def test_a_state_inside_the_workspace_is_out_of_the_reach_of_tools(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_inside_workspace_is_protected_from_tools(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(root / "state"))
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
         assert workspace.call("file", "file.write", {"path": "a", "content": "x"}).success
@@ -137,7 +137,7 @@ def test_a_state_inside_the_workspace_is_out_of_the_reach_of_tools(root: Path, m
         assert "state" not in str(listed.output)
 
 
-def test_a_directory_of_somebody_else_is_never_used(
+def test_state_directory_of_another_user_is_refused(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -148,7 +148,7 @@ def test_a_directory_of_somebody_else_is_never_used(
         open_workspace(str(root))
 
 
-def test_nobody_else_can_look_into_what_is_kept(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_and_log_files_are_private(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "new" / "state"
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(home))
     mask = os.umask(0o002)

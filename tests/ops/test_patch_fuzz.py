@@ -59,19 +59,19 @@ def broken(draw: st.DrawFn) -> str:
 
 @bounded
 @given(broken())
-def test_a_broken_patch_gets_an_answer(text: str) -> None:
+def test_patch_broken_golden_is_answered(text: str) -> None:
     answer(text)
 
 
 @bounded
 @given(st.lists(st.sampled_from(LINES), max_size=12).map("\n".join))
-def test_any_mixture_of_lines_gets_an_answer(text: str) -> None:
+def test_patch_any_mixture_of_lines_is_answered(text: str) -> None:
     answer(text)
 
 
 @bounded
 @given(st.text(st.characters(), max_size=80))
-def test_any_text_gets_an_answer(text: str) -> None:
+def test_patch_any_text_is_answered(text: str) -> None:
     answer(text)
     answer("*** Begin Patch\n*** Update File: a.txt\n@@\n" + text + "\n*** End Patch\n")
     answer("--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n" + text)
@@ -99,7 +99,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize(("text", "name"), OUTSIDE.values(), ids=OUTSIDE.keys())
-def test_a_name_that_leads_outside_reaches_the_reader_as_it_was_written(text: str, name: str) -> None:
+def test_patch_outside_name_reaches_reader_unchanged(text: str, name: str) -> None:
     asked: list[str] = []
 
     def read(path: str) -> PatchedContent | None:

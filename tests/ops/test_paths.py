@@ -129,21 +129,21 @@ def answer(text: str, *, windows: bool) -> tuple[str, ...] | str:
 
 
 @pytest.mark.parametrize("text", POSIX, ids=lambda text: ascii(text)[:40])
-def test_a_path_is_taken_apart_by_posix_rules(text: str) -> None:
+def test_split_posix_path(text: str) -> None:
     assert answer(text, windows=False) == POSIX[text]
 
 
 @pytest.mark.parametrize("text", WINDOWS, ids=lambda text: ascii(text)[:40])
-def test_a_path_is_taken_apart_by_windows_rules(text: str) -> None:
+def test_split_windows_path(text: str) -> None:
     assert answer(text, windows=True) == WINDOWS[text]
 
 
-def test_a_path_that_ends_like_a_directory_says_so() -> None:
+def test_split_trailing_slash_or_dot_wants_directory() -> None:
     wants = {text: split(text, POSIX_ROOTS).wants_directory for text in ("a", "a/", "a/.", "a/..", ".", '"a/"', "a/b")}
     assert wants == {"a": False, "a/": True, "a/.": True, "a/..": True, ".": True, '"a/"': True, "a/b": False}
 
 
-def test_what_would_lie_about_itself_is_shown_in_quotes() -> None:
+def test_quote_misleading_names_are_quoted() -> None:
     shown = {
         "plain name.txt": "plain name.txt",
         "é\u4e16": "é\u4e16",
@@ -166,7 +166,7 @@ names = st.binary(max_size=40).map(lambda data: data.decode(errors="surrogateesc
 
 @EXAMPLES
 @given(names)
-def test_every_name_comes_back_from_its_quoted_form(name: str) -> None:
+def test_unquote_reverses_quote(name: str) -> None:
     shown = quote(name)
     shown.encode()
     assert unquote(shown) == name
@@ -175,7 +175,7 @@ def test_every_name_comes_back_from_its_quoted_form(name: str) -> None:
 
 @EXAMPLES
 @given(st.binary(min_size=1, max_size=60).filter(lambda name: not {0, 47} & set(name) and name not in (b".", b"..")))
-def test_the_shown_name_of_any_file_is_a_path_to_it(raw: bytes) -> None:
+def test_split_quoted_name_leads_to_same_file(raw: bytes) -> None:
     name = os.fsdecode(raw)
     assert split(quote(name), POSIX_ROOTS).parts == (name,)
     assert split(quote(f"dir/{name}"), POSIX_ROOTS).parts == ("dir", name)
@@ -183,7 +183,7 @@ def test_the_shown_name_of_any_file_is_a_path_to_it(raw: bytes) -> None:
 
 @EXAMPLES
 @given(st.text(max_size=80), st.booleans())
-def test_any_text_is_components_or_a_fault(text: str, windows: bool) -> None:
+def test_split_any_text_gives_clean_parts_or_fault(text: str, windows: bool) -> None:
     found = answer(text, windows=windows)
     if not isinstance(found, str):
         assert not any(part in ("", ".") or "/" in part or "\0" in part or (windows and "\\" in part) for part in found)
@@ -194,5 +194,5 @@ ODD = ["plain.txt", 'a"b', '"q"', "C:x", "C:/x", "\\\\h", "é", "\udcff", "a\nb"
 
 @given(st.lists(st.text() | st.sampled_from(ODD)))
 @EXAMPLES
-def test_many_names_are_quoted_like_each(names: list[str]) -> None:
+def test_quote_all_equals_quote_of_each(names: list[str]) -> None:
     assert quote_all(names) == [quote(name) for name in names]

@@ -287,16 +287,16 @@ def sandbox() -> list[str]:
 
 
 @pytest.mark.parametrize("command", SUBSTITUTES + REFUSED_UNSEEN + REFUSED_WITHOUT_NEED)
-def test_a_command_that_would_substitute_is_found(command: str) -> None:
+def test_substitutes_finds_substitution(command: str) -> None:
     assert substitutes(command)
 
 
 @pytest.mark.parametrize("command", RUNS)
-def test_a_command_that_would_not_substitute_is_let_through(command: str) -> None:
+def test_substitutes_accepts_plain_command(command: str) -> None:
     assert not substitutes(command)
 
 
-def test_bash_itself_agrees_with_the_tables(sandbox: list[str]) -> None:
+def test_substitutes_tables_match_bash(sandbox: list[str]) -> None:
     seen = observe(SUBSTITUTES, sandbox)
     assert [command for command, bash in zip(SUBSTITUTES, seen, strict=True) if not bash.substituted] == []
     dead = RUNS + REFUSED_WITHOUT_NEED
@@ -305,7 +305,7 @@ def test_bash_itself_agrees_with_the_tables(sandbox: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_random_commands_are_never_missed_and_never_refused_wrongly(sandbox: list[str]) -> None:
+def test_substitutes_random_commands_match_bash(sandbox: list[str]) -> None:
     wild = compare(1500, 11, sandbox)
     straight = compare(500, 12, sandbox, straight=True)
     assert (wild.missed, wild.unnamed, straight.missed, straight.unnamed, straight.refused) == ([], [], [], [], [])
@@ -320,6 +320,6 @@ UNITS = [
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_megabyte_of_anything_is_judged(unit: str) -> None:
+def test_substitutes_judges_megabyte_command(unit: str) -> None:
     command = unit * (1_000_000 // len(unit))
     assert substitutes(command) == ("$((" in command)

@@ -45,12 +45,12 @@ def _denied(root: Path, asker: Any) -> tuple[str, list[dict[str, Any]]]:
         ),
     ],
 )
-def test_what_is_no_verdict_is_a_refusal_that_says_so(root: Path, answer: Any, why: str) -> None:
+def test_callback_invalid_answer_denies_with_reason(root: Path, answer: Any, why: str) -> None:
     message, _ = _denied(root, lambda _: answer)
     assert message == f"file.write was not approved: asking failed with {why}"
 
 
-def test_a_coroutine_approves_nothing(root: Path) -> None:
+def test_callback_coroutine_denies(root: Path) -> None:
     made: list[Any] = []
 
     async def later(_: Question) -> bool:
@@ -64,7 +64,7 @@ def test_a_coroutine_approves_nothing(root: Path) -> None:
     asyncio.run(made[0])  # nobody else waits for it
 
 
-def test_a_callback_that_raises_is_a_refusal_with_its_traceback_in_the_log(root: Path) -> None:
+def test_callback_exception_denies_and_logs_traceback(root: Path) -> None:
     def ask(_: Question) -> bool:
         raise KeyError("no\nwindow")
 
@@ -77,7 +77,7 @@ def test_a_callback_that_raises_is_a_refusal_with_its_traceback_in_the_log(root:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_the_time_of_a_call_is_without_the_time_that_the_answer_took(root: Path, answer: bool) -> None:
+def test_call_time_excludes_approval_time(root: Path, answer: bool) -> None:
     thought = list[float]()
 
     def think(_: Question) -> bool:
@@ -95,7 +95,7 @@ def test_the_time_of_a_call_is_without_the_time_that_the_answer_took(root: Path,
     assert 0 <= result.execution_time_ms <= (took - thought[0]) * 1000 + 0.001
 
 
-def test_the_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (sample,) = re.findall(r"```python\n(.+?)```", DOCUMENTED, re.DOTALL)
     exec(sample.replace("/path/to/project", str(root)), {})
     assert sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()) == ["notes/plan.md"]

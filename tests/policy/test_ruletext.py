@@ -55,7 +55,7 @@ def book(home: Path) -> RuleFile:
     return RuleFile.load(str(home), Limits())
 
 
-def test_a_rule_is_added_after_all_that_is_there(home: Path) -> None:
+def test_rule_file_add_appends_rule(home: Path) -> None:
     rule = Rule("file.read", "x")
     assert (book(home).add(rule), book(home).add(rule)) == (4, 4)
     assert text(home) == f"{TEXT}\n{to_toml(rule)}"
@@ -63,7 +63,7 @@ def test_a_rule_is_added_after_all_that_is_there(home: Path) -> None:
     assert text(home).startswith(TEXT[: TEXT.index("\n# the end")])
 
 
-def test_a_rule_is_switched_where_it_says_so_or_beneath_its_head(home: Path) -> None:
+def test_rule_file_enable_edits_in_place(home: Path) -> None:
     book(home).enable(2, enabled=True)
     assert text(home) == TEXT
     book(home).enable(2, enabled=False)
@@ -75,7 +75,7 @@ def test_a_rule_is_switched_where_it_says_so_or_beneath_its_head(home: Path) -> 
     assert text(home) == TEXT.replace("harmless\n[[rule]]\n", "harmless\n[[rule]]\nenabled = true\n")
 
 
-def test_a_removed_rule_takes_the_comment_above_it_along_and_nothing_else(home: Path) -> None:
+def test_rule_file_remove_takes_only_comment_above(home: Path) -> None:
     begin, end = TEXT.index("# notes"), TEXT.index("# [[rule]]")
     book(home).remove(1)
     assert text(home) == TEXT[:begin] + TEXT[end:]
@@ -83,7 +83,7 @@ def test_a_removed_rule_takes_the_comment_above_it_along_and_nothing_else(home: 
     assert text(home) == TEXT[:begin] + TEXT[end : TEXT.index('  [["rule"]]')] + TEXT[TEXT.index("# the last") :]
 
 
-def test_what_cannot_be_edited_line_by_line_is_left_to_the_person(home: Path) -> None:
+def test_rule_file_without_rule_tables_is_not_edited(home: Path) -> None:
     odd = "# mine\n[[rule]]\ntool = 'file.write'\npattern = '''\n[[rule]]\nx'''\n"
     (home / "approvals.toml").write_text(odd)
     with pytest.raises(BadRule, match="is written in a way that only its writer can change"):
@@ -98,7 +98,7 @@ def test_what_cannot_be_edited_line_by_line_is_left_to_the_person(home: Path) ->
     assert (text(home), mine.rules) == (inline, [Rule("file.write", "x")])
 
 
-def test_the_last_rule_may_go(tmp_path: Path) -> None:
+def test_rule_file_last_rule_can_be_removed(tmp_path: Path) -> None:
     mine = book(tmp_path)
     mine.add(Rule("a", "b"))
     mine.remove(1)
@@ -106,7 +106,7 @@ def test_the_last_rule_may_go(tmp_path: Path) -> None:
     assert mine.add(Rule("a", "c")) == 1
 
 
-def test_the_command_line_keeps_comments(root: Path) -> None:
+def test_approvals_command_keeps_comments(root: Path) -> None:
     home = Path(os.environ["HANDRAIL_CONFIG_DIR"])
     home.mkdir(parents=True)
     (home / "approvals.toml").write_text(TEXT)
@@ -127,7 +127,9 @@ comments = st.lists(st.sampled_from(["# one", "", "  # [[rule]]", "# tool = 'x'"
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
-def test_any_change_does_just_that(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_rule_file_any_edit_changes_only_its_rule(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     home = tmp_path_factory.mktemp("rules")
     rules = [Rule(f"t{n}", f"{n}\n[[rule]]\u2028") for n in range(data.draw(st.integers(1, 4)))]
     written = "".join(data.draw(comments) + to_toml(rule) for rule in rules) + data.draw(comments)

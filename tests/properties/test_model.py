@@ -8,7 +8,7 @@ STEPS = 25
 EXAMPLES = 400 if os.environ.get("HANDRAIL_LONG") else 20
 
 
-def test_whatever_happens_the_tree_and_the_journal_are_those_of_the_model() -> None:
+def test_workspace_random_events_match_model() -> None:
     path = os.pathsep.join(filter(None, sys.path))
     run = subprocess.run(
         [sys.executable, "-m", "support.workspace_model", str(EXAMPLES), str(STEPS)],

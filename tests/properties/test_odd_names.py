@@ -42,7 +42,7 @@ def deep_tree(top: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_no_name_is_too_odd_for_a_tool(dialect: str, tmp_path: Path) -> None:
+def test_every_tool_odd_file_names_are_answered(dialect: str, tmp_path: Path) -> None:
     with Arena(tmp_path, dialect) as arena:
         for name in (*ODD, *LONGEST):
             (arena.root / name).write_text("one\n")
@@ -53,16 +53,14 @@ def test_no_name_is_too_odd_for_a_tool(dialect: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_no_tree_is_too_deep_for_a_tool(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_tool_deep_tree_is_answered(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "program", lambda: None)  # ripgrep takes seconds to start so deep
     with Arena(tmp_path, dialect) as arena, deep_tree(arena.root / "deep"):
         bottom = "deep" + "/d" * LEVELS
         assert arena.problems_with_paths((bottom, f"{bottom}/leaf", f"{bottom}/none"), reading=True) == {}
 
 
-def test_a_tree_deeper_than_there_are_handles_is_searched_as_far_as_they_reach(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_glob_tree_deeper_than_handle_limit_is_searched_partly(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "program", lambda: None)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with deep_tree(root / "deep"), Workspace(str(root)) as workspace:

@@ -16,6 +16,6 @@ NUMBERS: tuple[object, ...] = (
 
 @pytest.mark.parametrize("dialect", NAMES)
 @pytest.mark.parametrize("kind", [int, bool])
-def test_no_number_is_too_odd_for_a_parameter(dialect: str, kind: type, tmp_path: Path) -> None:
+def test_every_tool_odd_numbers_are_answered(dialect: str, kind: type, tmp_path: Path) -> None:
     with Arena(tmp_path, dialect) as arena:
         assert arena.problems(kind, NUMBERS) == {}

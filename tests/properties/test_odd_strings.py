@@ -19,7 +19,7 @@ TEXTS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", NAMES)
-def test_no_text_is_too_odd_for_a_parameter(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_tool_odd_strings_are_answered(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)

@@ -65,13 +65,15 @@ bounded = settings(max_examples=LONG or 60, derandomize=not LONG, deadline=None,
 
 @bounded
 @given(sections=st.lists(SECTIONS, min_size=1, max_size=5))
-def test_any_patch_is_done_whole_or_not_at_all(tmp_path_factory: pytest.TempPathFactory, sections: list[str]) -> None:
+def test_patch_any_envelope_is_applied_whole_or_not_at_all(
+    tmp_path_factory: pytest.TempPathFactory, sections: list[str]
+) -> None:
     done_or_untouched(tmp_path_factory.mktemp("any"), "\n".join(["*** Begin Patch", *sections, "*** End Patch", ""]))
 
 
 @bounded
 @given(sections=st.lists(UNIFIED, min_size=1, max_size=4), cut=st.none() | st.integers(0, 200))
-def test_any_diff_is_done_whole_or_not_at_all(
+def test_patch_any_diff_is_applied_whole_or_not_at_all(
     tmp_path_factory: pytest.TempPathFactory, sections: list[str], cut: int | None
 ) -> None:
     done_or_untouched(tmp_path_factory.mktemp("any"), "".join(sections)[:cut])

@@ -52,7 +52,7 @@ def commoner_end(data: bytes) -> str:
 
 @examples(250)
 @given(head=contents, tail=contents, end=st.sampled_from(["\n", "\r\n"]), new=texts)
-def test_a_patch_keeps_every_byte_outside_of_its_span(
+def test_file_patch_keeps_every_byte_outside_match(
     workspace: Workspace, head: bytes, tail: bytes, end: str, new: str
 ) -> None:
     before = head + MARK.replace("\n", end).encode() + tail
@@ -70,7 +70,7 @@ def test_a_patch_keeps_every_byte_outside_of_its_span(
 
 @examples(400)
 @given(data=contents, cuts=st.lists(st.integers(0, 400), max_size=6), new=texts)
-def test_text_keeps_every_byte_outside_of_any_spans(data: bytes, cuts: list[int], new: str) -> None:
+def test_text_buffer_replace_keeps_bytes_outside_spans(data: bytes, cuts: list[int], new: str) -> None:
     text = TextBuffer.of(data)
     edges = sorted(min(cut, len(text.lf)) for cut in cuts[: len(cuts) // 2 * 2])
     spans = list(zip(edges[::2], edges[1::2], strict=True))
@@ -95,7 +95,7 @@ def positions(raw: str) -> list[int]:
 
 @examples(200)
 @given(data=contents)
-def test_a_write_back_of_what_was_read_is_no_change(data: bytes) -> None:
+def test_text_buffer_without_edits_returns_same_bytes(data: bytes) -> None:
     text = TextBuffer.of(data)
     assert text.replace([]) == data
     assert text.lf.count("\n") == data.count(b"\n")
@@ -118,7 +118,7 @@ steps = st.tuples(
 
 @examples(120)
 @given(st.lists(steps, min_size=1, max_size=5))
-def test_any_sequence_of_failing_commits_leaves_the_old_or_the_new_tree(sequence: list[Any]) -> None:
+def test_commit_any_failure_leaves_old_or_new_tree(sequence: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as root:
         for name in ("b", "d/x", "d/e/z"):
             os.makedirs(os.path.dirname(f"{root}/{name}"), exist_ok=True)

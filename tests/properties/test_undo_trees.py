@@ -34,7 +34,7 @@ def made(tree: dict[str, Any], stem: str = "") -> str:
 
 @settings(max_examples=LONG or 25, derandomize=not LONG, deadline=None, database=None)
 @given(trees=st.lists(st.dictionaries(NAMES, NODES, max_size=3), min_size=3, max_size=3))
-def test_any_tree_that_became_another_is_undone_and_redone(
+def test_undo_any_tree_change_is_undone_and_redone(
     tmp_path_factory: pytest.TempPathFactory, trees: list[dict[str, Any]]
 ) -> None:
     root = tmp_path_factory.mktemp("any")

@@ -62,7 +62,7 @@ def closed_gate() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_calls_after_closing_are_refused_and_touch_nothing(root: Path, tmp_path: Path, *, again: bool) -> None:
+def test_workspace_closed_refuses_calls_and_touches_nothing(root: Path, tmp_path: Path, *, again: bool) -> None:
     (root / "a.txt").write_text("ours\n")
     other = tmp_path / "other"
     other.mkdir()
@@ -90,7 +90,7 @@ def test_calls_after_closing_are_refused_and_touch_nothing(root: Path, tmp_path:
     assert (other / "a.txt").read_text() == "theirs\n"
 
 
-def test_the_boundary_forgets_the_number_of_its_handle(root: Path, tmp_path: Path) -> None:
+def test_boundary_closed_forgets_its_file_descriptor(root: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("theirs\n")
     workspace = Workspace(str(root))
     reader = workspace.services.reader
@@ -99,7 +99,7 @@ def test_the_boundary_forgets_the_number_of_its_handle(root: Path, tmp_path: Pat
         reader.read("a.txt")
 
 
-def test_closing_ends_commands_and_waits_for_the_calls_that_are_inside(root: Path) -> None:
+def test_close_ends_commands_and_waits_for_running_calls(root: Path) -> None:
     (root / "a.txt").write_text("ours\n")
     os.mkfifo(root / "held")
     workspace = Workspace(str(root), approve="auto", sandbox="off")
@@ -121,7 +121,7 @@ def test_closing_ends_commands_and_waits_for_the_calls_that_are_inside(root: Pat
         assert code(command.result()) != "internal_error"
 
 
-def test_a_yes_that_comes_after_closing_writes_nothing(root: Path) -> None:
+def test_approval_after_close_writes_nothing(root: Path) -> None:
     shown, answered = threading.Event(), threading.Event()
 
     def ask(_: Question) -> bool:
@@ -139,7 +139,7 @@ def test_a_yes_that_comes_after_closing_writes_nothing(root: Path) -> None:
     assert not list(root.iterdir())
 
 
-def test_whoever_is_asked_may_close(root: Path) -> None:
+def test_approver_may_close_workspace(root: Path) -> None:
     def ask(_: Question) -> bool:
         workspace.close()
         return True
@@ -150,7 +150,7 @@ def test_whoever_is_asked_may_close(root: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 on
-def test_a_forked_child_does_not_wait_for_its_parents_calls(root: Path) -> None:
+def test_forked_child_does_not_wait_for_calls_of_parent(root: Path) -> None:
     (root / "a.txt").write_text("ours\n")
     workspace = Workspace(str(root))
     client = workspace.session()

@@ -32,11 +32,11 @@ def shell(root: Path, command: str, **settings: Any) -> dict[str, Any]:
     return result.to_dict()
 
 
-def test_what_is_not_listed_is_not_there(root: Path, elsewhere: Path) -> None:
+def test_command_unlisted_directory_is_invisible(root: Path, elsewhere: Path) -> None:
     assert shell(root, f"ls {elsewhere}")["output"]["returncode"] == 2
 
 
-def test_a_readable_directory_can_be_read_and_not_changed(root: Path, elsewhere: Path) -> None:
+def test_command_readable_directory_is_read_only(root: Path, elsewhere: Path) -> None:
     told = shell(root, f"cat {elsewhere}/data; echo x > {elsewhere}/data", readable=[str(elsewhere)])
     assert told["output"]["stdout"] == "data\n"
     assert told["warnings"] == [
@@ -45,17 +45,17 @@ def test_a_readable_directory_can_be_read_and_not_changed(root: Path, elsewhere:
     assert (elsewhere / "data").read_text() == "data\n"
 
 
-def test_a_writable_directory_can_be_changed(root: Path, elsewhere: Path) -> None:
+def test_command_writable_directory_can_be_changed(root: Path, elsewhere: Path) -> None:
     assert shell(root, f"echo x > {elsewhere}/data", writable=[str(elsewhere)])["output"]["returncode"] == 0
     assert (elsewhere / "data").read_text() == "x\n"
 
 
-def test_a_directory_may_be_named_from_the_home(root: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readable_setting_expands_home(root: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(elsewhere.parent))
     assert shell(root, f"cat {elsewhere}/data", readable=["~/elsewhere"])["output"]["stdout"] == "data\n"
 
 
-def test_a_directory_that_is_not_there_is_said_and_left_out(root: Path, elsewhere: Path) -> None:
+def test_readable_setting_missing_directory_noted_and_ignored(root: Path, elsewhere: Path) -> None:
     with Workspace(
         str(root), approve="auto", readable=[f"{elsewhere}/no", "relative"], writable=["/no/such"]
     ) as workspace:
@@ -67,7 +67,7 @@ def test_a_directory_that_is_not_there_is_said_and_left_out(root: Path, elsewher
         assert workspace.call("codex", "shell", {"command": "echo runs"}).output["stdout"] == "runs\n"  # type: ignore[index]
 
 
-def test_listed_variables_are_seen_and_no_others(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_sees_only_listed_variables_without_secrets(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROJECT_MODE", "fast")
     monkeypatch.setenv("OTHER_MODE", "slow")
     monkeypatch.setenv("SERVICE_TOKEN", "secret")
@@ -77,14 +77,14 @@ def test_listed_variables_are_seen_and_no_others(root: Path, monkeypatch: pytest
     assert not {"OTHER_MODE", "SERVICE_TOKEN"} & seen.keys()
 
 
-def test_guarded_names_cannot_be_made_and_others_can(root: Path) -> None:
+def test_command_cannot_create_guarded_name(root: Path) -> None:
     told = shell(root, "mkdir .vscode; echo x > guarded.toml", guarded=["guarded.toml"])
     assert told["output"]["returncode"] != 0
     assert (root / ".vscode").is_dir()
     assert not (root / "guarded.toml").is_file()
 
 
-def test_our_own_configuration_in_the_workspace_cannot_be_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_cannot_change_handrail_files_in_workspace(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, name in (("HANDRAIL_CONFIG_DIR", "config"), ("HANDRAIL_STATE_DIR", "state")):
         monkeypatch.setenv(variable, str(root / name))
         (root / name).mkdir()
@@ -97,7 +97,7 @@ def test_our_own_configuration_in_the_workspace_cannot_be_changed(root: Path, mo
 
 @pytest.mark.parametrize("level", ["strict", "network", "off"])
 @pytest.mark.parametrize("surface", ["call", "run"])
-def test_the_level_is_the_person_s_to_choose_on_the_command_line(root: Path, surface: str, level: str) -> None:
+def test_sandbox_flag_sets_level_on_command_line(root: Path, surface: str, level: str) -> None:
     flags = ["--dialect", "codex", "--root", str(root), "--approve", "auto", "--sandbox", level]
     params = {"command": "echo hi"}
     if surface == "call":
@@ -109,7 +109,7 @@ def test_the_level_is_the_person_s_to_choose_on_the_command_line(root: Path, sur
     assert told["metadata"]["sandbox"] in (level, "reduced" if level != "off" else "off")
 
 
-def test_without_a_sandbox_commands_are_the_person_s_own(root: Path, elsewhere: Path) -> None:
+def test_sandbox_off_command_runs_unconfined(root: Path, elsewhere: Path) -> None:
     told = shell(root, f"echo x > {elsewhere}/data", sandbox="off")
     assert (told["output"]["returncode"], told["metadata"]) == (
         0,
@@ -118,7 +118,7 @@ def test_without_a_sandbox_commands_are_the_person_s_own(root: Path, elsewhere: 
     assert (elsewhere / "data").read_text() == "x\n"
 
 
-def test_a_project_cannot_switch_the_sandbox_off(root: Path) -> None:
+def test_project_file_cannot_switch_sandbox_off(root: Path) -> None:
     (root / ".handrail.toml").write_text('sandbox = "off"\nwritable = ["/"]\n')
     with Workspace(str(root), approve="auto") as workspace:
         assert (workspace.settings.sandbox, workspace.settings.writable) == ("strict", ())
@@ -126,7 +126,7 @@ def test_a_project_cannot_switch_the_sandbox_off(root: Path) -> None:
 
 
 @pytest.mark.root
-def test_the_whole_output_can_be_read_by_the_owner_of_the_workspace(tmp_path: Path) -> None:
+def test_command_output_file_readable_by_workspace_owner(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     for place in (tmp_path, *list(tmp_path.parents)[:-2]):
@@ -152,7 +152,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "name"), COMMANDS)
-def test_a_sandbox_that_dies_under_a_command_is_told(root: Path, dialect: str, tool: str, name: str) -> None:
+def test_command_whose_sandbox_dies_gets_warning(root: Path, dialect: str, tool: str, name: str) -> None:
     os.mkfifo(root / "runs")
     with Workspace(str(root), approve="auto", journal="off") as workspace:
         workspace.call(dialect, tool, {name: "true"})
@@ -171,7 +171,7 @@ def test_a_sandbox_that_dies_under_a_command_is_told(root: Path, dialect: str, t
     assert "early" in str(result.output)
 
 
-def test_a_shell_command_has_only_the_time_that_the_limits_give(root: Path) -> None:
+def test_command_over_time_limit_is_ended(root: Path) -> None:
     with Workspace(str(root), approve="auto", limits={"command_seconds": 0.3}) as workspace:
         result = workspace.call("gemini", "run_shell_command", {"command": "sleep 60"})
     assert result.error is not None

@@ -63,7 +63,7 @@ CALLS: list[tuple[str, str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize(("dialect", "tool", "params", "name"), CALLS)
-def test_an_odd_parameter_is_named_in_the_answer(
+def test_call_odd_parameter_is_named_in_error(
     root: Path, dialect: str, tool: str, params: dict[str, Any], name: str, odd: str
 ) -> None:
     with Workspace(str(root), approve="auto", sandbox="off", log_level="debug") as workspace:
@@ -75,7 +75,7 @@ def test_an_odd_parameter_is_named_in_the_answer(
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_odd_names_and_identifiers_are_answered_too(root: Path, odd: str) -> None:
+def test_call_odd_tool_name_and_call_id_answered_and_logged(root: Path, odd: str) -> None:
     with Workspace(str(root), log_level="debug") as workspace:
         router = workspace.tools("file")
         whole = router.call("file.read", ODD[odd])
@@ -91,13 +91,13 @@ def test_odd_names_and_identifiers_are_answered_too(root: Path, odd: str) -> Non
     assert [json.loads(line)["event"] for line in log.read_text().splitlines()] == ["request", "response"] * 3
 
 
-def test_a_waiting_time_beyond_what_the_system_knows_is_waited_for(root: Path) -> None:
+def test_shell_timeout_beyond_system_range_is_accepted(root: Path) -> None:
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
         result = workspace.call("codex", "shell", {"command": "sleep 0.2; echo done", "timeout_ms": 2**62})
         assert (result.success, result.output["stdout"]) == (True, "done\n")  # type: ignore[index]
 
 
-def test_a_parameter_with_a_secret_name_is_hidden(root: Path) -> None:
+def test_log_parameter_with_secret_name_is_hidden(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         workspace.call("file", "file.read", {"path": "a", "password": "hunter22", "deep": [{"api_key": "x y", "n": 1}]})
         text = Path(workspace._default.log.path or "").read_text()
@@ -108,14 +108,14 @@ def test_a_parameter_with_a_secret_name_is_hidden(root: Path) -> None:
     }
 
 
-def test_a_pipe_without_a_reader_is_no_log_and_keeps_nobody_waiting(root: Path, tmp_path: Path) -> None:
+def test_log_fifo_without_reader_is_rejected_at_once(root: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BadSettings, match="pipe cannot be written: No such device or address"):
         Workspace(str(root), log=str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["that does not read", "that went away"])
-def test_a_reader_holds_no_call_up(root: Path, tmp_path: Path, *, gone: bool) -> None:
+def test_log_fifo_reader_never_blocks_calls(root: Path, tmp_path: Path, *, gone: bool) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     try:

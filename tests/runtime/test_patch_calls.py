@@ -48,12 +48,12 @@ def two_files(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("golden", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
-def test_a_golden_holds_through_the_router(root: Path, golden: Path) -> None:
+def test_patch_golden_holds_through_router(root: Path, golden: Path) -> None:
     play(golden, root, "apply_patch_json")
 
 
 @pytest.mark.parametrize("golden", ["freeform/001-add-file", "unified/001-seed-example"])
-def test_a_golden_of_each_form_holds_through_the_second_tool(root: Path, golden: str) -> None:
+def test_patch_golden_of_each_form_holds_in_freeform_tool(root: Path, golden: str) -> None:
     play(GOLDENS / golden, root, "apply_patch_freeform")
 
 
@@ -112,7 +112,7 @@ class Asked:
         return self.answer
 
 
-def test_there_is_one_question_with_the_whole_diff(two_files: Path) -> None:
+def test_patch_of_three_files_asks_once_with_whole_diff(two_files: Path) -> None:
     asked = Asked()
     with Workspace(str(two_files), asker=asked) as workspace:
         result = patch(workspace, TWO_FILES)
@@ -126,7 +126,7 @@ def test_there_is_one_question_with_the_whole_diff(two_files: Path) -> None:
     )
 
 
-def test_a_refused_patch_leaves_nothing_behind(two_files: Path) -> None:
+def test_patch_denied_leaves_tree_unchanged(two_files: Path) -> None:
     before = snapshot(two_files, precise=True)
     with Workspace(str(two_files), asker=Asked(answer=False)) as workspace:
         result = patch(workspace, TWO_FILES)
@@ -135,14 +135,14 @@ def test_a_refused_patch_leaves_nothing_behind(two_files: Path) -> None:
     assert snapshot(two_files, precise=True) == before
 
 
-def test_a_patch_that_does_not_fit_is_never_asked_about(two_files: Path) -> None:
+def test_patch_that_does_not_fit_asks_nothing(two_files: Path) -> None:
     asked = Asked()
     with Workspace(str(two_files), asker=asked) as workspace:
         assert not patch(workspace, TWO_FILES + "--- a/no\n+++ b/no\n@@ -1 +1 @@\n-x\n+y\n").success
     assert asked.questions == []
 
 
-def test_a_second_file_that_cannot_be_written_keeps_the_first_as_it_was(two_files: Path) -> None:
+def test_patch_second_file_unwritable_leaves_first_unchanged(two_files: Path) -> None:
     """Its directory has become a file while the person thought about it."""
 
     def meanwhile(_: int) -> None:
@@ -157,7 +157,7 @@ def test_a_second_file_that_cannot_be_written_keeps_the_first_as_it_was(two_file
     assert (two_files / "a.txt").read_text() == "one\n"
 
 
-def test_an_edit_from_outside_is_kept_and_asked_about_anew(two_files: Path) -> None:
+def test_patch_concurrent_edit_is_kept_and_asked_again(two_files: Path) -> None:
     def meanwhile(count: int) -> None:
         if count == 1:
             (two_files / "d" / "b.txt").write_text("one\ntwo\nthree\n")
@@ -170,7 +170,7 @@ def test_an_edit_from_outside_is_kept_and_asked_about_anew(two_files: Path) -> N
     assert (two_files / "a.txt").read_text() == "1\n"
 
 
-def test_a_file_that_appears_meanwhile_is_not_overwritten(two_files: Path) -> None:
+def test_patch_file_created_during_question_is_not_overwritten(two_files: Path) -> None:
     def meanwhile(_: int) -> None:
         (two_files / "new").mkdir(exist_ok=True)
         (two_files / "new" / "c.txt").write_text("somebody else's")
@@ -184,9 +184,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(two_files: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["d", "new"])
-def test_a_directory_that_becomes_a_link_out_meanwhile_is_not_followed(
-    two_files: Path, tmp_path: Path, name: str
-) -> None:
+def test_patch_directory_replaced_by_outside_link_is_refused(two_files: Path, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "b.txt").write_text("one\ntwo\n")
@@ -205,7 +203,7 @@ def test_a_directory_that_becomes_a_link_out_meanwhile_is_not_followed(
     assert (two_files / "a.txt").read_text() == "one\n"
 
 
-def test_what_changes_nothing_is_not_asked_about(two_files: Path) -> None:
+def test_patch_without_net_change_asks_nothing(two_files: Path) -> None:
     text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: a.txt", "@@", "-1", "+one")
     asked = Asked()
     with Workspace(str(two_files), asker=asked) as workspace:
@@ -213,14 +211,14 @@ def test_what_changes_nothing_is_not_asked_about(two_files: Path) -> None:
     assert (result.success, result.files_affected, asked.questions) == (True, [], [])
 
 
-def test_a_moved_file_keeps_the_permissions_that_it_had(two_files: Path) -> None:
+def test_patch_moved_file_keeps_permissions(two_files: Path) -> None:
     (two_files / "a.txt").chmod(0o600)
     with Workspace(str(two_files), approve="auto") as workspace:
         assert patch(workspace, envelope("*** Update File: a.txt", "*** Move to: d/a.txt")).success
     assert (two_files / "d" / "a.txt").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_too_large_to_read_can_still_be_deleted(two_files: Path) -> None:
+def test_patch_deletes_file_too_large_to_read(two_files: Path) -> None:
     os.truncate(two_files / "a.txt", 1 << 40)
     with Workspace(str(two_files), approve="auto") as workspace:
         assert not patch(workspace, envelope("*** Update File: a.txt", "@@", "-x", "+y")).success
@@ -228,7 +226,7 @@ def test_a_file_too_large_to_read_can_still_be_deleted(two_files: Path) -> None:
     assert not (two_files / "a.txt").exists()
 
 
-def test_a_dangling_link_can_be_deleted_but_not_written_through(two_files: Path) -> None:
+def test_patch_dangling_link_deleted_but_not_written_through(two_files: Path) -> None:
     (two_files / "link").symlink_to("nowhere")
     with Workspace(str(two_files), approve="auto") as workspace:
         added = patch(workspace, envelope("*** Add File: link", "+x"))
@@ -239,7 +237,7 @@ def test_a_dangling_link_can_be_deleted_but_not_written_through(two_files: Path)
     assert not (two_files / "nowhere").exists()
 
 
-def test_a_long_hunk_that_does_not_fit_is_clipped_in_the_answer(two_files: Path) -> None:
+def test_patch_error_clips_long_hunk(two_files: Path) -> None:
     text = envelope("*** Update File: a.txt", "@@", *(f"-{'x' * 5000} {n}" for n in range(500)))
     with Workspace(str(two_files), approve="auto") as workspace:
         result = patch(workspace, text)
@@ -285,7 +283,7 @@ def attacks() -> Iterator[tuple[str, str]]:
 ATTACKS = dict(attacks())
 
 
-def test_no_patch_gets_out(arena: Arena) -> None:
+def test_patch_never_leaves_workspace(arena: Arena) -> None:
     """Each with a harmless section before it, which must not be carried out either."""
     before = snapshot(arena.root)
     harmless = {
@@ -306,7 +304,7 @@ def test_no_patch_gets_out(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize("name", ["out_abs", "out_dir", "dangling_out", "loop_a", "proc_root", "dev_zero"])
-def test_deleting_a_link_that_leads_out_takes_the_link_alone(arena: Arena, name: str) -> None:
+def test_patch_delete_outside_link_removes_only_link(arena: Arena, name: str) -> None:
     with Workspace(str(arena.root), approve="auto", durability="none") as workspace:
         assert patch(workspace, envelope(f"*** Delete File: {name}")).success
     assert not (arena.root / name).is_symlink()
@@ -314,7 +312,7 @@ def test_deleting_a_link_that_leads_out_takes_the_link_alone(arena: Arena, name:
 
 
 @pytest.mark.parametrize("name", ["../outside/secret.txt", "out_dir/secret.txt", "sub/up/secret.txt", "fifo", "sub"])
-def test_nothing_else_outside_can_be_deleted(arena: Arena, name: str) -> None:
+def test_patch_delete_of_outside_or_special_file_is_refused(arena: Arena, name: str) -> None:
     before = snapshot(arena.root)
     with Workspace(str(arena.root), approve="auto", durability="none") as workspace:
         assert not patch(workspace, envelope(f"*** Delete File: {name}")).success
@@ -322,7 +320,7 @@ def test_nothing_else_outside_can_be_deleted(arena: Arena, name: str) -> None:
     arena.check()
 
 
-def test_a_link_that_a_command_made_earlier_is_no_way_out(arena: Arena) -> None:
+def test_patch_through_link_made_by_command_is_refused(arena: Arena) -> None:
     with Workspace(str(arena.root), approve="auto") as workspace:
         workspace.call("codex", "shell", {"command": "ln -s ../outside made && ln -s ../outside/new.txt made.txt"})
         for name in ("made/new.txt", "made.txt"):
@@ -332,7 +330,7 @@ def test_a_link_that_a_command_made_earlier_is_no_way_out(arena: Arena) -> None:
     arena.check()
 
 
-def test_a_link_made_by_a_patch_and_a_write_through_it_are_both_refused(arena: Arena) -> None:
+def test_patch_making_link_and_writing_through_it_is_refused(arena: Arena) -> None:
     text = (
         "diff --git a/made b/made\nnew file mode 120000\n--- /dev/null\n+++ b/made\n@@ -0,0 +1 @@\n+../outside\n"
         "\\ No newline at end of file\n--- /dev/null\n+++ b/made/new.txt\n@@ -0,0 +1 @@\n+x\n"
@@ -345,7 +343,7 @@ def test_a_link_made_by_a_patch_and_a_write_through_it_are_both_refused(arena: A
     arena.check()
 
 
-def test_a_hard_link_to_a_file_outside_is_replaced_not_written_through(arena: Arena) -> None:
+def test_patch_hard_link_to_outside_file_is_replaced(arena: Arena) -> None:
     with Workspace(str(arena.root), approve="auto") as workspace:
         assert patch(workspace, envelope("*** Update File: twin.txt", "@@", "-one", "+1")).success
     assert (arena.root / "twin.txt").read_text() == "1\ntwo\n"
@@ -377,7 +375,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("case", SAID)
-def test_what_is_refused_is_said_as_it_is(workspace: Workspace, root: Path, case: str) -> None:
+def test_patch_refusal_message_states_reason(workspace: Workspace, root: Path, case: str) -> None:
     (root / "a.txt").write_text("one\ntwo\n")
     text, said = SAID[case]
     result = patch(workspace, text)

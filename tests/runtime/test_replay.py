@@ -54,7 +54,7 @@ def calls(root: Path) -> list[tuple[str, str, Any]]:
     ]
 
 
-def test_every_call_is_answered_as_before(root: Path, start: Path, tmp_path: Path) -> None:
+def test_replay_same_start_gives_same_answers(root: Path, start: Path, tmp_path: Path) -> None:
     made = calls(root)
     session(root, tmp_path / "log", made)
     outcomes = again(tmp_path / "log", start)
@@ -65,7 +65,7 @@ def test_every_call_is_answered_as_before(root: Path, start: Path, tmp_path: Pat
     assert not (start / "sub" / "b.txt").exists()
 
 
-def test_what_is_different_is_listed(root: Path, start: Path, tmp_path: Path) -> None:
+def test_replay_changed_file_lists_difference(root: Path, start: Path, tmp_path: Path) -> None:
     session(root, tmp_path / "log", [("file", "file.read", {"path": "a.txt"})])
     (start / "a.txt").write_text("one\nother\n")
     (outcome,) = again(tmp_path / "log", start)
@@ -73,7 +73,7 @@ def test_what_is_different_is_listed(root: Path, start: Path, tmp_path: Path) ->
     assert outcome.differences == (("output.content", "     1\tone\n     2\ttwo", "     1\tone\n     2\tother"),)
 
 
-def test_what_the_log_has_only_in_part_is_not_compared_or_not_made(root: Path, start: Path, tmp_path: Path) -> None:
+def test_replay_shortened_log_skips_or_does_not_compare(root: Path, start: Path, tmp_path: Path) -> None:
     log, limits = tmp_path / "log", {"log_debug_chars": 400}
     made = [
         ("file", "file.write", {"path": "new", "content": "x" * 1000}),
@@ -90,9 +90,7 @@ def test_what_the_log_has_only_in_part_is_not_compared_or_not_made(root: Path, s
     assert [each.what for each in again(tmp_path / "log3", start)] == ["unknown"]
 
 
-def test_what_was_refused_then_is_refused_now_and_files_need_no_approval(
-    root: Path, start: Path, tmp_path: Path
-) -> None:
+def test_replay_denied_call_stays_denied_and_commands_need_approval(root: Path, start: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     session(root, log, [("file", "file.delete", {"path": "a.txt"})], approve="never")
     session(root, log, [("file", "file.delete", {"path": "sub/b.txt"})])
@@ -103,7 +101,7 @@ def test_what_was_refused_then_is_refused_now_and_files_need_no_approval(
     assert not (start / "ran").exists()
 
 
-def test_lines_that_are_no_log_are_counted(root: Path, start: Path, tmp_path: Path) -> None:
+def test_read_log_malformed_lines_are_counted(root: Path, start: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     session(root, log, [("file", "file.list", {})])
     bug = {"event": "bug", "session": "s", "call": 1}

@@ -3,7 +3,7 @@
 from handrail.replay import comparable, differences
 
 
-def test_times_processes_and_places_do_not_count() -> None:
+def test_comparable_ignores_times_process_ids_and_roots() -> None:
     told = {
         "execution_time_ms": 1.5,
         "output": {"modified": "2026-01-02T03:04:05.678Z", "path": "/old/a", "text": "Process Group PGID: 12\nPID: 7"},
@@ -19,7 +19,7 @@ def test_times_processes_and_places_do_not_count() -> None:
     assert comparable(told, {"/old": "<root>"}) == comparable(got, {"/new": "<root>"})
 
 
-def test_differences_are_named_by_their_place() -> None:
+def test_differences_are_named_by_key_path() -> None:
     told = {"a": 1, "b": {"c": [1, {"d": 2}]}, "gone": 1, "e": [1, 2]}
     got = {"a": 1, "b": {"c": [1, {"d": 3}]}, "new": 2, "e": [1]}
     assert list(differences(told, got)) == [

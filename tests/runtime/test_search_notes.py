@@ -26,7 +26,7 @@ def opened(root: Path, engine: EngineName, **limits: Any) -> Workspace:
     return workspace
 
 
-def test_some_of_what_was_skipped_is_named_and_the_rest_counted(root: Path, engine: EngineName) -> None:
+def test_search_skipped_files_named_then_counted(root: Path, engine: EngineName) -> None:
     for name in "abcd":
         (root / name).write_text("needle\n" * (1 if name == "a" else 10))
     with opened(root, engine, context_file_bytes=20, skipped_names=1) as workspace:
@@ -47,7 +47,7 @@ def test_some_of_what_was_skipped_is_named_and_the_rest_counted(root: Path, engi
         ("copilot", "file_search", {"pattern": "**/*"}),
     ],
 )
-def test_a_search_that_runs_out_of_time_says_so(
+def test_search_timeout_gets_warning(
     root: Path, engine: EngineName, dialect: str, tool: str, params: dict[str, Any]
 ) -> None:
     (root / "file").write_text("needle\n")
@@ -56,7 +56,7 @@ def test_a_search_that_runs_out_of_time_says_so(
     assert result.warnings == ["the search ran out of time: the counts are lower bounds"]
 
 
-def test_grep_search_says_it_first(root: Path, engine: EngineName) -> None:
+def test_grep_search_timeout_warning_comes_first(root: Path, engine: EngineName) -> None:
     (root / "file").write_text("needle\n")
     with opened(root, engine, search_seconds=0) as workspace:
         output: Any = workspace.call("copilot", "grep_search", {"pattern": "needle"}).output
@@ -72,7 +72,7 @@ class Overtaken(Searcher):
         return result
 
 
-def test_a_file_that_is_deleted_before_it_is_listed_is_left_out(root: Path) -> None:
+def test_file_list_file_deleted_after_find_is_left_out(root: Path) -> None:
     for name in "ab":
         (root / name).write_text("x")
     with Workspace(str(root)) as workspace:

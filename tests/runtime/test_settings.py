@@ -25,7 +25,7 @@ def toml(**values: Any) -> str:
     )
 
 
-def test_the_defaults_ask_and_protect() -> None:
+def test_settings_defaults_ask_and_protect() -> None:
     assert in_force() == Settings(
         approve="ask",
         read_only=False,
@@ -44,7 +44,7 @@ def test_the_defaults_ask_and_protect() -> None:
     )
 
 
-def test_each_source_is_stronger_than_the_one_before() -> None:
+def test_settings_later_source_overrides_earlier() -> None:
     sources: dict[str, Any] = {}
     assert in_force(**sources).approve == "ask"
     sources["user"] = 'approve = "auto"'
@@ -59,7 +59,7 @@ def test_each_source_is_stronger_than_the_one_before() -> None:
     assert in_force(**sources).approve == "host"
 
 
-def test_a_user_may_set_everything() -> None:
+def test_settings_user_file_sets_everything() -> None:
     user = """
         approve = "auto"
         read_only = true
@@ -97,7 +97,7 @@ def test_a_user_may_set_everything() -> None:
     assert isinstance(in_force(user=user).limits.rule_seconds, float)
 
 
-def test_variables_and_flags_may_set_everything_but_limits() -> None:
+def test_settings_variables_and_flags_override_defaults() -> None:
     env = {
         "HANDRAIL_APPROVE": "never",
         "HANDRAIL_READ_ONLY": "Yes",
@@ -128,9 +128,7 @@ def test_variables_and_flags_may_set_everything_but_limits() -> None:
     assert in_force(flags=flags) == Settings(sandbox="off", limits=Limits()._replace(edit_bytes=7))
 
 
-def test_a_variable_that_there_is_not_is_said_with_the_one_that_may_be_meant(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_unknown_variable_noted_with_suggestion(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {
         "HANDRAIL_APROVE": "auto",
         "HANDRAIL_XYZ": "1",
@@ -153,12 +151,12 @@ def test_a_variable_that_there_is_not_is_said_with_the_one_that_may_be_meant(
 
 
 @pytest.mark.parametrize(("text", "meant"), [("1", True), ("on", True), ("TRUE", True), ("0", False), ("off", False)])
-def test_a_variable_says_yes_or_no_in_words(text: str, meant: bool) -> None:
+def test_settings_boolean_variable_accepts_words(text: str, meant: bool) -> None:
     assert in_force(user="read_only = true", env={"HANDRAIL_READ_ONLY": text}).read_only is meant
 
 
 @pytest.mark.parametrize("key", LOOSEST_FIRST)
-def test_a_project_may_only_tighten(key: str) -> None:
+def test_settings_project_may_only_tighten(key: str) -> None:
     order = LOOSEST_FIRST[key]
     for mine, own in enumerate(order):
         for wanted, asked in enumerate(order):
@@ -180,14 +178,14 @@ def test_a_project_may_only_tighten(key: str) -> None:
         ("allow_hosts", ["localhost"]),
     ],
 )
-def test_a_project_does_not_decide_about_the_log_or_what_commands_reach(key: str, value: Any) -> None:
+def test_settings_project_cannot_set_log_or_command_access(key: str, value: Any) -> None:
     settings, notes = load(project=toml(**{key: value}))
     assert settings == Settings()
     assert notes == [f".handrail.toml cannot set {key} = {value!r}: a project may only tighten"]
 
 
 @pytest.mark.parametrize("name", Limits._fields)
-def test_a_project_may_lower_what_bounds_the_agent_and_set_no_other_limit(name: str) -> None:
+def test_settings_project_may_only_lower_listed_limits(name: str) -> None:
     default = getattr(Limits(), name)
 
     def in_vain(value: float) -> tuple[Limits, list[str]]:
@@ -204,11 +202,11 @@ def test_a_project_may_lower_what_bounds_the_agent_and_set_no_other_limit(name: 
     assert asked(default) == (Limits(), [])
 
 
-def test_what_a_project_may_lower_are_limits() -> None:
+def test_settings_lowerable_limits_are_limits() -> None:
     assert set(Limits._fields) > MAY_BE_LOWERED
 
 
-def test_a_project_lowers_what_the_person_set_and_raises_nothing() -> None:
+def test_settings_project_lowers_user_limits_and_raises_none() -> None:
     person = "[limits]\npage_bytes = 100\njournal_days = 5\n"
     settings, notes = load(user=person, project="[limits]\npage_bytes = 50\njournal_days = 4\nline_bytes = 9\n")
     assert settings.limits == Limits(page_bytes=50, journal_days=5, line_bytes=9)
@@ -244,7 +242,7 @@ def test_a_project_lowers_what_the_person_set_and_raises_nothing() -> None:
         ("[limits]\nrule_seconds = nan", "limits.rule_seconds must be a number from 0 on, not nan"),
     ],
 )
-def test_a_mistake_names_the_file_and_the_key(text: str, complaint: str) -> None:
+def test_settings_mistake_in_file_names_file_and_key(text: str, complaint: str) -> None:
     with pytest.raises(BadSettings) as user:
         load(user=text, user_file="/home/me/config.toml")
     assert str(user.value) == f"/home/me/config.toml: {complaint}"
@@ -253,7 +251,7 @@ def test_a_mistake_names_the_file_and_the_key(text: str, complaint: str) -> None
     assert str(project.value) == f".handrail.toml: {complaint}"
 
 
-def test_a_mistake_names_the_variable_or_the_option() -> None:
+def test_settings_mistake_names_variable_or_flag() -> None:
     with pytest.raises(BadSettings, match=r"^HANDRAIL_APPROVE: approve must be one of .*, not 'yes'$"):
         load(env={"HANDRAIL_APPROVE": "yes"})
     with pytest.raises(BadSettings, match=r"^HANDRAIL_READ_ONLY: read_only must be true or false, not 'maybe'$"):
@@ -262,9 +260,7 @@ def test_a_mistake_names_the_variable_or_the_option() -> None:
         load(flags={"colour": True})
 
 
-def test_the_workspace_reads_both_files_and_the_command_line_complains_by_name(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workspace_reads_user_and_project_settings(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home))
@@ -279,9 +275,7 @@ def test_the_workspace_reads_both_files_and_the_command_line_complains_by_name(
     )
 
 
-def test_a_file_that_cannot_be_read_is_not_passed_over(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_unreadable_file_is_an_error(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it tightens must not be lost."""
     project = root / ".handrail.toml"
     project.write_bytes(b"approve = '\xff'")
@@ -306,7 +300,7 @@ def test_a_file_that_cannot_be_read_is_not_passed_over(
         Workspace(str(root))
 
 
-def test_what_is_nested_too_deeply_is_a_complaint_and_no_traceback(root: Path) -> None:
+def test_settings_too_deep_nesting_is_usage_error(root: Path) -> None:
     (root / ".handrail.toml").write_text(f"rule = {'[' * 5000}{']' * 5000}")
     said = ".handrail.toml: not valid TOML: it is nested too deeply"
     assert usage_error(handrail("call", "file.list", "--root", str(root))) == said

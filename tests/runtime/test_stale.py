@@ -62,7 +62,7 @@ def patch(workspace: Workspace, find: str, replace: str) -> str:
 
 
 @pytest.mark.parametrize(("dialect", "tool", "params"), EDITS)
-def test_an_edit_of_what_somebody_else_changed_is_refused_until_it_is_read_again(
+def test_stale_file_edit_refused_until_read_again(
     workspace: Workspace, root: Path, dialect: str, tool: str, params: dict[str, Any]
 ) -> None:
     (root / "file").write_text("one\ntwo\n")
@@ -75,7 +75,7 @@ def test_an_edit_of_what_somebody_else_changed_is_refused_until_it_is_read_again
     assert call(workspace, dialect, tool, params) == "ok"
 
 
-def test_the_answer_says_what_changed_and_what_to_do(workspace: Workspace, root: Path) -> None:
+def test_stale_file_error_shows_change_and_suggestion(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\ntwo\n")
     read(workspace)
     (root / "file").write_text("one\n2\n")
@@ -91,7 +91,7 @@ def test_the_answer_says_what_changed_and_what_to_do(workspace: Workspace, root:
     assert call(workspace, "file", "file.write", {"path": "file", "content": "x"}) == "ok"
 
 
-def test_a_long_change_is_said_in_short(workspace: Workspace, root: Path) -> None:
+def test_stale_file_error_shortens_long_change(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("".join(f"{n}\n" for n in range(500)))
     read(workspace)
     (root / "file").write_text("".join(f"x{n}\n" for n in range(500)))
@@ -101,12 +101,12 @@ def test_a_long_change_is_said_in_short(workspace: Workspace, root: Path) -> Non
     assert error.message.endswith("\n…")
 
 
-def test_an_edit_without_an_earlier_look_is_fine(workspace: Workspace, root: Path) -> None:
+def test_stale_file_edit_without_earlier_read_succeeds(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\n")
     assert patch(workspace, "one", "two") == "ok"
 
 
-def test_own_edits_count_as_seen_and_other_sessions_do_not(workspace: Workspace, root: Path) -> None:
+def test_stale_file_own_edits_seen_other_sessions_not(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("0\n")
     other = workspace.session()
     assert read(workspace) == "ok"
@@ -117,7 +117,7 @@ def test_own_edits_count_as_seen_and_other_sessions_do_not(workspace: Workspace,
     other.close()
 
 
-def test_a_file_that_was_only_touched_or_is_as_it_was_again_is_not_stale(workspace: Workspace, root: Path) -> None:
+def test_stale_file_same_contents_is_not_stale(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\n")
     read(workspace)
     os.utime(root / "file", (1, 1))
@@ -128,7 +128,7 @@ def test_a_file_that_was_only_touched_or_is_as_it_was_again_is_not_stale(workspa
     assert patch(workspace, "two", "three") == "ok"
 
 
-def test_a_file_of_which_only_a_part_was_read_is_stale_when_it_changes(workspace: Workspace, root: Path) -> None:
+def test_stale_file_partly_read_then_changed_is_stale(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\ntwo\n")
     assert workspace.call("file", "file.read", {"path": "file", "limit": 1}).success
     assert patch(workspace, "one", "1") == "ok"
@@ -139,7 +139,7 @@ def test_a_file_of_which_only_a_part_was_read_is_stale_when_it_changes(workspace
     assert error.message == f"'file' was changed {BY} since it was last seen here; nothing was written"
 
 
-def test_a_file_seen_through_a_link_is_known_by_its_own_name(workspace: Workspace, root: Path) -> None:
+def test_stale_file_read_through_link_is_known_by_target(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\n")
     (root / "link").symlink_to("file")
     assert workspace.call("file", "file.read", {"path": "link"}).success
@@ -152,7 +152,7 @@ def _new(root: Path, text: str) -> Path:
     return root / "new"
 
 
-def test_own_commands_do_not_count_as_somebody_else(workspace: Workspace, root: Path) -> None:
+def test_stale_file_changed_by_own_command_is_not_stale(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\n")
     read(workspace)
     assert workspace.call("codex", "shell", {"command": "echo two >> file"}).success
@@ -161,7 +161,7 @@ def test_own_commands_do_not_count_as_somebody_else(workspace: Workspace, root: 
     assert call(workspace, "file", "file.write", {"path": "file", "content": "new"}) == "ok"
 
 
-def test_a_command_does_not_excuse_what_somebody_else_did_before_it(workspace: Workspace, root: Path) -> None:
+def test_stale_file_changed_before_own_command_stays_stale(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("one\n")
     read(workspace)
     (root / "file").write_text("theirs\n")
@@ -169,7 +169,7 @@ def test_a_command_does_not_excuse_what_somebody_else_did_before_it(workspace: W
     assert call(workspace, "file", "file.write", {"path": "file", "content": "mine"}) == "stale_file"
 
 
-def test_parallel_calls_of_one_session_are_never_strangers_to_each_other(workspace: Workspace, root: Path) -> None:
+def test_stale_file_parallel_calls_of_one_session_never_stale(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("".join(f"<{n}:0>\n" for n in range(6)))
     answers: list[str] = []
 
@@ -186,7 +186,7 @@ def test_parallel_calls_of_one_session_are_never_strangers_to_each_other(workspa
     assert set(answers) == {"ok"}
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_seen_files_memory_is_bounded() -> None:
     seen = SeenFiles(room=10)
     version = Version(1, 1, 1, 1, 1)
     for n in range(5000):
@@ -198,9 +198,7 @@ def test_what_is_remembered_is_bounded() -> None:
     assert seen.changed("f0", changed) is None
 
 
-def test_what_a_program_left_running_writes_later_is_met_like_anybody_elses_work(
-    workspace: Workspace, root: Path
-) -> None:
+def test_stale_file_changed_by_background_process_is_stale(workspace: Workspace, root: Path) -> None:
     """Nothing tells whether it or a person wrote the file, so that the session looks at it again."""
     (root / "file").write_text("one\ntwo\n")
     for name in ("go", "went"):

@@ -69,7 +69,7 @@ CASES: dict[str, str] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_command_did_is_undone_and_redone(workspace: Workspace, root: Path, case: str) -> None:
+def test_undo_command_changes_undone_and_redone(workspace: Workspace, root: Path, case: str) -> None:
     (root / "file").write_text("old\n")
     (root / "script").write_text("#!/bin/sh\n")
     os.chmod(root / "script", 0o751)
@@ -90,7 +90,7 @@ def test_what_a_command_did_is_undone_and_redone(workspace: Workspace, root: Pat
     assert kinds(workspace) == [("command", ()), ("undo", (1,)), ("redo", (2,)), ("undo", (1,))]
 
 
-def test_commits_of_several_files_are_undone_whole(workspace: Workspace, root: Path) -> None:
+def test_undo_since_reverts_commits_of_several_files(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("one\n")
     os.chmod(root / "a", 0o750)
     before = snapshot(root)
@@ -106,7 +106,7 @@ def test_commits_of_several_files_are_undone_whole(workspace: Workspace, root: P
     assert snapshot(root) == after
 
 
-def test_undo_goes_back_step_by_step_and_redo_forward(workspace: Workspace, root: Path) -> None:
+def test_undo_steps_back_and_redo_steps_forward(workspace: Workspace, root: Path) -> None:
     for text in "abc":
         write(workspace, "file", text)
     history, seen = workspace.history(), []
@@ -124,7 +124,7 @@ def test_undo_goes_back_step_by_step_and_redo_forward(workspace: Workspace, root
     assert history.undo().numbers == (3,)
 
 
-def test_an_entry_in_the_middle_is_undone_by_merging(workspace: Workspace, root: Path) -> None:
+def test_undo_middle_entry_is_merged(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "".join(f"{n}\n" for n in range(10)))
     text = (root / "file").read_text()
     write(workspace, "file", text.replace("2\n", "two\n"))
@@ -134,7 +134,7 @@ def test_an_entry_in_the_middle_is_undone_by_merging(workspace: Workspace, root:
     assert (root / "file").read_text() == text.replace("8\n", "eight\n")
 
 
-def test_somebody_elses_lines_are_merged_where_they_do_not_meet(workspace: Workspace, root: Path) -> None:
+def test_undo_other_lines_changed_are_merged(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a\nb\nc\nd\ne\n")
     write(workspace, "file", "a\nB\nc\nd\ne\n")
     (root / "file").write_text("a\nB\nc\nd\nE\n")
@@ -142,7 +142,7 @@ def test_somebody_elses_lines_are_merged_where_they_do_not_meet(workspace: Works
     assert (root / "file").read_text() == "a\nb\nc\nd\nE\n"
 
 
-def test_a_file_that_somebody_changed_since_is_a_conflict_and_nothing_is_done(workspace: Workspace, root: Path) -> None:
+def test_undo_file_changed_since_is_conflict_and_changes_nothing(workspace: Workspace, root: Path) -> None:
     write(workspace, "other", "x")
     shell(workspace, "echo y > other; printf 'b\\n' > file")
     (root / "file").write_text("c\n")
@@ -154,7 +154,7 @@ def test_a_file_that_somebody_changed_since_is_a_conflict_and_nothing_is_done(wo
     assert kinds(workspace) == [("commit", ()), ("command", ())]
 
 
-def test_what_stands_in_the_way_is_never_overwritten(workspace: Workspace, root: Path) -> None:
+def test_undo_never_overwrites_new_files(workspace: Workspace, root: Path) -> None:
     for name in ("a", "b"):
         (root / name).write_text(name)
     (root / "d").mkdir()
@@ -172,7 +172,7 @@ def test_what_stands_in_the_way_is_never_overwritten(workspace: Workspace, root:
     assert os.listdir(root / "made") == ["mine"]
 
 
-def test_what_is_as_it_was_already_counts_as_undone(workspace: Workspace, root: Path) -> None:
+def test_undo_already_reverted_file_counts_as_undone(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     write(workspace, "file", "b")
     (root / "file").write_text("a")
@@ -181,7 +181,7 @@ def test_what_is_as_it_was_already_counts_as_undone(workspace: Workspace, root: 
     assert os.listdir(root) == []
 
 
-def test_a_mode_that_somebody_set_since_stays(workspace: Workspace, root: Path) -> None:
+def test_undo_keeps_mode_set_since(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     write(workspace, "file", "b")
     os.chmod(root / "file", 0o700)
@@ -189,7 +189,7 @@ def test_a_mode_that_somebody_set_since_stays(workspace: Workspace, root: Path) 
     assert stat.S_IMODE((root / "file").stat().st_mode) == 0o700
 
 
-def test_contents_that_are_damaged_or_gone_are_a_conflict(workspace: Workspace, root: Path) -> None:
+def test_undo_missing_old_contents_is_conflict(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     write(workspace, "file", "b")
     (kept,) = [
@@ -202,7 +202,7 @@ def test_contents_that_are_damaged_or_gone_are_a_conflict(workspace: Workspace, 
     assert (root / "file").read_text() == "b"
 
 
-def test_a_session_is_undone_whole_and_others_stay(workspace: Workspace, root: Path) -> None:
+def test_undo_session_reverts_only_that_session(workspace: Workspace, root: Path) -> None:
     write(workspace, "mine", "1")
     other = workspace.session()
     for path in ("theirs", "also/theirs"):
@@ -214,7 +214,7 @@ def test_a_session_is_undone_whole_and_others_stay(workspace: Workspace, root: P
     assert sorted(os.listdir(root)) == ["mine"]
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(workspace: Workspace, root: Path) -> None:
+def test_undo_dry_run_plans_and_changes_nothing(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     plan = workspace.history().undo(dry_run=True)
     assert [change.path for change in plan.changes] == ["file"]
@@ -222,7 +222,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(workspace: Workspace
     assert (root / "file").read_text() == "a"
 
 
-def test_what_cannot_be_chosen_is_said(workspace: Workspace) -> None:
+def test_undo_unknown_entry_or_path_is_an_error(workspace: Workspace) -> None:
     write(workspace, "file", "a")
     history = workspace.history()
     with pytest.raises(CannotUndo, match="there is no entry 7"):
@@ -240,7 +240,7 @@ def test_what_cannot_be_chosen_is_said(workspace: Workspace) -> None:
         history.restore("unknown", 1)
 
 
-def test_undo_asks_with_the_diff_in_hand(root: Path) -> None:
+def test_undo_asks_and_denial_changes_nothing(root: Path) -> None:
     asked: list[Question] = []
 
     def answer(question: Question) -> bool:
@@ -255,7 +255,7 @@ def test_undo_asks_with_the_diff_in_hand(root: Path) -> None:
     assert (root / "file").read_text() == "a"
 
 
-def test_a_file_that_changes_between_plan_and_commit_is_planned_anew(root: Path) -> None:
+def test_undo_file_changed_during_question_is_planned_again(root: Path) -> None:
     def answer(question: Question) -> bool:
         if question.tool == "undo" and (root / "file").read_text() == "a\nB\nc\n":
             (root / "file").write_text("a\nB\nc\nd\ne\n")
@@ -268,7 +268,7 @@ def test_a_file_that_changes_between_plan_and_commit_is_planned_anew(root: Path)
     assert (root / "file").read_text() == "a\nb\nc\nd\ne\n"
 
 
-def test_restore_makes_a_file_what_it_was(workspace: Workspace, root: Path) -> None:
+def test_restore_file_returns_to_entry(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("first")
     for text in ("second", "third"):
         write(workspace, "file", text)
@@ -284,7 +284,7 @@ def test_restore_makes_a_file_what_it_was(workspace: Workspace, root: Path) -> N
     assert (root / "file").read_text() == "second"
 
 
-def test_restore_of_a_directory_brings_back_all_that_is_known_of_it(workspace: Workspace, root: Path) -> None:
+def test_restore_directory_returns_all_recorded_files(workspace: Workspace, root: Path) -> None:
     write(workspace, "d/a", "a1")
     write(workspace, "d/e/b", "b1")
     before = snapshot(root)
@@ -298,7 +298,7 @@ def test_restore_of_a_directory_brings_back_all_that_is_known_of_it(workspace: W
     assert conflicts(workspace.history().restore("d", 2))["d"] == "in_the_way"
 
 
-def test_an_undo_is_the_sessions_own_doing(workspace: Workspace, root: Path) -> None:
+def test_undo_result_is_not_stale_for_its_session(workspace: Workspace, root: Path) -> None:
     write(workspace, "file", "a")
     write(workspace, "file", "b")
     assert workspace.history().undo().done
@@ -306,7 +306,7 @@ def test_an_undo_is_the_sessions_own_doing(workspace: Workspace, root: Path) -> 
     assert workspace.call("file", "file.patch", edit).success
 
 
-def test_a_directory_that_somebody_put_something_into_is_never_taken_away(workspace: Workspace, root: Path) -> None:
+def test_undo_never_removes_directory_with_foreign_contents(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("old")
     shell(workspace, "rm file; mkdir -p file/x; touch file/x/y")
     (root / "file" / "x" / "mine").write_text("mine")
@@ -319,7 +319,7 @@ def test_a_directory_that_somebody_put_something_into_is_never_taken_away(worksp
 
 
 @pytest.mark.parametrize("meanwhile", ["top", "x/deep", "x/y"])
-def test_what_comes_into_a_directory_while_its_end_is_asked_about_is_kept(root: Path, meanwhile: str) -> None:
+def test_undo_file_added_to_directory_during_question_is_kept(root: Path, meanwhile: str) -> None:
     (root / "file").write_text("old")
 
     def answer(question: Question) -> bool:
@@ -335,7 +335,7 @@ def test_what_comes_into_a_directory_while_its_end_is_asked_about_is_kept(root: 
         assert sorted(os.listdir(root)) == ["f", "file"]
 
 
-def test_a_name_behind_a_link_is_not_the_one_that_was_changed(workspace: Workspace, root: Path) -> None:
+def test_undo_path_moved_behind_link_is_conflict(workspace: Workspace, root: Path) -> None:
     write(workspace, "d/file", "old")
     write(workspace, "d/file", "new")
     os.rename(root / "d", root / "e")
@@ -344,7 +344,7 @@ def test_a_name_behind_a_link_is_not_the_one_that_was_changed(workspace: Workspa
     assert (root / "e" / "file").read_text() == "new"
 
 
-def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) -> None:
+def test_undo_chosen_paths_succeed_despite_unkept_file(root: Path) -> None:
     (root / "a").write_text("old")
     (root / "big").write_text("x" * 100)
     with Workspace(str(root), approve="auto", sandbox="off", limits={"scan_file_bytes": 50}) as workspace:
@@ -364,7 +364,7 @@ def test_one_file_that_was_not_kept_does_not_hold_the_others_back(root: Path) ->
         assert conflicts(history.undo(1, ["."])) == {"big": "not_kept"}
 
 
-def test_restore_at_0_is_before_all_that_was_recorded(workspace: Workspace, root: Path) -> None:
+def test_restore_at_zero_is_before_first_entry(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("old")
     shell(workspace, "echo new > a; touch b")
     shell(workspace, "rm a; mkdir a; touch a/b")
@@ -379,7 +379,7 @@ def test_restore_at_0_is_before_all_that_was_recorded(workspace: Workspace, root
     assert (root / "a").read_text() == "old"
 
 
-def test_history_lists_entries_with_what_can_be_taken_back(root: Path) -> None:
+def test_history_entries_tell_undone_and_undoable(root: Path) -> None:
     (root / "large").write_bytes(b"x" * 100)
     with Workspace(str(root), approve="auto", limits={"edit_bytes": 50}) as workspace:
         history = workspace.history()

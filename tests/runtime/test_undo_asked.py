@@ -47,9 +47,7 @@ def undone(workspace: Workspace) -> list[tuple[int, ...]]:
     return [each.origin.undoes for each in entries if each.origin.kind == "undo"]
 
 
-def test_what_it_would_have_left_alone_and_changed_meanwhile_is_asked_about(
-    workspace: Workspace, person: Person, root: Path
-) -> None:
+def test_undo_asks_again_when_file_reappears(workspace: Workspace, person: Person, root: Path) -> None:
     (root / "b").unlink()
     person.meanwhile = lambda: (root / "b").write_text("b\n")
     with pytest.raises(Denied):
@@ -58,7 +56,7 @@ def test_what_it_would_have_left_alone_and_changed_meanwhile_is_asked_about(
     assert ((root / "a").exists(), (root / "b").exists(), undone(workspace)) == (True, True, [])
 
 
-def test_what_was_as_it_was_and_is_no_more_is_asked_about(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_asks_again_when_empty_plan_gains_file(workspace: Workspace, person: Person, root: Path) -> None:
     (root / "a").unlink()
     (root / "b").unlink()
     person.meanwhile = lambda: (root / "a").write_text("a\n")
@@ -68,9 +66,7 @@ def test_what_was_as_it_was_and_is_no_more_is_asked_about(workspace: Workspace, 
     assert ((root / "a").exists(), undone(workspace)) == (True, [])
 
 
-def test_what_became_as_it_was_while_the_person_thought_is_asked_about(
-    workspace: Workspace, person: Person, root: Path
-) -> None:
+def test_undo_asks_again_when_files_vanish(workspace: Workspace, person: Person, root: Path) -> None:
     def vanish() -> None:
         (root / "a").unlink()
         (root / "b").unlink()
@@ -81,9 +77,7 @@ def test_what_became_as_it_was_while_the_person_thought_is_asked_about(
     assert (person.undos, undone(workspace)) == ([("a", "b"), ()], [])
 
 
-def test_what_somebody_else_undid_meanwhile_is_not_undone_twice(
-    workspace: Workspace, person: Person, root: Path
-) -> None:
+def test_undo_entry_undone_during_question_is_an_error(workspace: Workspace, person: Person, root: Path) -> None:
     (root / "a").unlink()
     (root / "b").unlink()
     with Workspace(str(root), approve="auto") as other:
@@ -93,14 +87,14 @@ def test_what_somebody_else_undid_meanwhile_is_not_undone_twice(
     assert (person.undos, undone(workspace)) == ([()], [(1,)])
 
 
-def test_what_stayed_as_it_was_shown_is_asked_about_once(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_unrelated_change_during_question_asks_once(workspace: Workspace, person: Person, root: Path) -> None:
     (root / "b").unlink()
     person.meanwhile = lambda: (root / "other").write_text("x")
     assert workspace.history().undo().done
     assert (person.undos, undone(workspace), (root / "a").exists()) == ([("a",)], [(1,)], False)
 
 
-def test_nobody_to_ask_is_a_no_also_where_nothing_would_change(root: Path, workspace: Workspace) -> None:
+def test_undo_without_approver_is_denied_even_if_nothing_changes(root: Path, workspace: Workspace) -> None:
     (root / "a").unlink()
     (root / "b").unlink()
     with Workspace(str(root)) as alone, pytest.raises(Denied):

@@ -31,7 +31,7 @@ class Witness:
         return self.answer
 
 
-def test_the_public_names_are_there() -> None:
+def test_handrail_exports_public_names() -> None:
     names = ["FsBoundary", "Keep", "Question", "SessionLog", "ToolResult", "ToolRouter", "Verdict", "Workspace"]
     assert sorted(handrail.__all__) == names
     assert all(getattr(handrail, name) for name in handrail.__all__)
@@ -40,7 +40,7 @@ def test_the_public_names_are_there() -> None:
         _ = handrail.Nonsense
 
 
-def test_a_workspace_is_a_context_and_can_be_closed(root: Path) -> None:
+def test_workspace_context_manager_closes_handle(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         assert workspace.root == str(root)
         assert workspace.call("file", "file.list").success
@@ -49,20 +49,20 @@ def test_a_workspace_is_a_context_and_can_be_closed(root: Path) -> None:
         os.fstat(fd)
 
 
-def test_a_router_is_made_once_a_dialect(workspace: Workspace) -> None:
+def test_workspace_makes_one_router_per_dialect(workspace: Workspace) -> None:
     router = workspace.tools("file")
     assert router is workspace.tools("file")
     assert list(router.tools) == [tool.name for tool in tool_registrations()]
 
 
-def test_a_root_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_workspace_missing_root_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         Workspace(str(tmp_path / "no"))
     with pytest.raises(NotFound):
         FsBoundary(tmp_path / "no")
 
 
-def test_two_sessions_of_a_workspace_have_their_own_logs(workspace: Workspace) -> None:
+def test_workspace_sessions_have_separate_logs(workspace: Workspace) -> None:
     first, second = workspace.session(), workspace.session()
     first.tools("file").call("file.list")
     assert first.log.path != second.log.path
@@ -73,7 +73,7 @@ def test_two_sessions_of_a_workspace_have_their_own_logs(workspace: Workspace) -
 
 
 @pytest.mark.parametrize("answer", [True, Verdict(True, "a program")])
-def test_a_callback_that_says_yes_lets_it_happen(root: Path, answer: Any) -> None:
+def test_approver_yes_allows_call(root: Path, answer: Any) -> None:
     witness = Witness(answer)
     with Workspace(str(root), asker=witness) as workspace:
         assert workspace.call("file", "file.write", WRITE).success
@@ -93,7 +93,7 @@ def test_a_callback_that_says_yes_lets_it_happen(root: Path, answer: Any) -> Non
         (Verdict(False, "boss", reason="not today", remedy="wait"), "file.write was not approved: not today", "wait"),
     ],
 )
-def test_a_callback_that_says_no_is_obeyed(root: Path, answer: Any, message: str, suggestion: str) -> None:
+def test_approver_no_denies_call(root: Path, answer: Any, message: str, suggestion: str) -> None:
     with Workspace(str(root), asker=lambda question: answer) as workspace:
         error = workspace.call("file", "file.write", WRITE).error
     assert error is not None
@@ -101,7 +101,7 @@ def test_a_callback_that_says_no_is_obeyed(root: Path, answer: Any, message: str
     assert not list(root.iterdir())
 
 
-def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None:
+def test_approver_always_makes_rule_for_exact_call(root: Path) -> None:
     witness = Witness(Verdict(True, "person", always=True))
     with Workspace(str(root), asker=witness) as workspace:
         for content in ("1", "2", "1", "2"):
@@ -111,7 +111,7 @@ def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None
     assert [question.params["content"] for question in witness.asked] == ["1", "2"]
 
 
-def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_approver_unstorable_rule_is_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", "/proc/no/config")
     with Workspace(str(root), asker=lambda _: Verdict(True, "person", always=True, keep=Keep("user"))) as workspace:
         result = workspace.call("file", "file.write", WRITE)
@@ -121,14 +121,14 @@ def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("policy", "happens"), [("auto", True), ("host", True), ("never", False), ("ask", False)])
-def test_policies_without_anybody_to_ask(root: Path, policy: str, happens: bool) -> None:
+def test_policy_without_approver_allows_only_auto_and_host(root: Path, policy: str, happens: bool) -> None:
     with Workspace(str(root), approve=policy) as workspace:
         assert workspace.call("file", "file.write", WRITE).success is happens
     assert (root / "a.txt").exists() is happens
 
 
 @pytest.mark.parametrize("policy", ["auto", "host", "never"])
-def test_only_ask_asks(root: Path, policy: str) -> None:
+def test_policy_other_than_ask_asks_nothing(root: Path, policy: str) -> None:
     def ask(_: Question) -> bool:
         raise AssertionError("asked")
 
@@ -137,7 +137,7 @@ def test_only_ask_asks(root: Path, policy: str) -> None:
         assert error is None or error.code == "approval_denied"
 
 
-def test_read_only_offers_no_writing_tool_and_holds_whatever_the_tool(root: Path) -> None:
+def test_read_only_workspace_hides_and_denies_writing_tools(root: Path) -> None:
     with Workspace(str(root), approve="auto", read_only=True) as workspace:
         assert set(workspace.tools("file").tools) >= {"file.read", "file.list"}
         assert all(not tool.requires_approval for tool in workspace.tools("file").tools.values())
@@ -149,13 +149,13 @@ def test_read_only_offers_no_writing_tool_and_holds_whatever_the_tool(root: Path
     assert not list(root.iterdir())
 
 
-def test_no_dialect_offers_writing_in_a_read_only_workspace(root: Path) -> None:
+def test_read_only_workspace_offers_only_reading_tools(root: Path) -> None:
     with Workspace(str(root), read_only=True) as workspace:
         for name in NAMES:
             assert {tool.risk for tool in workspace.tools(name).tools.values()} <= {"read_only"}
 
 
-def test_a_malformed_rule_file_is_an_error_at_the_start(root: Path) -> None:
+def test_workspace_malformed_rule_file_is_an_error(root: Path) -> None:
     config = Path(os.environ["HANDRAIL_CONFIG_DIR"])
     config.mkdir(parents=True)
     (config / "approvals.toml").write_text("[[")
@@ -163,7 +163,7 @@ def test_a_malformed_rule_file_is_an_error_at_the_start(root: Path) -> None:
         Workspace(str(root))
 
 
-def test_eight_edits_of_one_file_at_once_all_land(workspace: Workspace, root: Path) -> None:
+def test_workspace_parallel_edits_of_one_file_all_apply(workspace: Workspace, root: Path) -> None:
     (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(8)))
 
     def edit(number: int) -> None:
@@ -178,7 +178,7 @@ def test_eight_edits_of_one_file_at_once_all_land(workspace: Workspace, root: Pa
     assert (root / "a.txt").read_text() == "".join(f"LINE {n}\n" for n in range(8))
 
 
-def test_a_disk_that_says_no_is_write_failed_and_the_old_content_stays(workspace: Workspace, root: Path) -> None:
+def test_write_over_system_size_limit_keeps_old_contents(workspace: Workspace, root: Path) -> None:
     (root / "a.txt").write_text("old\n")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
@@ -195,7 +195,7 @@ def test_a_disk_that_says_no_is_write_failed_and_the_old_content_stays(workspace
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_limits_are_kept(root: Path) -> None:
+def test_workspace_page_and_edit_limits_hold(root: Path) -> None:
     (root / "big.txt").write_text("0123456789\n" * 10)
     (root / "line.txt").write_text("0123456789" * 10)
     with Workspace(str(root), approve="auto", limits={"page_bytes": 25, "edit_bytes": 50}) as workspace:
@@ -217,7 +217,7 @@ def test_limits_are_kept(root: Path) -> None:
         assert workspace.call("file", "file.delete", {"path": "big.txt"}).success
 
 
-def test_a_file_dated_beyond_the_calendar_is_listed(workspace: Workspace, root: Path) -> None:
+def test_file_moment_beyond_calendar_is_clamped(workspace: Workspace, root: Path) -> None:
     from handrail.dialects.file import _moment
 
     assert _moment(2**62) == "2116-02-20T23:53:38.427388Z"
@@ -225,7 +225,7 @@ def test_a_file_dated_beyond_the_calendar_is_listed(workspace: Workspace, root: 
     assert _moment(-(2**70)) == "0001-01-01T00:00:00Z"
 
 
-def test_effects_decide_risk_and_permissions() -> None:
+def test_effects_determine_risk_and_permissions() -> None:
     assert risk_level(Effect.READ) == "read_only"
     assert risk_level(Effect.CREATE) == risk_level(Effect.READ | Effect.CREATE) == "safe_write"
     for effect in (Effect.WRITE, Effect.DELETE, Effect.RUN, Effect.FETCH, Effect.CREATE | Effect.WRITE):
@@ -240,7 +240,7 @@ def test_effects_decide_risk_and_permissions() -> None:
     ]
 
 
-def test_overwriting_is_a_greater_risk_than_creating(root: Path) -> None:
+def test_question_risk_overwrite_exceeds_create(root: Path) -> None:
     witness = Witness(True)
     with Workspace(str(root), asker=witness) as workspace:
         workspace.call("file", "file.write", WRITE)

@@ -17,7 +17,7 @@ def here(root: Path) -> tuple[str, str]:
     return "--root", str(root)
 
 
-def test_parameters_are_given_as_to_a_call(root: Path) -> None:
+def test_approvals_test_takes_parameters_like_call(root: Path) -> None:
     here = ("--root", str(root))
     at_terminal("approvals", "add", "edit_lines", r'.*"start_line":1,.*')
     (root / "a").write_text("x\n")
@@ -30,7 +30,7 @@ def test_parameters_are_given_as_to_a_call(root: Path) -> None:
     assert (root / "a").read_text() == "x\n"
 
 
-def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
+def test_approvals_test_decides_about_undo(here: tuple[str, str], root: Path) -> None:
     rule = r'\{"entries":\[2\],"targets":\["a"\]\}'
     at_terminal("approvals", "add", "undo", rule)
     for arguments in ((), ("entries=[2]",), ("since=2",), ('{"entries": [2]}',)):
@@ -48,7 +48,7 @@ def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
     assert (root / "a").read_text() == "one"
 
 
-def test_an_undo_that_cannot_be_is_said(here: tuple[str, str], root: Path) -> None:
+def test_approvals_test_impossible_undo_is_explained(here: tuple[str, str], root: Path) -> None:
     begin = "It would fail before anybody is asked: "
     gone = handrail("approvals", "test", "undo", "entries=[9]", *here)
     assert (gone.stdout, gone.returncode) == (f"{begin}there is no entry 9\n", 3)

@@ -52,7 +52,7 @@ def _server(unpacked: Path, root: Path, chosen: dict[str, str]) -> StdioServerPa
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_an_unpacked_bundle_serves_its_tools(unpacked: Path, root: Path, era: str) -> None:
+def test_bundle_unpacked_serves_tools(unpacked: Path, root: Path, era: str) -> None:
     (root / "a.txt").write_text("needle\n")
 
     async def act(client: Client) -> Any:
@@ -65,7 +65,7 @@ def test_an_unpacked_bundle_serves_its_tools(unpacked: Path, root: Path, era: st
     assert found.meta["handrail/result"]["metadata"]["engine"] == "ripgrep"
 
 
-def test_a_bundle_confines_commands_with_its_own_programs(unpacked: Path, root: Path) -> None:
+def test_bundle_confines_commands_with_own_programs(unpacked: Path, root: Path) -> None:
     async def act(client: Client) -> Any:
         return await client.call_tool("run_in_terminal", {"command": "echo hello"})
 
@@ -83,7 +83,7 @@ def _official(*arguments: str | Path) -> str:
 
 
 @pytest.mark.skipif(not OFFICIAL.exists(), reason="make conformance fetches it")
-def test_the_official_tool_takes_it(tmp_path: Path) -> None:
+def test_bundle_is_valid_for_official_tool(tmp_path: Path) -> None:
     _official("unpack", MADE, tmp_path / "out")
     assert "Manifest schema validation passes" in _official("validate", tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

@@ -61,7 +61,7 @@ def _listed(url: str, headers: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_lists_and_calls(url: str, era: str) -> None:
+def test_http_client_lists_and_calls_tools(url: str, era: str) -> None:
     async def act(client: Client) -> Any:
         names = [tool.name for tool in (await client.list_tools()).tools]
         return names, envelope(await client.call_tool("file.read", {"path": "a.txt"}))["output"]["content"]
@@ -109,14 +109,14 @@ def test_a_client_lists_and_calls(url: str, era: str) -> None:
         ({"origin": "://localhost"}, 403),
     ],
 )
-def test_only_known_hosts_and_origins_are_served(url: str, headers: dict[str, str], status: int) -> None:
+def test_http_only_known_hosts_and_origins_are_served(url: str, headers: dict[str, str], status: int) -> None:
     found, text = _status(url, headers)
     assert found == status, text
     if status != 200:
         assert "--allow-host" not in json.loads(text)["error"]["message"]
 
 
-def test_a_named_host_is_served_as_host_and_origin(root: Path) -> None:
+def test_http_allow_host_is_served_as_host_and_origin(root: Path) -> None:
     with over_http("--root", root, "--allow-host", "tools.example") as (url, _):
         assert _status(url, {"host": "tools.example", "origin": "https://tools.example"})[0] == 200
 
@@ -134,14 +134,14 @@ def test_a_named_host_is_served_as_host_and_origin(root: Path) -> None:
         ({"authorization": f"Basic {TOKEN}"}, 401),
     ],
 )
-def test_a_token_is_needed_where_there_is_one(locked: str, given: dict[str, str], status: int) -> None:
+def test_http_token_is_required(locked: str, given: dict[str, str], status: int) -> None:
     headers = [(name.encode(), value.encode("latin-1")) for name, value in (HEADERS | given).items()]
     answer = httpx2.post(locked, json=INITIALIZE, headers=headers, timeout=PATIENCE)
     assert answer.status_code == status
     assert ("www-authenticate" in answer.headers) is (status == 401)
 
 
-def test_a_session_belongs_to_the_token_that_opened_it(locked: str) -> None:
+def test_http_session_belongs_to_its_token(locked: str) -> None:
     opened = httpx2.post(
         locked, json=INITIALIZE, headers=HEADERS | {"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE
     )
@@ -150,19 +150,19 @@ def test_a_session_belongs_to_the_token_that_opened_it(locked: str) -> None:
     assert statuses == [200, 404]
 
 
-def test_where_no_host_is_named_only_this_machine_is_served(root: Path) -> None:
+def test_http_without_host_serves_only_loopback(root: Path) -> None:
     with over_http("--root", root, "--http", ":0") as (address, _):
         assert urlsplit(address).hostname == "127.0.0.1"
 
 
-def test_elsewhere_it_is_served_with_a_token_only(root: Path, tmp_path: Path) -> None:
+def test_http_public_address_requires_token(root: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"{TOKEN}\n")
     with over_http("--root", root, "--http", "0.0.0.0:0", "--token-file", tmp_path / "tokens") as (address, _):
         given = {"authorization": f"Bearer {TOKEN}"}
         assert [_status(address, headers)[0] for headers in ({}, given)] == [401, 200]
 
 
-def test_too_short_a_token_is_refused_at_the_start(root: Path, tmp_path: Path) -> None:
+def test_http_short_token_is_refused_at_start(root: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("short\n")
     out = subprocess.run(
         command("--root", root, "--http", "0.0.0.0:0", "--token-file", tmp_path / "tokens"),
@@ -192,7 +192,7 @@ def _is_up(url: str) -> bool:
         (b"x" * 33_554_433, {}, 413),
     ],
 )
-def test_what_is_no_request_is_refused_with_a_reason(
+def test_http_malformed_request_is_refused_with_reason(
     url: str, content: bytes, headers: dict[str, str], status: int
 ) -> None:
     found, text = _status(url, headers, content)
@@ -200,7 +200,7 @@ def test_what_is_no_request_is_refused_with_a_reason(
     assert _is_up(url)
 
 
-def test_a_body_longer_than_it_said_and_one_without_length_are_capped(url: str) -> None:
+def test_http_body_without_length_is_capped(url: str) -> None:
     def pour() -> Iterator[bytes]:
         for _ in range(100):
             yield b"x" * 1_000_000
@@ -232,7 +232,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **limits: float)
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home))
 
 
-def test_a_connection_that_does_not_finish_its_request_is_told_and_closed(
+def test_http_unfinished_request_gets_408_and_is_closed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _impatient(monkeypatch, tmp_path, request_seconds=0.5)
@@ -274,7 +274,7 @@ def _parts(size: int, *, chunked: bool) -> tuple[bytes, bytes, bytes]:
     [({"http_bodies": 5}, len(MESSAGE), 5), ({"message_bytes": 1_000_000, "http_bodies_bytes": 4_500_000}, 900_000, 5)],
     ids=["number", "size"],
 )
-def test_unfinished_bodies_beyond_the_limit_are_given_up_oldest_first(
+def test_http_unfinished_bodies_over_limit_are_dropped_oldest_first(
     root: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -314,7 +314,7 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_silent_connections_do_not_keep_others_out(url: str) -> None:
+def test_http_thousand_silent_connections_do_not_block_others(url: str) -> None:
     silent: list[socket.socket] = []
     try:
         silent.extend(_connect(url) for _ in range(1000))
@@ -324,9 +324,7 @@ def test_a_thousand_silent_connections_do_not_keep_others_out(url: str) -> None:
             connection.close()
 
 
-def test_a_client_that_has_gone_silent_loses_its_session(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_http_idle_client_loses_session(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _impatient(monkeypatch, tmp_path, idle_seconds=0.5)
     with over_http("--root", root) as (url, _):
         opened = httpx2.post(url, json=INITIALIZE, headers=HEADERS, timeout=PATIENCE)
@@ -338,7 +336,7 @@ def test_a_client_that_has_gone_silent_loses_its_session(
     raise AssertionError("the session is still there")
 
 
-def test_the_server_ends_with_open_streams_and_says_nothing_more(root: Path) -> None:
+def test_http_server_ends_with_open_streams(root: Path) -> None:
     with over_http("--root", root) as (url, process):
 
         async def main() -> None:
@@ -361,7 +359,7 @@ def _usage(pid: int) -> tuple[int, int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.timeout(600 + 4 * SECONDS)
-def test_fifty_clients_at_once_get_their_own_answers_and_leave_nothing(tmp_path: Path, era: str) -> None:
+def test_http_fifty_clients_get_own_answers_and_leave_nothing(tmp_path: Path, era: str) -> None:
     """Each client writes and reads in its own workspace, for as long as HANDRAIL_TEST_SECONDS says."""
     roots = [tmp_path / f"w{number}" for number in range(50)]
     for root in roots:

@@ -56,12 +56,12 @@ def _doomed(root: Path, era: str, url: str = "") -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_killed_client_on_a_pipe_takes_its_terminals_with_it(root: Path, era: str) -> None:
+def test_stdio_killed_client_ends_its_terminals(root: Path, era: str) -> None:
     _wait_for_the_end(root, lambda: _doomed(root, era))
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_killed_client_over_http_takes_its_terminals_with_it(
+def test_http_killed_client_ends_its_terminals(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     (tmp_path / "config").mkdir()
@@ -72,7 +72,7 @@ def test_a_killed_client_over_http_takes_its_terminals_with_it(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_stopped_server_ends_all_terminals(root: Path, era: str) -> None:
+def test_http_stopped_server_ends_all_terminals(root: Path, era: str) -> None:
     def serve() -> None:
         with over_http("--root", root, "--approve", "auto", dialect="codex") as (url, _):
             _doomed(root, era, url)
@@ -81,7 +81,7 @@ def test_a_stopped_server_ends_all_terminals(root: Path, era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_cancelled_command_is_gone(root: Path, era: str) -> None:
+def test_mcp_cancelled_command_is_ended(root: Path, era: str) -> None:
     async def act(client: Client) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "shell", {"command": "exec 3>alive; echo up >&3; sleep 600"})
@@ -105,7 +105,7 @@ def test_a_cancelled_command_is_gone(root: Path, era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_each_client_over_http_has_its_own_last_command(root: Path, era: str) -> None:
+def test_http_each_client_has_own_last_command(root: Path, era: str) -> None:
     async def main(url: str) -> list[Any]:
         said = []
         for word in ("one", "two"):
@@ -124,7 +124,7 @@ def test_each_client_over_http_has_its_own_last_command(root: Path, era: str) ->
 
 
 @pytest.mark.parametrize("level", ["strict", "network"])
-def test_commands_are_confined_as_the_server_was_told(root: Path, level: str) -> None:
+def test_mcp_sandbox_option_sets_level_of_commands(root: Path, level: str) -> None:
     server = over_stdio("--root", root, "--approve", "auto", "--sandbox", level, dialect="copilot")
     ran = call(server, "run_in_terminal", {"command": "echo hello"})
     assert (ran["success"], ran["metadata"]["sandbox"]) == (True, level)

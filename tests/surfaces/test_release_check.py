@@ -75,7 +75,7 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_release_check_names_what_is_broken(name: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_release_check_names_broken_part(name: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = tree / "site" / "unlicensed-1.dist-info"
     bare.mkdir(parents=True)
     (bare / "METADATA").write_text("Metadata-Version: 2.1\nName: unlicensed\nVersion: 1\n")
@@ -89,7 +89,7 @@ def test_release_check_names_what_is_broken(name: str, tree: Path, monkeypatch: 
     assert says in line
 
 
-def test_release_check_goes_on_after_a_failure(tree: Path) -> None:
+def test_release_check_continues_after_failure(tree: Path) -> None:
     (tree / "LICENSE").write_text("")
     status, lines = check(tree)
     assert status == 1

@@ -22,7 +22,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
 
 
-def test_a_yes_that_is_typed_twice_approves_one_call(root: Path) -> None:
+def test_typed_ahead_second_yes_approves_nothing(root: Path) -> None:
     with Terminal(*ARGV, "run", "--root", str(root), stdin="\n".join(map(json.dumps, WRITES)).encode()) as terminal:
         terminal.until(PROMPT)
         terminal.send("y\ny\n")
@@ -34,7 +34,7 @@ def test_a_yes_that_is_typed_twice_approves_one_call(root: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", ["y\n", "y"], ids=["a line", "the beginning of one"])
-def test_what_was_typed_while_the_command_started_is_forgotten(root: Path, typed: str) -> None:
+def test_typed_ahead_before_question_is_discarded(root: Path, typed: str) -> None:
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.send(typed)
         terminal.until(PROMPT)
@@ -45,7 +45,7 @@ def test_what_was_typed_while_the_command_started_is_forgotten(root: Path, typed
     assert list(root.iterdir()) == []
 
 
-def test_what_was_typed_before_a_pattern_is_shown_is_not_part_of_it(root: Path) -> None:
+def test_typed_ahead_before_pattern_is_discarded(root: Path) -> None:
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n\nuser\ny\n")
@@ -56,7 +56,7 @@ def test_what_was_typed_before_a_pattern_is_shown_is_not_part_of_it(root: Path) 
         assert terminal.finish()[0] == 3
 
 
-def test_answers_that_are_piped_in_are_taken_one_after_another(root: Path) -> None:
+def test_terminal_approver_piped_answers_are_taken_in_order(root: Path) -> None:
     shown = io.StringIO()
     with Workspace(str(root), asker=TerminalApprover(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
         done = [workspace.call("file", each["tool"], each["params"]).success for each in WRITES]  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ def _ids(tool: Tool) -> str:
     return f"{tool.dialect}.{tool.name}"
 
 
-def test_each_form_is_the_apis_own() -> None:
+def test_exports_match_api_formats() -> None:
     schema = READ.params.schema()
     named = {"name": "file_read", "description": READ.description}
     assert exports.openai_chat([READ]) == [{"type": "function", "function": {**named, "parameters": schema}}]
@@ -40,7 +40,7 @@ def test_each_form_is_the_apis_own() -> None:
     assert exports.mcp([READ])[0]["inputSchema"] == schema
 
 
-def test_names_are_what_the_apis_allow_and_stay_apart() -> None:
+def test_api_names_are_allowed_and_unique() -> None:
     for name in NAMES:
         made = [exports.api_name(tool) for tool in load(name).tools]
         assert len({*made}) == len(made)
@@ -62,7 +62,7 @@ def _check_strict(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("tool", ALL, ids=_ids)
-def test_every_tool_has_a_strict_form(tool: Tool) -> None:
+def test_openai_strict_form_of_every_tool_is_valid(tool: Tool) -> None:
     form = exports.openai_chat([tool], strict=True)[0]["function"]
     assert form["strict"] is True
     _check_strict(form["parameters"])
@@ -70,7 +70,7 @@ def test_every_tool_has_a_strict_form(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("tool", ALL, ids=_ids)
-def test_input_and_output_schemas_are_valid(tool: Tool) -> None:
+def test_tool_schemas_are_valid_json_schema(tool: Tool) -> None:
     jsonschema.Draft202012Validator.check_schema(tool.params.schema())
     if tool.output is not None:
         assert tool.output["type"] == "object"
@@ -100,7 +100,7 @@ def _tool(params: type[Params]) -> Tool:
     return Tool("t", "d", params, Effect.READ, lambda _p, _c: "", "A tool.")
 
 
-def test_what_cannot_be_strict_is_said_and_left_as_it_is() -> None:
+def test_why_not_strict_names_open_object() -> None:
     tool = _tool(_Open)
     assert exports.why_not_strict(tool) == "anything may hold any keys"
     form = exports.openai_responses([tool], strict=True)[0]
@@ -108,7 +108,7 @@ def test_what_cannot_be_strict_is_said_and_left_as_it_is() -> None:
     assert exports.why_not_strict(_tool(_Nested)) is None
 
 
-def test_strict_makes_optional_parameters_nullable_at_every_depth() -> None:
+def test_strict_schema_makes_nested_optionals_nullable() -> None:
     schema = exports.strict_schema(_Nested.schema())
     assert schema["properties"]["items"]["items"]["properties"]["size"] == {
         "type": ["integer", "null"],
@@ -128,14 +128,14 @@ def router(workspace: Workspace, root: Path) -> Any:
 OUTPUT = {"content": "     1\tone", "total_lines": 1, "truncated": False}
 
 
-def test_a_chat_completions_call_is_answered_in_its_shape(router: Any) -> None:
+def test_call_openai_chat_answer_has_api_shape(router: Any) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "file_read", "arguments": '{"path": "a.txt"}'}}
     answer = router.call_openai(call)
     assert json.loads(answer.pop("content")) == OUTPUT
     assert answer == {"role": "tool", "tool_call_id": "c1"}
 
 
-def test_an_object_of_the_apis_sdk_is_taken_like_its_json(router: Any) -> None:
+def test_call_openai_and_anthropic_accept_sdk_objects(router: Any) -> None:
     asked = {"name": "file_read", "arguments": '{"path": "a.txt"}'}
     call = SimpleNamespace(model_dump=lambda: {"id": "c1", "type": "function", "function": asked})
     assert json.loads(router.call_openai(call)["content"]) == OUTPUT
@@ -143,14 +143,14 @@ def test_an_object_of_the_apis_sdk_is_taken_like_its_json(router: Any) -> None:
     assert json.loads(router.call_anthropic(bare)["content"]) == OUTPUT
 
 
-def test_a_responses_call_is_answered_in_its_shape(router: Any) -> None:
+def test_call_openai_responses_answer_has_api_shape(router: Any) -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "file_read", "arguments": '{"path":"a.txt","limit":null}'}
     answer = router.call_openai(call)
     assert json.loads(answer.pop("output")) == OUTPUT
     assert answer == {"type": "function_call_output", "call_id": "c1"}
 
 
-def test_a_tool_with_a_grammar_takes_plain_text_in_responses(workspace: Workspace, root: Path) -> None:
+def test_call_openai_custom_tool_accepts_plain_text(workspace: Workspace, root: Path) -> None:
     router = workspace.tools("codex")
     form = next(form for form in router.openai_responses(strict=True) if form["name"] == "apply_patch_freeform")
     assert (form["type"], form["format"]["syntax"]) == ("custom", "lark")
@@ -162,14 +162,14 @@ def test_a_tool_with_a_grammar_takes_plain_text_in_responses(workspace: Workspac
     assert (root / "a.txt").read_text() == "one\n"
 
 
-def test_an_anthropic_tool_use_is_answered_in_its_shape(router: Any) -> None:
+def test_call_anthropic_answer_has_api_shape(router: Any) -> None:
     good = router.call_anthropic({"type": "tool_use", "id": "u1", "name": "file_read", "input": {"path": "a.txt"}})
     assert (good["type"], good["tool_use_id"], json.loads(good["content"])) == ("tool_result", "u1", OUTPUT)
     bad = router.call_anthropic({"type": "tool_use", "id": "u2", "name": "file_read", "input": {"path": "gone"}})
     assert bad["is_error"] is True
 
 
-def test_a_gemini_function_call_is_answered_in_its_shape(router: Any) -> None:
+def test_call_gemini_answer_has_api_shape(router: Any) -> None:
     good = router.call_gemini({"id": "g1", "name": "file.read", "args": {"path": "a.txt"}})
     assert good == {"functionResponse": {"id": "g1", "name": "file.read", "response": {"output": OUTPUT}}}
     bad = router.call_gemini({"name": "file.read", "args": {"path": "gone"}})
@@ -177,12 +177,12 @@ def test_a_gemini_function_call_is_answered_in_its_shape(router: Any) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["{", "[]", "7", '"text"'])
-def test_arguments_that_are_no_object_are_an_error_answer(router: Any, arguments: str) -> None:
+def test_call_openai_arguments_not_an_object_is_error_answer(router: Any, arguments: str) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "file_read", "arguments": arguments}}
     assert json.loads(router.call_openai(call)["content"])["error"] == "invalid_parameters"
 
 
-def test_images_take_the_place_that_each_api_has_for_them(workspace: Workspace, root: Path) -> None:
+def test_call_media_results_use_api_blocks(workspace: Workspace, root: Path) -> None:
     for name in ("a.png", "b.pdf", "c.mp3"):
         (root / name).write_bytes(b"bytes")
     data, router = b64encode(b"bytes").decode(), workspace.tools("gemini")
@@ -203,7 +203,7 @@ def test_images_take_the_place_that_each_api_has_for_them(workspace: Workspace, 
     assert responses("b.pdf")[0]["type"] == "input_file"
 
 
-def test_a_router_has_every_form(router: Any) -> None:
+def test_router_exports_every_form(router: Any) -> None:
     tools = [*router.tools.values()]
     assert router.openai(strict=True) == exports.openai_chat(tools, strict=True)
     assert router.openai_responses() == exports.openai_responses(tools)
@@ -214,13 +214,13 @@ def test_a_router_has_every_form(router: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic", "gemini", "mcp", "functions"])
-def test_the_command_line_prints_each_form(form: str, root: Path) -> None:
+def test_tools_command_prints_each_format(form: str, root: Path) -> None:
     out = CliRunner().invoke(main, ["tools", "--dialect", "file", "--format", form, "--root", str(root)])
     tools = [*load("file").tools.values()]
     assert json.loads(out.stdout) == getattr(exports, form.replace("-", "_"))(tools)
 
 
-def test_the_command_line_prints_the_strict_form_and_refuses_it_elsewhere(root: Path) -> None:
+def test_tools_command_strict_only_for_openai(root: Path) -> None:
     arguments = ["tools", "--dialect", "file", "--strict", "--root", str(root), "--format"]
     out = CliRunner().invoke(main, [*arguments, "openai-chat"])
     assert json.loads(out.stdout) == exports.openai_chat(load("file").tools.values(), strict=True)
@@ -242,7 +242,7 @@ class _Listing(TypedDict):
     any: Any
 
 
-def test_an_output_schema_is_read_off_the_returned_type() -> None:
+def test_output_schema_derives_from_return_type() -> None:
     entry = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},

@@ -44,7 +44,7 @@ def problems(given: Any, kind: type[Params] = Outer) -> list[Problem]:
     return raised.value.problems
 
 
-def test_the_schema_derives_from_the_declaration() -> None:
+def test_params_schema_derives_from_declaration() -> None:
     inner = {
         "type": "object",
         "properties": {
@@ -74,13 +74,13 @@ def test_the_schema_derives_from_the_declaration() -> None:
     assert Outer.bodies == {"text"}
 
 
-def test_fields_are_inherited() -> None:
+def test_params_fields_are_inherited() -> None:
     assert list(Further.fields) == ["extra", *Outer.fields]
     assert "extra" not in Outer.fields
     assert Further.bodies == {"text"}
 
 
-def test_what_is_left_out_takes_its_default() -> None:
+def test_params_missing_optional_takes_default() -> None:
     assert parse({"path": "x"}) == {
         "path": "x",
         "count": 3,
@@ -94,7 +94,7 @@ def test_what_is_left_out_takes_its_default() -> None:
     }
 
 
-def test_good_values_are_taken_as_they_are() -> None:
+def test_params_valid_values_are_unchanged() -> None:
     parsed = parse(
         {
             "path": "ü\n",
@@ -116,12 +116,12 @@ def test_good_values_are_taken_as_they_are() -> None:
     assert parse({"path": "x", "limit": None, "inner": None})["limit"] is None
 
 
-def test_a_whole_number_with_a_point_is_an_integer() -> None:
+def test_params_whole_float_becomes_integer() -> None:
     count = parse({"path": "x", "count": 4.0})["count"]
     assert (count, type(count)) == (4, int)
 
 
-def test_unknown_parameters_are_ignored_where_a_dialect_ignores_them() -> None:
+def test_params_unknown_ignored_if_allowed() -> None:
     assert parse({"path": "x", "more": 1}, Lenient) == {"path": "x"}
     assert problems({"more": 1}, Lenient) == [Problem("", "missing", "path")]
 
@@ -171,11 +171,11 @@ KNOWN = "path, count, limit, deep, mode, tags, parts, inner, text"
         ({"path": "x", "inner": {"name": "a", "weight": "2"}}, Problem("inner/weight", "type", "number", "string")),
     ],
 )
-def test_every_problem_is_named_by_its_place(given: Any, expected: Problem) -> None:
+def test_params_problem_is_named_by_location(given: Any, expected: Problem) -> None:
     assert problems(given) == [expected]
 
 
-def test_all_problems_come_at_once() -> None:
+def test_params_all_problems_are_reported() -> None:
     found = problems({"count": 0, "deep": 0, "surplus": 1})
     assert [(each.where, each.kind) for each in found] == [
         ("", "missing"), ("count", "minimum"), ("deep", "type"), ("", "unknown"),

@@ -37,7 +37,7 @@ def read_log(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def test_an_answer_has_output_metadata_and_warnings(router: ToolRouter) -> None:
+def test_router_result_has_output_metadata_and_warnings(router: ToolRouter) -> None:
     result = router.call("fine").to_dict()
     assert result.pop("execution_time_ms") >= 0
     assert result == {
@@ -50,13 +50,13 @@ def test_an_answer_has_output_metadata_and_warnings(router: ToolRouter) -> None:
     }
 
 
-def test_a_dialect_may_ignore_unknown_parameters(router: ToolRouter) -> None:
+def test_router_unknown_parameter_ignored_only_if_allowed(router: ToolRouter) -> None:
     assert router.call("fine", {"surplus": 1}).success
     assert router.call("note", {"text": "", "surplus": 1}).error is not None
 
 
 @pytest.mark.parametrize("tool", ["no.such.tool", "", None, 5, ["fine"], {"a": 1}])
-def test_an_unknown_tool_is_an_answer(router: ToolRouter, tool: Any) -> None:
+def test_router_unknown_tool_is_error_result(router: ToolRouter, tool: Any) -> None:
     result = router.call(tool, {})
     assert result.error is not None
     assert (result.tool, result.error.code) == (str(tool), "unknown_tool")
@@ -75,20 +75,20 @@ def test_an_unknown_tool_is_an_answer(router: ToolRouter, tool: Any) -> None:
         (7, "The parameters must be an object, not integer"),
     ],
 )
-def test_wrong_parameters_are_an_answer_that_names_them(router: ToolRouter, params: Any, message: str) -> None:
+def test_router_wrong_parameters_are_named(router: ToolRouter, params: Any, message: str) -> None:
     result = router.call("note", params)
     assert result.error is not None
     assert (result.error.code, result.error.message) == ("invalid_parameters", message)
     assert result.files_affected == []
 
 
-def test_a_tool_without_parameters_says_so(router: ToolRouter) -> None:
+def test_router_unknown_parameter_of_tool_without_parameters(router: ToolRouter) -> None:
     result = router.call("buggy", {"x": 1})
     assert result.error is not None
     assert result.error.message == "Unknown parameter 'x'; expected no parameters"
 
 
-def test_a_bug_is_an_internal_error_with_its_traceback_in_the_log(router: ToolRouter, log: Path) -> None:
+def test_router_bug_is_internal_error_with_logged_traceback(router: ToolRouter, log: Path) -> None:
     result = router.call("buggy")
     assert result.to_dict()["error"] == {
         "code": "internal_error",
@@ -106,14 +106,14 @@ def test_a_bug_is_an_internal_error_with_its_traceback_in_the_log(router: ToolRo
     assert router.call("fine").success
 
 
-def test_a_file_that_never_holds_still_is_a_conflict(router: ToolRouter) -> None:
+def test_router_repeated_conflict_is_error_result(router: ToolRouter) -> None:
     result = router.call("restless")
     assert result.error is not None
     assert result.error.code == "conflict"
     assert result.warnings == [CUT]  # those of the last attempt only
 
 
-def test_a_cancelled_call_changes_nothing(router: ToolRouter, root: Path) -> None:
+def test_router_cancelled_call_changes_nothing(router: ToolRouter, root: Path) -> None:
     cancel = threading.Event()
     cancel.set()
     result = router.call("note", {"text": "x"}, cancel=cancel)
@@ -123,7 +123,7 @@ def test_a_cancelled_call_changes_nothing(router: ToolRouter, root: Path) -> Non
     assert router.call("note", {"text": "x"}, cancel=threading.Event()).success
 
 
-def test_a_replaced_root_is_said_and_the_original_is_kept(root: Path, workspace: Workspace) -> None:
+def test_replaced_root_gets_warning_and_original_is_used(root: Path, workspace: Workspace) -> None:
     (root / "a.txt").write_text("original\n")
     moved = root.rename(root.parent / "moved")
     root.mkdir()
@@ -142,7 +142,7 @@ def test_a_replaced_root_is_said_and_the_original_is_kept(root: Path, workspace:
 # ── the session log ──
 
 
-def test_the_log_has_requests_at_info_and_responses_at_debug(router: ToolRouter, log: Path) -> None:
+def test_log_requests_at_info_responses_at_debug(router: ToolRouter, log: Path) -> None:
     result = router.call("fine", {"b": 1, "a": 2}, call_id="seven")
     request, response = read_log(log)
     assert request.pop("time") <= response.pop("time")
@@ -161,7 +161,7 @@ def test_the_log_has_requests_at_info_and_responses_at_debug(router: ToolRouter,
     assert response == {"level": "DEBUG", "event": "response", "call": 1, "result": result.to_dict()}
 
 
-def test_at_level_info_the_log_has_no_responses(root: Path) -> None:
+def test_log_at_info_has_no_responses(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         workspace.call("file", "file.list")
         workspace.call("file", "file.read", {"path": "no"})
@@ -173,7 +173,7 @@ def test_at_level_info_the_log_has_no_responses(root: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0
 
 
-def test_the_log_can_be_switched_off(root: Path, log: Path) -> None:
+def test_log_level_off_writes_no_file(root: Path, log: Path) -> None:
     with Workspace(str(root), log=str(log), log_level="off") as workspace:
         assert workspace.call("file", "file.list").success
         assert not router_of(workspace).call("buggy").success
@@ -199,17 +199,17 @@ def test_the_log_can_be_switched_off(root: Path, log: Path) -> None:
         (None, None),
     ],
 )
-def test_secrets_and_long_contents_are_shortened(text: Any, kept: Any) -> None:
+def test_shorten_hides_secrets_and_cuts_long_text(text: Any, kept: Any) -> None:
     assert shorten(text, 40) == kept
 
 
-def test_a_long_content_is_not_kept_whole(router: ToolRouter, log: Path) -> None:
+def test_log_long_parameter_is_cut(router: ToolRouter, log: Path) -> None:
     router.call("note", {"text": "y" * 100_000})
     assert read_log(log)[0]["params"] == {"text": "y" * 2000 + "… (100000 characters)"}
     assert log.stat().st_size < 10_000
 
 
-def test_parameters_that_no_log_can_hold_are_cut(router: ToolRouter, log: Path) -> None:
+def test_log_cyclic_and_non_json_parameters_are_cut(router: ToolRouter, log: Path) -> None:
     deep: list[Any] = []
     deep.append(deep)
     assert router.call("fine", {"deep": deep, "bytes": b"x", 5: {6}}).success
@@ -218,13 +218,13 @@ def test_parameters_that_no_log_can_hold_are_cut(router: ToolRouter, log: Path) 
     assert json.dumps(params["deep"]).count("[") == 18
 
 
-def test_a_log_that_cannot_be_written_stops_no_call(root: Path) -> None:
+def test_log_full_device_stops_no_call(root: Path) -> None:
     with Workspace(str(root), log="/dev/full") as workspace:
         assert workspace.call("file", "file.list").success
         assert workspace.call("file", "file.list").success
 
 
-def test_a_state_directory_without_room_for_a_log_is_noted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_unwritable_state_directory_is_noted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from handrail.kernel.host.state_dir import State
 
     monkeypatch.setattr(State, "session_log", lambda self, session: "/proc/no/log")
@@ -234,7 +234,7 @@ def test_a_state_directory_without_room_for_a_log_is_noted(root: Path, monkeypat
         assert workspace.call("file", "file.list").success
 
 
-def test_an_envelope_leaves_out_what_is_empty() -> None:
+def test_tool_result_to_dict_omits_empty_fields() -> None:
     assert ToolResult("t", True, "x", [], 1).to_dict() == {
         "tool": "t",
         "success": True,

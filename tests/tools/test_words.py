@@ -11,7 +11,7 @@ from handrail.tools.messages import Message, ToolError, Words, render
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_fault_is_worded_in_every_dialect(name: str) -> None:
+def test_every_fault_has_message_in_every_dialect(name: str) -> None:
     dialect = load(name)
     assert [
         (tool, kind.__name__, said)
@@ -27,7 +27,7 @@ def is_whole(said: ToolError, kind: type[Fault]) -> bool:
     return bool(said.code and said.message and (said.suggestion or issubclass(kind, Note)) and filled)
 
 
-def test_a_dialects_own_words_and_a_tools_own_words_go_first() -> None:
+def test_render_prefers_tool_then_dialect_message() -> None:
     fault = NotFound("a.txt")
     general: Words = {NotFound: Message("nowhere", "{path} is nowhere in {root}", "look elsewhere")}
     special: Words = {
@@ -38,7 +38,7 @@ def test_a_dialects_own_words_and_a_tools_own_words_go_first() -> None:
     assert render((special, COMMON), "other", fault, CONTEXT).code == "file_not_found"
 
 
-def test_a_fault_without_words_is_a_bug() -> None:
+def test_render_fault_without_message_raises_lookup_error() -> None:
     class Unheard(Fault):
         pass
 
@@ -46,10 +46,10 @@ def test_a_fault_without_words_is_a_bug() -> None:
         render((), "tool", Unheard(), {})
 
 
-def test_a_fault_shows_its_facts_to_programmers() -> None:
+def test_fault_str_shows_facts() -> None:
     assert str(TooLarge("a", 5, 4)) == "TooLarge(path='a', size=5, limit=4)"
 
 
-def test_every_reason_of_a_bad_path_has_a_sentence_of_its_own() -> None:
+def test_bad_path_reasons_have_distinct_messages() -> None:
     reasons = ("empty", "nul", "too_long", "not_text", "reserved")
     assert len({render((COMMON,), "t", BadPath("p", why), CONTEXT).message for why in reasons}) == len(reasons)
