@@ -13,7 +13,7 @@ def test_worse_ignores_tiny_ratios() -> None:
 
 
 class Runs:
-    """Benchmarks whose ratios are known beforehand, one dictionary a run."""
+    """Returns given ratios instead of measuring, one dictionary for each run."""
 
     def __init__(self, *ratios: dict[str, float]) -> None:
         self.ratios, self.asked = list(ratios), list[list[str]]()

@@ -1,4 +1,4 @@
-"""The parts of the race that measure nothing."""
+"""Tests the parts of the race that measure nothing."""
 
 import subprocess
 from pathlib import Path
@@ -17,7 +17,7 @@ from handrail import Workspace
 
 
 class Scripted(Contender):
-    """Answers without working."""
+    """Gives fixed answers without any work."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The `codex` dialect beyond its contract: schemas, names in the API, the freeform form, what its answers leave out."""
+"""Tests the `codex` dialect beyond its contract: schemas, names, the freeform tool, listing, cut output, warnings."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ def call(workspace: Workspace, tool: str, **params: Any) -> ToolResult:
     return workspace.call("codex", tool, params)
 
 
-# ── what is advertised ──
+# ── schemas and exports ──
 
 
 @pytest.mark.parametrize("tool", SCHEMAS)
@@ -73,7 +73,7 @@ def test_codex_log_requests_at_info_responses_at_debug(root: Path, tmp_path: Pat
 
 
 def test_list_dir_deep_tree_with_links_stops_at_limit(workspace: Workspace, root: Path) -> None:
-    """With links that would multiply the names without end, were they followed."""
+    """List a tree with links that would give endless names if list_dir followed them."""
     (root / "d").mkdir()
     for n in range(20):
         (root / "d" / f"up{n}").symlink_to("..")

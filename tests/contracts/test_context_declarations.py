@@ -1,4 +1,4 @@
-"""What the context dialect declares about its tools, and how the system prompt tells it."""
+"""Tests what the context dialect declares about its tools, and the system prompt that describes them."""
 
 import subprocess
 import sys

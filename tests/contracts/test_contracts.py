@@ -34,10 +34,10 @@ def case_root(request: pytest.FixtureRequest, root: Path) -> Path:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_contract_holds_in_library(case: contract_cases.Case, case_root: Path) -> None:
-    _play(case, case_root)
+    _assert_case_holds(case, case_root)
 
 
-def _play(case: contract_cases.Case, root: Path) -> None:
+def _assert_case_holds(case: contract_cases.Case, root: Path) -> None:
     with Workspace(str(root), **case.settings) as workspace:
         for step in case.steps:
             result = workspace.call(case.dialect, step.tool, contract_cases.params_of(step, root))
@@ -52,7 +52,7 @@ def test_contract_holds_for_ordinary_user(case: contract_cases.Case) -> None:
 def _what_fails(case: contract_cases.Case, root: str) -> str:
     contract_cases.build(case, Path(root))
     try:
-        _play(case, Path(root))
+        _assert_case_holds(case, Path(root))
     except AssertionError as error:
         return str(error) or repr(error)
     return ""
@@ -64,7 +64,7 @@ def test_contract_holds_in_run(case: contract_cases.Case, case_root: Path) -> No
     answers = [json.loads(line) for line in out.stdout.split("\n")[:-1]]
     assert [answer["id"] for answer in answers] == list(range(len(case.steps)))
     for number, (step, answer) in enumerate(zip(case.steps, answers, strict=True), 1):
-        # Only the last call's files can be looked at: all calls have run by now.
+        # All calls have run by now, so only the files of the last call can be checked.
         seen = [each for each in step.expected if number == len(answers) or each.kind not in contract_cases.AFTERWARDS]
         contract_cases.check(replace(step, expected=seen), answer, case_root)
 
@@ -81,7 +81,7 @@ def test_contract_holds_in_call(case: contract_cases.Case, case_root: Path) -> N
 
 
 def _sample(cases: list[contract_cases.Case]) -> list[contract_cases.Case]:
-    """Ten of those whose answers the contract spells out to the last byte."""
+    """Choose ten of the cases whose answers the contract gives to the last byte."""
     exact = [case for case in cases if all(map(_is_exact, case.steps))]
     return exact[:: len(exact) // 10]
 
@@ -93,16 +93,16 @@ def _is_exact(step: contract_cases.Step) -> bool:
 
 @pytest.mark.parametrize("case", _sample(CASES), ids=str)
 def test_run_separate_process_gives_same_bytes(case: contract_cases.Case, root: Path) -> None:
-    _same_bytes(case, root, lambda handrail: [_run(handrail, case, root)])
+    _assert_same_bytes(case, root, lambda handrail: [_run(handrail, case, root)])
 
 
 @pytest.mark.parametrize("case", _sample(IN_ANY_SESSION), ids=str)
 def test_call_separate_process_gives_same_bytes(case: contract_cases.Case, root: Path) -> None:
-    _same_bytes(case, root, lambda handrail: [_call(handrail, case, step, root) for step in case.steps])
+    _assert_same_bytes(case, root, lambda handrail: [_call(handrail, case, step, root) for step in case.steps])
 
 
-def _same_bytes(case: contract_cases.Case, root: Path, play: Callable[[_Command], list[Done]]) -> None:
-    """Plays a case in a process and in this one, each time in the same fresh place."""
+def _assert_same_bytes(case: contract_cases.Case, root: Path, play: Callable[[_Command], list[Done]]) -> None:
+    """Play a case in a separate process and in this one, each time in the same new directory."""
     state = Path(os.environ["HANDRAIL_STATE_DIR"])
     found = []
     for command in (handrail, in_process):

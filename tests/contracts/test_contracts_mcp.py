@@ -1,6 +1,6 @@
-"""Every case of every contract through a real MCP client, in both eras: in memory, and over stdio.
+"""Plays every case of every contract through a real MCP client, in both eras, in memory and over stdio.
 
-Over stdio one server serves the workspaces of many cases, told apart by the `workspace` argument, all at once.
+Over stdio one server serves the workspaces of many cases at once; the `workspace` argument chooses one.
 """
 
 import json
@@ -28,11 +28,11 @@ def _is_text(params: dict[str, Any]) -> bool:
     return True
 
 
-async def _play(client: Client, case: contract_cases.Case, root: Path, named: dict[str, str]) -> None:
+async def _assert_case_holds(client: Client, case: contract_cases.Case, root: Path, named: dict[str, str]) -> None:
     for step in case.steps:
         params = contract_cases.params_of(step, root)
         if not isinstance(params, dict) or not _is_text(params):
-            return  # MCP itself lets arguments be nothing but an object, and its wire is UTF-8
+            return  # MCP arguments must be an object, and the messages are UTF-8
         result = await client.call_tool(step.tool, named | params)
         contract_cases.check(step, envelope(result), root)
 
@@ -42,11 +42,11 @@ async def _play(client: Client, case: contract_cases.Case, root: Path, named: di
 def test_contract_holds_over_mcp_in_memory(case: contract_cases.Case, era: str, root: Path) -> None:
     contract_cases.build(case, root)
     with Workspace(str(root), **case.settings) as workspace:
-        talk(in_memory(workspace, dialect=case.dialect), lambda client: _play(client, case, root, {}), era)
+        talk(in_memory(workspace, dialect=case.dialect), lambda client: _assert_case_holds(client, case, root, {}), era)
 
 
 def _groups() -> Iterator[Any]:
-    """Groups cases that one server can serve: those with the same dialect and the same settings."""
+    """Group the cases that one server can serve: same dialect and same settings."""
     groups: dict[tuple[str, str], list[contract_cases.Case]] = {}
     for case in CASES:
         alike = json.dumps([case.settings, case.options.get("patient", False)], sort_keys=True)
@@ -79,7 +79,7 @@ def test_contracts_hold_over_mcp_stdio(cases: list[contract_cases.Case], era: st
         async def play(case: contract_cases.Case, name: str) -> None:
             async with limiter:
                 try:
-                    await _play(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})
+                    await _assert_case_holds(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})
                 except Exception as error:
                     failed[str(case)] = f"{error!r:.2000}"
 

@@ -1,4 +1,4 @@
-"""`fetch_webpage` of the `copilot` dialect against real servers on loopback, allowed by the configuration."""
+"""Tests `fetch_webpage` of the `copilot` dialect against real servers on loopback, which the settings allow."""
 
 import gzip
 import socket
@@ -167,7 +167,7 @@ def test_fetch_denied_question_names_host_and_opens_no_connection(root: Path) ->
 
 
 def test_copilot_read_and_create_limit_of_ten_megabytes(root: Path) -> None:
-    """The two limits of the catalogue that no contract file should have to hold."""
+    """Test two limits of the catalogue that are too large for a contract file."""
     (root / "big.txt").write_bytes(b"0123456789abcde\n" * (11 * 65536))
     with Workspace(str(root), approve="auto") as workspace:
         whole = workspace.call("copilot", "read_file", {"path": "big.txt"})

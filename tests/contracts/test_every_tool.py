@@ -1,4 +1,4 @@
-"""What holds for all tools alike, from their declarations; and the count that the catalogue asks for."""
+"""Tests what holds for every tool, from its declaration, and counts the cases that the catalogue requires."""
 
 import json
 from importlib import import_module
@@ -70,7 +70,7 @@ def test_every_tool_outside_path_is_refused(tool: Tool, planted: Path) -> None:
         for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.OUTSIDE_PATHS):
             result = workspace.call(tool.dialect, tool.name, params)
             assert result.error is not None, (path, result)
-            absolute_directory = tool.name == "run_shell_command"  # its contract refuses every absolute one first
+            absolute_directory = tool.name == "run_shell_command"  # its contract refuses every absolute path first
             expected = {"invalid_parameters"} if absolute_directory else OUTSIDE_CODES
             assert result.error.code in expected, (path, result)
     assert not (planted.parent / "x").exists()
@@ -88,7 +88,7 @@ def test_every_tool_command_outside_directory_is_refused(tool: Tool, path: str, 
 
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
 def test_every_tool_windows_path_never_escapes(tool: Tool, planted: Path) -> None:
-    """On POSIX a drive or a share is outside; after a slash it is a name like any other."""
+    """Call with Windows paths: on POSIX a drive or a share is outside; after a slash it is an ordinary name."""
     with Workspace(str(planted), approve="auto") as workspace:
         for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.WINDOWS_PATHS):
             result = workspace.call(tool.dialect, tool.name, params)
@@ -103,7 +103,7 @@ def test_every_tool_windows_path_never_escapes(tool: Tool, planted: Path) -> Non
 
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
 def test_every_tool_odd_file_name_works(tool: Tool, planted: Path) -> None:
-    """What works with a plain name works with an odd one."""
+    """Call with odd names: a call that works with a plain name works with an odd one."""
     (field,) = tool.params.paths
     plain = tool_scenarios.example(tool, planted)
     given = Path(plain[field])
@@ -125,7 +125,7 @@ def test_every_tool_odd_file_name_works(tool: Tool, planted: Path) -> None:
 
 
 def test_every_tool_has_ten_cases_and_every_scenario_kind() -> None:
-    """Fails with the name of each tool and what it lacks."""
+    """Fail with the name of each tool and the kinds that it lacks."""
     counted, missing = tool_scenarios.contract_kinds(), dict[str, list[str]]()
     root = Path("/root-of-the-count")
     for tool in TOOLS:
@@ -150,7 +150,7 @@ def test_every_tool_has_ten_cases_and_every_scenario_kind() -> None:
 
 
 def test_run_coverage_low_file_or_tool_is_named_with_lines() -> None:
-    """What `make tests` does with the report: a tool or a file below the floor is named with its lines."""
+    """Check what `make coverage` does with the report: it names a tool or file below the floor, with lines."""
     tools = run_coverage.functions_of_tools()
     assert len(tools) == 42
     where = {file for file, _ in tools.values()}

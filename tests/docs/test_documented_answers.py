@@ -1,4 +1,4 @@
-"""What the documents say that a client gets is what it gets."""
+"""Tests that clients get the answers that the documents describe."""
 
 import dataclasses
 from pathlib import Path

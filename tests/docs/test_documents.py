@@ -1,4 +1,4 @@
-"""The documents are held to the program: what they show runs, what they name exists, and what exists is named."""
+"""Tests the documents: snippets run, names exist, and every command, setting, limit and code is listed."""
 
 import re
 import shlex
@@ -28,7 +28,7 @@ from handrail.tools.tool import Dialect
 SOURCE = HOME / "src" / "handrail"
 SOURCES = "".join(path.read_text() for path in sorted(SOURCE.rglob("*.py")))
 
-# ── what they show ──
+# ── snippets ──
 
 PROGRAMS = [(page, n) for page in NAMED for n in range(len(fences(page, "python")))]
 NEEDS_MORE = "# each needs its package"
@@ -45,7 +45,7 @@ def test_documented_program_runs(page: str, n: int, root: Path) -> None:
 
 
 def stand_ins() -> dict[str, Any]:
-    """What the snippets take for granted: a conversation with a model, and the imports of a dialect's module."""
+    """Return the names that snippets use: a conversation with a model, and the imports of a dialect's module."""
     chat = {"id": "1", "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}
     use = SimpleNamespace(type="tool_use", id="1", name="list_dir", input={})
     part = SimpleNamespace(function_call={"name": "list_dir", "args": {}})
@@ -112,12 +112,12 @@ def test_documented_console_session_prints_as_shown(root: Path, monkeypatch: pyt
 
 
 def timeless(listing: str) -> str:
-    """Without what differs from machine to machine, too."""
+    """Remove everything that differs between machines."""
     placeless = re.sub(r"(?m)^  in \S+/", "  in PLACE/", listing)
     return re.sub(r".*█.*|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", placeless)
 
 
-# ── what they name ──
+# ── names ──
 
 
 @pytest.mark.parametrize("dialect", NAMES)

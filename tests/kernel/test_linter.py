@@ -1,4 +1,4 @@
-"""Only the kernel touches the machine: the linter knows the other ways, and says so."""
+"""Tests that the linter rejects access to the machine outside the kernel."""
 
 import json
 import subprocess

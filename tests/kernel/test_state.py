@@ -1,4 +1,4 @@
-"""What Handrail keeps about a workspace, outside of it."""
+"""Tests the state directory, which Handrail keeps outside the workspace."""
 
 import os
 import tempfile
@@ -56,7 +56,7 @@ def test_state_path_is_a_file_falls_back_and_keeps_file(
 
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The state's own place cannot be used; returns the directory for temporary files."""
+    """Make the state directory unusable; return the directory for temporary files."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))

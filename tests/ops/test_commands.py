@@ -157,7 +157,7 @@ PROGRAMS: list[tuple[str, list[str]]] = [
     ("a \\\n b", ["a"]),
     ("env -- a", ["env", "a"]),
 ]
-# Programs that are named all the same; there may be others.
+# Each command with the programs that are still named; it may run others.
 UNKNOWN: list[tuple[str, list[str]]] = [
     ("a $(b)", ["a", "b"]),
     ("a `b`", ["a", "b"]),

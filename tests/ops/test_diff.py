@@ -1,4 +1,4 @@
-"""The diffs that previews and approvals show; what is printed applies."""
+"""Tests the diffs that previews and questions show; a printed diff can be applied."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What may lie in a git directory: names, orders, settings, and the submodules of an index."""
+"""Tests what a git directory may contain: names, todo lists, settings, and submodules of an index."""
 
 import subprocess
 from pathlib import Path

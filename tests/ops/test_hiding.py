@@ -1,4 +1,4 @@
-"""What looks like a secret is hidden, in time that grows with the text and not with its square."""
+"""Tests that text that looks like a secret is hidden, in time linear in the length of the text."""
 
 import pytest
 
@@ -98,6 +98,6 @@ SHAPES = (
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hide_secrets_megabyte_run_is_decided(shape: str) -> None:
-    """With a square in it this would take minutes."""
+    """Search a megabyte: quadratic time would take minutes."""
     text = shape * (1_000_000 // len(shape))
     assert len(hide_secrets(f"private key :// token sk- akia eyj bearer {text}")) <= len(text) + 100

@@ -1,4 +1,4 @@
-"""Three-way merges: both sides' changes, or None where they meet."""
+"""Tests three-way merges: the changes of both sides, or None if they overlap."""
 
 import pytest
 from hypothesis import given, settings

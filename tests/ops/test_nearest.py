@@ -1,4 +1,4 @@
-"""What a failed find says: the nearest place, and how it differs first."""
+"""Tests what a failed find reports: the nearest lines, and their first difference."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the goldens can't say: odd names, callers' keys, limits, effort."""
+"""Tests what the goldens cannot express: odd names, keys of the caller, limits and search effort."""
 
 import pytest
 

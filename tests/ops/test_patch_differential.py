@@ -1,7 +1,7 @@
-"""Diffs made by `git diff` and `diff -u`, applied by us, give what `git apply` and `patch` give.
+"""Tests that Handrail applies diffs of `git diff` and `diff -u` like `git apply` and `patch`.
 
-Both of lines that are hard for a patch and of real files.
-`HANDRAIL_LONG=5000 pytest tests/ops/test_patch_differential.py` runs that many cases of each, not a few.
+The diffs are of lines that are hard to patch and of real files.
+`HANDRAIL_LONG=5000 pytest tests/ops/test_patch_differential.py` runs that many cases of each test.
 """
 
 import os

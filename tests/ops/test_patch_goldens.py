@@ -1,4 +1,4 @@
-"""Every folder under `goldens/patch` is a case: see the README there."""
+"""Tests every folder under `goldens/patch`; the README there describes the format."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def tree(root: Path, executable: list[str]) -> dict[str, PatchedContent]:
 
 
 def answer_to(text: str, before: dict[str, PatchedContent]) -> tuple[dict[str, Any], dict[str, PatchedContent]]:
-    """What is said, and the tree afterwards."""
+    """Return the answer to a patch, and the tree after it."""
     try:
         outcomes = apply(parse(text), before.get)
     except Fault as fault:

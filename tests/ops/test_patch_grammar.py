@@ -1,4 +1,4 @@
-"""The grammar that a model can be held to: whatever it lets through, the parser reads."""
+"""Tests the grammar for models: the parser reads every patch that the grammar accepts."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lexical rules for paths, of both systems, on any system."""
+"""Tests the lexical rules for POSIX and Windows paths, on any system."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Names that deserve care, however they are written; and globs for files that nobody may reach."""
+"""Tests guarded names in every spelling, and globs for protected files."""
 
 import pytest
 
@@ -104,7 +104,7 @@ HOLDING = [
     ("**/.kube/config", ".kube", True),
     ("**/.kube/config", "a/.KUBE", True),
     ("**/.kube/config", ".kube/config", False),
-    ("**/.kube/config", "a", False),  # what lies beneath is protected under any name of this one
+    ("**/.kube/config", "a", False),  # entries in it are protected under any name of the directory
     ("/conf/private.txt", "conf", True),
     ("/conf/private.txt", "a/conf", False),
     ("a/**/b", "a", True),

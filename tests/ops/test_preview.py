@@ -1,4 +1,4 @@
-"""A change as a diff, before it happens."""
+"""Tests the diff of a change before it happens."""
 
 import pytest
 

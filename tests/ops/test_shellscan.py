@@ -1,4 +1,4 @@
-"""Every case says what bash does: the tables are also run through real bash, so that they cannot drift."""
+"""Tests which commands substitute. Real bash checks the tables, so that they stay true."""
 
 import pytest
 from support.bash_oracle import find_sandbox, observe
@@ -6,7 +6,7 @@ from support.fuzz_shell import compare
 
 from handrail.ops.shell.substitution import substitutes
 
-# X is what the substitution runs, or Z.
+# X (or Z) is the command that the substitution runs.
 SUBSTITUTES = [
     "$(X)",
     "echo $(X)",
@@ -136,7 +136,7 @@ SUBSTITUTES = [
     "echo é$(X)",
     "echo a\r$(X)",
 ]
-# What this bash would not run, or not run at all, and is refused all the same.
+# Refused, although this bash would not run the substitution, or would not run the command at all.
 REFUSED_UNSEEN = [
     "false && echo $(X)",
     "f() { $(X); }",
@@ -266,7 +266,7 @@ RUNS = [
     "x='a b' y=\"c d\" echo",
     "echo é '`'",
 ]
-# Refused though bash would not substitute: what stands there hangs on a value, a switch or the place. See the docs.
+# Refused, although bash would not substitute: the reading depends on a value or a shell option. See docs/shell-text.md.
 REFUSED_WITHOUT_NEED = [
     "echo a['$(X)'] b",
     "a[1<(2)]=3",

@@ -1,4 +1,4 @@
-"""Editing text without touching a byte outside the edited span."""
+"""Tests edits of text that change no byte outside the edited span."""
 
 import pytest
 from hypothesis import given
@@ -107,7 +107,7 @@ def test_change_diff_odd_path_is_quoted_once() -> None:
         assert change_diff(MakeDirectory(path)) == 'new directory "a\\nb"\n'
 
 
-# ── what a person sees ──
+# ── display ──
 
 
 def test_visible_escapes_invisible_characters() -> None:

@@ -1,4 +1,4 @@
-"""Nothing that is shown to a user hides anything: each character is seen, or an escape stands for it."""
+"""Tests that text for the user hides nothing: each character is visible or escaped."""
 
 import sys
 import unicodedata

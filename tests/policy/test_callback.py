@@ -1,4 +1,4 @@
-"""A callback that is asked: what it may answer, and what becomes of one that fails."""
+"""Tests approval callbacks: their answers, and callbacks that fail."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ DOCUMENTED = (Path(__file__).parent.parent.parent / "docs" / "approvals.md").rea
 
 
 def _denied(root: Path, asker: Any) -> tuple[str, list[dict[str, Any]]]:
-    """Why it was not approved, and the log of the call."""
+    """Return the reason of the denial and the log of the call."""
     log = root.parent / "log.jsonl"
     with Workspace(str(root), asker=asker, log=str(log)) as workspace:
         result = workspace.call("file", "file.write", WRITE)
@@ -61,7 +61,7 @@ def test_callback_coroutine_denies(root: Path) -> None:
         return made[-1]
 
     assert _denied(root, ask)[0].endswith("must return a Verdict or a bool, not coroutine")
-    asyncio.run(made[0])  # nobody else waits for it
+    asyncio.run(made[0])  # run it, or Python warns that it was never awaited
 
 
 def test_callback_exception_denies_and_logs_traceback(root: Path) -> None:
@@ -100,7 +100,7 @@ def test_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str
     exec(sample.replace("/path/to/project", str(root)), {})
     assert sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()) == ["notes/plan.md"]
     assert capsys.readouterr().out == "True\nfile.delete was not approved: nothing is deleted here\n"
-    with Workspace(str(root)) as workspace:  # with nobody to ask: what was said is remembered
+    with Workspace(str(root)) as workspace:  # without an approver: the stored rule approves
         (root / "notes" / "plan.md").unlink()
         assert workspace.call("file", "file.write", {"path": "notes/plan.md", "content": "First.\n"}).success
         assert not workspace.call("file", "file.write", {"path": "notes/plan.md", "content": "Second.\n"}).success

@@ -1,4 +1,4 @@
-"""A rule that denies holds for what only reads, too; nothing else about reading is asked or decided."""
+"""Tests that deny rules also stop reading tools. No other policy or rule affects reading."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from handrail.policy.rules import Rule
 
 @pytest.fixture
 def reader(root: Path) -> Iterator[Workspace]:
-    """A workspace in which nothing may be asked."""
+    """Open a workspace whose approver must never be asked."""
     (root / "secret.txt").write_text("one\n")
     (root / "open.txt").write_text("one\n")
     (root / "link.txt").symlink_to("secret.txt")

@@ -1,4 +1,4 @@
-"""What no policy and no rule approves: what may be forbidden, and what reaches into a guarded place."""
+"""Tests calls that no policy and no rule approves: commands that may be denied, and guarded paths."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who decides, and what is remembered: through a workspace, with a callback in the person's place."""
+"""Tests who decides about a call and which rules are stored, through a workspace with a callback."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ YES = Verdict(True, "person")
 
 
 class Person:
-    """Gives the answers in turn, and remembers the questions."""
+    """Gives the answers in turn and keeps the questions."""
 
     def __init__(self, *answers: Verdict) -> None:
         self.answers, self.questions = list(answers), list[Question]()
@@ -53,7 +53,7 @@ def test_project_file_rules_can_only_deny(root: Path) -> None:
     with Workspace(str(root), asker=person) as workspace:
         assert workspace.notes == [".handrail.toml cannot approve anything: only its rules with deny = true count"]
         assert create(workspace, "a")
-        assert len(person.questions) == 1  # its first rule approved nothing
+        assert len(person.questions) == 1  # the first rule of the project approved nothing
         result = workspace.call("copilot", "create_file", {"path": "migrations/1.sql", "content": "x"})
         assert result.error is not None
         assert "rule 1 of the project's .handrail.toml forbids it" in result.error.message
@@ -88,7 +88,7 @@ def test_project_rule_holds_in_root_user_rule_everywhere(root: Path, tmp_path: P
     with Workspace(str(root), asker=Person(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
-        assert create(workspace, "p") is False  # it exists
+        assert create(workspace, "p") is False  # the file exists
     for name in ("p", "u"):
         (root / name).unlink()
     with Workspace(str(root)) as again:

@@ -1,4 +1,4 @@
-"""Approval rules: a regular expression that the whole call must match, as compact JSON in the schema's order."""
+"""Tests approval rules: a pattern must match the whole call as compact JSON in the order of the schema."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def match(rules: RuleFile, tool: str, params: dict[str, Any]) -> int | None:
-    """The number of the rule that approves a call without paths."""
+    """Return the number of the rule that approves a call without paths."""
     question = Question("t", tool, params, Effect.WRITE, resolved=params)
     standings = [PlacedRule(rule, "user", number) for number, rule in rules.now()]
     decision = decide(standings, question, LIMITS)
@@ -194,13 +194,13 @@ def test_rule_file_changes_apply_during_session(home: Path) -> None:
     person.remove(2)
     assert match(session, "t", {}) is None
     person.enable(1, enabled=False)
-    session.add(Rule("t", "b"))  # does not bring back what the person removed or switched off
+    session.add(Rule("t", "b"))  # does not bring back a rule that the user removed or disabled
     assert book(home).rules == [Rule("t", "a", enabled=False), Rule("t", "b")]
     (home / "approvals.toml").unlink()
     assert match(session, "t", {}) is None
     person.add(Rule("t", ".*"))
     (home / "approvals.toml").write_text("half an edi")
-    assert match(session, "t", {}) is None  # what makes no sense approves nothing
+    assert match(session, "t", {}) is None  # a file that cannot be read approves nothing
 
 
 def test_rule_file_parallel_additions_are_all_kept(home: Path) -> None:
@@ -270,6 +270,7 @@ def test_rule_file_round_trips_any_rule(rules: list[Rule], tmp_path_factory: pyt
 @given(params=st.dictionaries(text, values, max_size=4), other=st.dictionaries(text, values, max_size=4))
 def test_exact_pattern_covers_only_its_call(params: dict[str, Any], other: dict[str, Any]) -> None:
     pattern = exact_pattern(compact(params))
+    # checked() raises BadRule if an example does not hold.
     checked(Rule("t", pattern, matches=(compact(params),)), "it", LIMITS)
     if compact(other) != compact(params):
         checked(Rule("t", pattern, rejects=(compact(other), compact(params) + "\n")), "it", LIMITS)

@@ -1,4 +1,4 @@
-"""What a person wrote into a file of rules stays there when Handrail changes one of them."""
+"""Tests that Handrail edits one rule and keeps everything else that the user wrote into the file."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rules and calls, both ways: what a rule must cover, and every trick that it must not fall for."""
+"""Tests rules against tables of calls: those that a rule must cover, and those that it must not."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ COVERED = [
     ('["make"]', "make"),
     ('["echo", "..."]', "echo '$(rm -rf ~)' '`id`' ';' '&&' '>'"),
     ('["echo", "*"]', "echo 'a b; rm -rf ~'"),
-    # several commands, every one of these words
+    # several commands, each with the words of the rule
     (STATUS, "git status && git status -s"),
     (STATUS, "git status; git status"),
     (STATUS, "git status || git status --long"),
@@ -50,7 +50,7 @@ NOT_COVERED = [
     (STATUS, "git status & rm -rf ~"),
     (STATUS, "git status\nrm -rf ~"),
     (STATUS, "git status\r\nrm -rf ~"),
-    # the grammar takes these for blanks, no shell does
+    # the grammar reads these as blanks, no shell does
     (STATUS, "git status\r"),
     (STATUS, "git status\x0b-s"),
     (STATUS, "git status\x0c-s"),
@@ -80,7 +80,7 @@ NOT_COVERED = [
     (STATUS, "git status $'\\x24(id)'"),
     (STATUS, "git status $((1+1))"),
     (STATUS, "$x status"),
-    # what changes what a word means
+    # words whose meaning the shell changes
     (STATUS, "PATH=. git status"),
     (STATUS, "GIT_PAGER=x git status"),
     (STATUS, "export PATH=.; git status"),
@@ -113,7 +113,7 @@ NOT_COVERED = [
     (TESTS, "pytest a b -q"),
     (TESTS, "pytest -q"),
     ('["make"]', "make install"),
-    # the same by pattern: it matches, but a pattern speaks for one simple command only
+    # the same by pattern: it matches, but a pattern covers only one simple command
     (STATUS_PATTERN, "git status; rm -rf ~"),
     (STATUS_PATTERN, "git status && rm -rf ~"),
     (STATUS_PATTERN, "git status | sh"),
@@ -128,7 +128,7 @@ NOT_COVERED = [
     (ANY_COMMAND, 'ls "$(id)"'),
     (r'\{"command":"git status', "git status"),
     (r'"command":"git status"', "git status"),
-    # a quotation mark in the command does not end it in the JSON
+    # a quotation mark in the command does not end the JSON string
     (r'\{"command":"git status [a-z]*"\}', 'git status","x":"'),
     (r'\{"command":"git status [^"]*"\}', 'git status "; rm'),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files with odd names, long paths and deep trees: every tool answers about them in plain words."""
+"""Tests that every tool answers about odd file names, long paths and deep trees."""
 
 import os
 import resource
@@ -25,7 +25,7 @@ BEYOND = ("n" * 256, "x/" * 3000, "../" * 1300)
 
 @contextmanager
 def deep_tree(top: Path) -> Iterator[None]:
-    """Directories too many levels deep for their path to be named, or for others to take them away."""
+    """Make directories so deep that no path can name the last one; remove them afterwards."""
     top.mkdir()
     at = os.open(top, os.O_RDONLY)
     for _ in range(LEVELS):
@@ -38,7 +38,7 @@ def deep_tree(top: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["rm", "-rf", top], check=True)  # Python's own way would recurse too deep
+        subprocess.run(["rm", "-rf", top], check=True)  # shutil.rmtree would recurse too deeply
 
 
 @pytest.mark.parametrize("dialect", NAMES)
@@ -54,7 +54,7 @@ def test_every_tool_odd_file_names_are_answered(dialect: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("dialect", NAMES)
 def test_every_tool_deep_tree_is_answered(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searcher, "program", lambda: None)  # ripgrep takes seconds to start so deep
+    monkeypatch.setattr(searcher, "program", lambda: None)  # ripgrep takes seconds to start in such a deep directory
     with Arena(tmp_path, dialect) as arena, deep_tree(arena.root / "deep"):
         bottom = "deep" + "/d" * LEVELS
         assert arena.problems_with_paths((bottom, f"{bottom}/leaf", f"{bottom}/none"), reading=True) == {}

@@ -1,4 +1,4 @@
-"""Odd numbers in every parameter that takes one, of every tool: an answer or an error, and nothing else happens."""
+"""Tests odd numbers in every number parameter of every tool: each call is answered and does no harm."""
 
 from pathlib import Path
 

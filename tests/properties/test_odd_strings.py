@@ -1,4 +1,4 @@
-"""Odd texts in every string parameter of every tool: an answer or an error in plain words, and nothing else happens."""
+"""Tests odd strings in every string parameter of every tool: each call is answered and does no harm."""
 
 from pathlib import Path
 

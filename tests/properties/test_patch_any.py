@@ -1,4 +1,4 @@
-"""Any patch at all, as a whole call: done or not, and never outside. `HANDRAIL_LONG` sets how many are tried."""
+"""Tests that random patches apply whole or not at all, never outside. `HANDRAIL_LONG` sets their number."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ SECTIONS = st.one_of(
 
 
 def unified_section(old: str, new: str, hunk: str, head: str) -> str:
-    """A section of a diff, whole or not, whose headers may say several things."""
+    """Build a section of a diff, complete or not, whose headers may contradict each other."""
     names = {"old": old.strip('"'), "new": new.strip('"')}
     return (head + "--- {old}\n+++ {new}\n" + hunk).format(**names)
 
@@ -68,7 +68,9 @@ bounded = settings(max_examples=LONG or 60, derandomize=not LONG, deadline=None,
 def test_patch_any_envelope_is_applied_whole_or_not_at_all(
     tmp_path_factory: pytest.TempPathFactory, sections: list[str]
 ) -> None:
-    done_or_untouched(tmp_path_factory.mktemp("any"), "\n".join(["*** Begin Patch", *sections, "*** End Patch", ""]))
+    assert_applied_or_untouched(
+        tmp_path_factory.mktemp("any"), "\n".join(["*** Begin Patch", *sections, "*** End Patch", ""])
+    )
 
 
 @bounded
@@ -76,10 +78,10 @@ def test_patch_any_envelope_is_applied_whole_or_not_at_all(
 def test_patch_any_diff_is_applied_whole_or_not_at_all(
     tmp_path_factory: pytest.TempPathFactory, sections: list[str], cut: int | None
 ) -> None:
-    done_or_untouched(tmp_path_factory.mktemp("any"), "".join(sections)[:cut])
+    assert_applied_or_untouched(tmp_path_factory.mktemp("any"), "".join(sections)[:cut])
 
 
-def done_or_untouched(top: Path, text: str) -> None:
+def assert_applied_or_untouched(top: Path, text: str) -> None:
     root = top / "workspace"
     (root / "d").mkdir(parents=True)
     (root / "a.txt").write_text("one\n")

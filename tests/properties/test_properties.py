@@ -1,4 +1,4 @@
-"""What holds for any text and any edit, and for any sequence of commits with failures in them."""
+"""Tests any text with any edit, and any sequence of commits with failures."""
 
 import errno
 import os
@@ -85,7 +85,7 @@ def test_text_buffer_replace_keeps_bytes_outside_spans(data: bytes, cuts: list[i
 
 
 def positions(raw: str) -> list[int]:
-    """For each place in the text with LF only, and for its end, the place in the raw text."""
+    """Map each position in the text with LF line ends, and its end, to a position in the raw text."""
     found, at = [], 0
     while at < len(raw):
         found.append(at)

@@ -1,4 +1,4 @@
-"""Any tree that commands made into any other is taken back, and made again. `HANDRAIL_LONG` sets how many are tried."""
+"""Tests that undo and redo work between any two trees. `HANDRAIL_LONG` sets the number of examples."""
 
 import os
 from typing import Any
@@ -20,7 +20,7 @@ NODES = st.recursive(
 
 
 def made(tree: dict[str, Any], stem: str = "") -> str:
-    """Commands that build a tree: texts are files, `->` begins a link."""
+    """Return commands that build a tree: texts are files, `->` begins a link."""
     said = ""
     for name, node in tree.items():
         if isinstance(node, dict):

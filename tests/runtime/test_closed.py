@@ -1,4 +1,4 @@
-"""What is closed stays closed: no call reaches what has got the number of a handle that is no longer ours."""
+"""Tests that a closed workspace refuses calls and never uses a file descriptor whose number was reused."""
 
 import os
 import threading
@@ -25,14 +25,14 @@ class Nothing(Params):
 
 
 class Gate:
-    """A call that is inside, until it is let go on."""
+    """Holds a running call until a test opens the gate."""
 
     reached, opened = threading.Event(), threading.Event()
 
 
 @slow.tool("dawdle", Effect.READ)
 def dawdle(p: Nothing, c: Call) -> str:
-    """Reads a file when it is told to."""
+    """Reads a file after the gate is opened."""
     Gate.reached.set()
     Gate.opened.wait()
     return c.files.read("a.txt").data.decode()
@@ -44,7 +44,7 @@ def code(result: ToolResult) -> str:
 
 @contextmanager
 def every_free_number_taken_by(directory: Path) -> Iterator[None]:
-    """Whoever still uses a closed handle's number works in this directory."""
+    """Reuse all free descriptor numbers for this directory; a call with a closed handle would work in it."""
     handles = [os.open(directory, os.O_RDONLY) for _ in range(64)]
     yield
     for handle in handles:
@@ -58,7 +58,7 @@ def closed_gate() -> Iterator[None]:
     try:
         yield
     finally:
-        Gate.opened.set()  # or a failure would wait for ever
+        Gate.opened.set()  # otherwise a failed test would wait for ever
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -113,7 +113,7 @@ def test_close_ends_commands_and_waits_for_running_calls(root: Path) -> None:
             held.readline()
             Gate.reached.wait()
             closing = [pool.submit(workspace.close), pool.submit(client.close)]
-            held.read()  # its end: the command is ended, so closing has begun
+            held.read()  # end of file: the command has ended, so closing has begun
         assert code(router.call("dawdle")) == "session_closed"
         assert not any(each.done() for each in closing)
         Gate.opened.set()
@@ -133,7 +133,7 @@ def test_approval_after_close_writes_nothing(root: Path) -> None:
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(workspace.call, "file", "file.write", WRITE)
         shown.wait()
-        workspace.close()  # nobody waits for a person who may be away
+        workspace.close()  # close() does not wait for a user who may be away
         answered.set()
         assert code(answer.result()) == "session_closed"
     assert not list(root.iterdir())
@@ -149,7 +149,7 @@ def test_approver_may_close_workspace(root: Path) -> None:
     assert not list(root.iterdir())
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 on
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # from Python 3.12 on
 def test_forked_child_does_not_wait_for_calls_of_parent(root: Path) -> None:
     (root / "a.txt").write_text("ours\n")
     workspace = Workspace(str(root))

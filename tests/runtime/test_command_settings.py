@@ -1,4 +1,4 @@
-"""Commands as whole calls: what the person's settings let them see, change and reach."""
+"""Tests which files, variables and directories the user's settings let a command see and change."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The session log and parameters that no JSON could bring: whatever is handed in, a call is answered."""
+"""Tests the session log, and calls with parameters that no JSON can hold: every call is answered."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from handrail.settings import BadSettings
 
 
 class Unspeakable:
-    """Not even its name can be asked for."""
+    """Raises for str(), repr() and ==."""
 
     def __str__(self) -> str:
         raise RuntimeError("no")

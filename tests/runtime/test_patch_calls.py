@@ -1,4 +1,4 @@
-"""Patches as whole calls: the boundary, the gate and the writer around the engine."""
+"""Tests patches as whole calls, through the boundary, the approval and the writer."""
 
 import json
 import os
@@ -49,15 +49,15 @@ def two_files(root: Path) -> Path:
 
 @pytest.mark.parametrize("golden", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
 def test_patch_golden_holds_through_router(root: Path, golden: Path) -> None:
-    play(golden, root, "apply_patch_json")
+    assert_golden_holds(golden, root, "apply_patch_json")
 
 
 @pytest.mark.parametrize("golden", ["freeform/001-add-file", "unified/001-seed-example"])
 def test_patch_golden_of_each_form_holds_in_freeform_tool(root: Path, golden: str) -> None:
-    play(GOLDENS / golden, root, "apply_patch_freeform")
+    assert_golden_holds(GOLDENS / golden, root, "apply_patch_freeform")
 
 
-def play(golden: Path, root: Path, tool: str) -> None:
+def assert_golden_holds(golden: Path, root: Path, tool: str) -> None:
     answer = json.loads((golden / "answer.json").read_bytes())
     text = (golden / "patch.txt").read_bytes().decode(errors="surrogateescape")
     if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
@@ -78,7 +78,7 @@ def play(golden: Path, root: Path, tool: str) -> None:
 
 
 def worded(answer: dict[str, Any], tool: str) -> ToolError:
-    """What the dialect says about the fault of a golden."""
+    """Return the error that the dialect gives for the fault of a golden."""
     kind = getattr(faults, answer["fault"])
     fault = kind(**{name: answer["facts"][name] for name in kind.fact_names})
     return render(load("codex").tables, tool, fault, {})
@@ -100,7 +100,7 @@ def copy_tree(source: Path, root: Path, executable: list[str]) -> None:
 
 
 class Asked:
-    """Answers as told, after something has happened; keeps the questions."""
+    """Runs `meanwhile`, then gives a fixed answer; keeps the questions."""
 
     def __init__(self, answer: bool = True, meanwhile: Callable[[int], None] = lambda _: None) -> None:
         self.answer, self.meanwhile = answer, meanwhile
@@ -143,7 +143,7 @@ def test_patch_that_does_not_fit_asks_nothing(two_files: Path) -> None:
 
 
 def test_patch_second_file_unwritable_leaves_first_unchanged(two_files: Path) -> None:
-    """Its directory has become a file while the person thought about it."""
+    """Replace the directory of the second file by a file during the question."""
 
     def meanwhile(_: int) -> None:
         shutil.rmtree(two_files / "d", ignore_errors=True)
@@ -284,7 +284,7 @@ ATTACKS = dict(attacks())
 
 
 def test_patch_never_leaves_workspace(arena: Arena) -> None:
-    """Each with a harmless section before it, which must not be carried out either."""
+    """Try every attack with a harmless section before it, which must not be applied either."""
     before = snapshot(arena.root)
     harmless = {
         "*** Begin": "*** Update File: sub/file.txt\n@@\n-one\n+1\n",

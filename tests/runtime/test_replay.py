@@ -1,4 +1,4 @@
-"""A session log, made again on a copy of the tree that it began with, gives the same answers."""
+"""Tests that a replay of a session log on a copy of its first tree gives the same answers."""
 
 import json
 import shutil

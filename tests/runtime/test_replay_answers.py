@@ -1,4 +1,4 @@
-"""Two answers differ only in what a replay could have repeated."""
+"""Tests how a replay compares answers: it ignores times, process ids and roots."""
 
 from handrail.replay import comparable, differences
 

@@ -1,4 +1,4 @@
-"""What is said beside the answer of a search that passed something over."""
+"""Tests the warnings of a search that skipped files or ran out of time."""
 
 import os
 import threading
@@ -64,7 +64,7 @@ def test_grep_search_timeout_warning_comes_first(root: Path, engine: EngineName)
 
 
 class Overtaken(Searcher):
-    """Somebody deletes a file as soon as it was found."""
+    """Deletes the first file that a find returns, like another process."""
 
     def find(self, dir_fd: int, request: FindRequest, cancel: threading.Event | None = None) -> FindResult:
         result = super().find(dir_fd, request, cancel)

@@ -1,4 +1,4 @@
-"""Defaults < user's file < project's file, which may only tighten < HANDRAIL_* < flags."""
+"""Tests the order of settings: defaults, user's file, project's file (may only tighten), HANDRAIL_*, flags."""
 
 import json
 import os
@@ -276,7 +276,7 @@ def test_workspace_reads_user_and_project_settings(root: Path, tmp_path: Path, m
 
 
 def test_settings_unreadable_file_is_an_error(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it tightens must not be lost."""
+    """Refuse to open: a file that cannot be read may tighten something."""
     project = root / ".handrail.toml"
     project.write_bytes(b"approve = '\xff'")
     with pytest.raises(BadSettings, match=r"^\.handrail\.toml cannot be read: 'utf-8' codec can't decode byte 0xff"):

@@ -1,4 +1,4 @@
-"""A session never edits what somebody else has changed since it last saw it; its own doings do not count."""
+"""Tests that a session refuses to edit a file that another process changed since the session last saw it."""
 
 import os
 import threading
@@ -199,7 +199,7 @@ def test_seen_files_memory_is_bounded() -> None:
 
 
 def test_stale_file_changed_by_background_process_is_stale(workspace: Workspace, root: Path) -> None:
-    """Nothing tells whether it or a person wrote the file, so that the session looks at it again."""
+    """Change the file in a background process: the session cannot know who changed it."""
     (root / "file").write_text("one\ntwo\n")
     for name in ("go", "went"):
         os.mkfifo(root / name)

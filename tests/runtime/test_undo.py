@@ -1,4 +1,4 @@
-"""Undo, redo and restore: commits that lead back, and never over somebody else's work."""
+"""Tests undo, redo and restore, which never overwrite changes of others."""
 
 import os
 import stat
@@ -390,7 +390,7 @@ def test_history_entries_tell_undone_and_undoable(root: Path) -> None:
         newest, second, first = history.entries()
         assert [(each.n, each.tool, each.undone, each.undoable) for each in (newest, second, first)] == [
             (3, "undo", False, True),
-            (2, "file.delete", False, False),  # it was too large to be kept
+            (2, "file.delete", False, False),  # too large to be kept
             (1, "file.write", True, False),
         ]
         assert (first.files, second.files) == (["new", "new/a b"], ["large"])

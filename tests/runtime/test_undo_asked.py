@@ -1,4 +1,4 @@
-"""An undo is asked about as what it would do now: an answer counts for that, and for nothing that came after it."""
+"""Tests the question of an undo: an answer counts only for the changes that the question showed."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patc
 
 
 class Person:
-    """Says yes; of undos only once, and something happens while they think."""
+    """Says yes to every call, but only to the first undo; runs `meanwhile` during the first undo's question."""
 
     def __init__(self) -> None:
         self.undos = list[tuple[str, ...]]()
@@ -36,7 +36,7 @@ def person() -> Person:
 
 @pytest.fixture
 def workspace(root: Path, person: Person) -> Iterator[Workspace]:
-    """With one entry that made the files a and b."""
+    """Open a workspace with one entry that made the files a and b."""
     with Workspace(str(root), asker=person) as opened:
         assert opened.call("codex", "apply_patch_freeform", {"patch": PATCH}).success
         yield opened

@@ -1,4 +1,4 @@
-"""The library: a workspace, its policies, and somebody to ask."""
+"""Tests the library: a workspace, its policies and its approver."""
 
 import os
 import resource
@@ -21,7 +21,7 @@ WRITE = {"path": "a.txt", "content": "new\n"}
 
 
 class Witness:
-    """Somebody to ask, who remembers what was asked."""
+    """Gives a fixed answer and keeps the questions."""
 
     def __init__(self, answer: Any) -> None:
         self.answer, self.asked = answer, list[Question]()
@@ -142,7 +142,7 @@ def test_read_only_workspace_hides_and_denies_writing_tools(root: Path) -> None:
         assert set(workspace.tools("file").tools) >= {"file.read", "file.list"}
         assert all(not tool.requires_approval for tool in workspace.tools("file").tools.values())
         router = router_of(workspace)
-        router.tools = dict(router.dialect.tools)  # even one that is offered by mistake
+        router.tools = dict(router.dialect.tools)  # also a tool that is offered by mistake
         error = router.call("note", {"text": "x"}).error
     assert error is not None
     assert error.message == "note was not approved: the workspace is open for reading only"

@@ -1,1 +1,1 @@
-"""Holds what the tests share: trees, terminals, clients, servers, injected faults and readers of the contracts."""
+"""Holds the helpers that tests share: trees, terminals, clients, servers, injected faults, contract readers."""

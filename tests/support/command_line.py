@@ -1,4 +1,4 @@
-"""Runs the real command line: in a process of its own, or in this one."""
+"""Runs the real command line, in a separate process or in this one."""
 
 import json
 import re
@@ -24,32 +24,32 @@ def handrail(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None) 
 
 
 def at_terminal(*arguments: str) -> Done:
-    """The same, typed by a user at a terminal, who sees what goes to standard error."""
+    """Run the command at a terminal that shows standard error."""
     with Terminal(*ARGV, *arguments) as terminal:
         status, out, shown = terminal.finish()
     return subprocess.CompletedProcess([*ARGV, *arguments], status, out, shown)
 
 
 def in_process(*arguments: str, stdin: str | bytes = "", cwd: Path | None = None) -> Done:
-    """Runs the same command without starting an interpreter: its streams are in memory, the rest is real."""
+    """Run the command in this process, with streams in memory."""
     with chdir(cwd or "."):
         done = CliRunner().invoke(main, arguments, input=stdin, prog_name="handrail", catch_exceptions=False)
     return Done(arguments, done.exit_code, done.stdout_bytes.decode(), done.stderr_bytes.decode())
 
 
 def timeless(text: str) -> str:
-    """The same text on every machine."""
+    """Replace the measured time, so that the text is the same on every machine."""
     return re.sub(r"Time: \d+(\.\d+)?ms", "Time: <time>", text)
 
 
 def envelope(line: str) -> dict[str, Any]:
-    """One JSON document, its time taken out after a look at it."""
+    """Parse one envelope; check and remove its execution time."""
     found: dict[str, Any] = json.loads(line)
     assert found.pop("execution_time_ms") >= 0
     return found
 
 
 def usage_error(done: Done) -> str:
-    """What the command line complained about."""
+    """Return the message of a usage error."""
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr.partition("\n\n")[2].removeprefix("Error: ").removesuffix("\n")

@@ -15,9 +15,9 @@ FLAGS = {"approve": "--approve", "read_only": "--read-only"}
 """The settings that a case may have, and the flags that set them on the command line."""
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
 AFTERWARDS = ("after", "bytes", "gone", "mode")
-"""Expectations about the files rather than the answer."""
+"""Expectations about files, not about the answer."""
 NOT_SETTINGS = ("one_session", "ordinary_user", "patient")
-"""Options that say how a case is played."""
+"""Options that say how to play a case. They are no settings."""
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
 
 
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The options that a workspace takes."""
+        """Return the options that are settings of a workspace."""
         given = {key: value for key, value in self.options.items() if key not in NOT_SETTINGS}
         return {"approve": "auto"} | given
 
@@ -157,7 +157,7 @@ def params_of(step: Step, root: Path) -> Any:
 
 
 def check(step: Step, result: dict[str, Any], root: Path) -> None:
-    """Compare an envelope with what the contract says."""
+    """Compare an envelope with the expectations of a step."""
     failed = any(block.kind == "error" for block in step.expected)
     assert result["success"] is not failed, result
     for block in step.expected:
@@ -192,7 +192,7 @@ def _look(block: Expectation, path: Path) -> None:
 
 
 def _same(expected: Any, found: Any) -> bool:
-    """Equal, but for `<any>` and `<number>`, which stand for what no contract can know."""
+    """Compare two values; `<any>` and `<number>` stand for values that no contract can know."""
     if isinstance(expected, dict) and isinstance(found, dict):
         return expected.keys() == found.keys() and all(_same(expected[key], found[key]) for key in expected)
     if isinstance(expected, list) and isinstance(found, list):

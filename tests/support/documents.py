@@ -1,4 +1,4 @@
-"""Reads the documents: their fences, sections and tables."""
+"""Reads fences, sections and tables of the documents."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def section(page: str, heading: str) -> str:
 
 
 def table(rows: str) -> list[list[str]]:
-    """The cells of the first table, without its head."""
+    """Return the cells of the first table, without its header."""
     found = re.search(r"(?:^\|.*\n)+", rows, re.MULTILINE)
     lines = found[0].splitlines()[2:] if found else []
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]

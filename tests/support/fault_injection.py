@@ -1,4 +1,4 @@
-"""The system as the writer sees it, failing at the n-th call that changes anything."""
+"""Makes the n-th system call of the writer that changes anything fail."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ Act = Callable[[str, Call, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class FaultyOs:
-    """Stands in for the os module. Calls that change something are counted; from `at` on, `act` takes them over."""
+    """Replaces the os module. Counts calls that change something; call number `at` (and later) goes to `act`."""
 
     def __init__(self, at: int, act: Act, *, lasting: bool, missing: tuple[str, ...]) -> None:
         self._at, self._act, self._lasting, self._missing = at, act, lasting, missing
@@ -40,7 +40,7 @@ class FaultyOs:
             number = len(self.calls)
             if number == self._at or (self._lasting and number > self._at):
                 return self._act(name, real, args, options)
-            # Nothing here survives or fails by a power cut, so that only the call counts.
+            # fsync is counted but not done: no test cuts the power.
             return None if name == "fsync" else real(*args, **options)
 
         return call
@@ -52,7 +52,7 @@ class FaultyOs:
 
 @contextmanager
 def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...] = ()) -> Iterator[FaultyOs]:
-    """`missing` are calls that this file system does not have at all."""
+    """Replace os in all modules of the writer. `missing` names calls that fail as unsupported."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
     modules: tuple[Any, ...] = (publish, commit, metadata, recovery, intent_log, state_dir, journal, blobs, subtree)
     own = [(publish, "rename_to_free_name"), (publish, "exchange_names"), (recovery, "exchange_names")]
@@ -87,7 +87,7 @@ def killed_in_the_middle(name: str, real: Call, args: tuple[Any, ...], options: 
 
 
 def short(name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Write the first half only, as a disk does that is nearly full; calls that cannot be halved are done whole."""
+    """Write only the first half, like a disk that is nearly full; do other calls completely."""
     if name in ("write", "pwrite"):
         handle, data, *rest = args
         args = (handle, data[: (len(data) + 1) // 2], *rest)
@@ -95,7 +95,7 @@ def short(name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any])
 
 
 class ShortThenFull:
-    """One short write, after which nothing more fits."""
+    """Does one short write, then fails every write with "no space left"."""
 
     def __init__(self) -> None:
         self._full = False

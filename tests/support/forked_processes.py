@@ -1,4 +1,4 @@
-"""Other processes, forked from a small server that has all loaded: the test runner itself may have threads."""
+"""Forks processes from a server that has loaded Handrail; a test runner with threads must not fork."""
 
 import multiprocessing
 import os
@@ -9,7 +9,7 @@ processes.set_forkserver_preload(["handrail.workspace", "handrail.dialects.file"
 
 
 def homes() -> dict[str, str]:
-    """Where this test keeps its state; the server still has the variables of an earlier one."""
+    """Return the HANDRAIL_* variables of this test; the fork server has those of an earlier test."""
     return {name: value for name, value in os.environ.items() if name.startswith("HANDRAIL_")}
 
 

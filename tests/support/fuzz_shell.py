@@ -21,9 +21,9 @@ class Tally:
     missed: list[str] = field(default_factory=list)
     clean: int = 0
     unnamed: list[str] = field(default_factory=list)
-    """Bash started a program that we neither named nor suspected, or other words than we said."""
+    """Commands for which bash ran a program that parse_command did not name, or other words."""
     refused: list[str] = field(default_factory=list)
-    """Every part was reached without complaint or substitution, and still we would refuse it."""
+    """Commands that bash ran without error or substitution, but that `substitutes` refuses."""
 
 
 def compare(count: int, seed: int, sandbox: list[str], *, straight: bool = False) -> Tally:

@@ -1,4 +1,4 @@
-"""A server on loopback that answers exactly as a test says, down to the byte and the moment."""
+"""Serves on loopback exactly the bytes that a test gives, at the time that it gives them."""
 
 import contextlib
 import functools
@@ -16,13 +16,13 @@ from handrail.model.faults import FetchFailed
 from handrail.model.limits import Limits
 
 PLENTY = 60
-"""Seconds: more than any of these fetches needs, so that none of the tests is about speed."""
+"""Seconds. More than any fetch of the tests needs, so that no test depends on speed."""
 
 Handler = Callable[[socket.socket, bytes], None]
 
 
 class Site:
-    """Each connection is handed to `answer` with the head of its request; `stop` is set when the test is over."""
+    """Passes each connection and the head of its request to `answer`; sets `stop` when the test ends."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Site:
                 self._start(functools.partial(self._serve, self._listener.accept()[0]))
 
     def _serve(self, plain: socket.socket) -> None:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # the other side may hang up at any time
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # the client may hang up at any time
             stack.enter_context(plain)
             peer = stack.enter_context(self._tls.wrap_socket(plain, server_side=True)) if self._tls else plain
             request = b""
@@ -84,7 +84,7 @@ class Site:
 
 
 def page(body: bytes = b"", kind: str | None = "text/plain", status: str = "200 OK", **headers: str) -> bytes:
-    """A whole answer. Underscores in the names of headers stand for hyphens."""
+    """Return a complete HTTP answer. Underscores in header names stand for hyphens."""
     fields = {"Content-Length": str(len(body)), **{name.replace("_", "-"): value for name, value in headers.items()}}
     if kind is not None:
         fields["Content-Type"] = kind

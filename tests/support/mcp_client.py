@@ -1,4 +1,4 @@
-"""A real MCP client for tests: the SDK's, in memory, over stdio, over HTTP, in either era."""
+"""Connects the real MCP client of the SDK in memory, over stdio and over HTTP, in both eras."""
 
 import json
 import os
@@ -43,8 +43,9 @@ def over_stdio(*arguments: str | Path, dialect: str = "file") -> StdioServerPara
 def over_http(
     *arguments: str | Path, dialect: str = "file", home: Path | None = None
 ) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """The server's address, and the server. `home` is where it keeps its state, if not where the test does. It needs
-    a token only if the test says so: without one it asks nobody.
+    """Start a server; yield its address and its process. `home` holds its state, if not the directory of the test.
+
+    The server needs a token only if the test passes one. A server without a token asks no client.
     """
     locked = () if {"--token-file", "--no-token"} & {*map(str, arguments)} else ("--no-token",)
     homes = {"HANDRAIL_STATE_DIR": f"{home}/state", "HANDRAIL_CONFIG_DIR": f"{home}/config"} if home else {}
@@ -67,7 +68,7 @@ def over_http(
 
 @asynccontextmanager
 async def holding(url: str, token: str, era: str, **options: Any) -> AsyncIterator[Client]:
-    """A client over HTTP that has a token."""
+    """Connect a client over HTTP with a token."""
     async with (
         httpx2.AsyncClient(timeout=300, headers={"authorization": f"Bearer {token}"}) as http,
         Client(streamable_http_client(url, http_client=http), mode=era, **options) as client,
@@ -84,7 +85,7 @@ def talk(server: Any, act: Callable[[Client], Awaitable[Any]], era: str = ERAS[0
 
 
 def call(server: Any, tool: str, arguments: dict[str, Any], era: str = ERAS[0], **options: Any) -> dict[str, Any]:
-    """One call's envelope."""
+    """Return the envelope of one call."""
 
     async def act(client: Client) -> Any:
         return envelope(await client.call_tool(tool, arguments))
@@ -94,7 +95,7 @@ def call(server: Any, tool: str, arguments: dict[str, Any], era: str = ERAS[0], 
 
 
 def envelope(result: Any) -> dict[str, Any]:
-    """The envelope as the library would have given it, put together from what came over the wire."""
+    """Build the envelope of the library from an MCP result."""
     content = result.content[0]
     if content.type == "text":
         output = content.text if result.structured_content is None else result.structured_content

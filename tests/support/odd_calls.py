@@ -1,4 +1,4 @@
-"""Odd values in every parameter of every tool: where they can stand, and what no call may do with them."""
+"""Puts odd values into every parameter of every tool and reports calls that misbehave."""
 
 import json
 import os
@@ -22,13 +22,13 @@ PLAIN: dict[str, tuple[str, dict[str, str]]] = {
     "file": ("file.read", {"path": "src/b.py"}),
     "codex": ("read_file", {"path": "src/b.py"}),
 }
-"""A call that nothing odd before it may spoil."""
+"""A plain call of each dialect, which must succeed after every odd call."""
 
 Put = Callable[[dict[str, Any], object], dict[str, Any]]
 
 
 class Arena:
-    """One session of a dialect, in a place where everything round the workspace is watched."""
+    """Holds one session of a dialect and watches all files around the workspace."""
 
     def __init__(self, place: Path, dialect: str) -> None:
         self.root, self._dialect, self._numbers = place / "workspace", dialect, count()
@@ -47,7 +47,7 @@ class Arena:
         self._workspace.close()
 
     def problems(self, kind: type, values: tuple[object, ...]) -> dict[tuple[str, str, str], str]:
-        """What goes wrong with each value in each parameter of this kind: by tool, parameter and value."""
+        """Return the problems of each value in each parameter of a type, by tool, parameter and value."""
         found = {}
         for tool in (tool for tool in tool_scenarios.every_tool() if tool.dialect == self._dialect):
             for name, put in _places(tool.params, kind):
@@ -58,7 +58,7 @@ class Arena:
         return found
 
     def problems_with_paths(self, paths: tuple[str, ...], *, reading: bool = False) -> dict[tuple[str, str, str], str]:
-        """The same for paths beneath the root, in the form that each tool takes; of all tools, or those that read."""
+        """Return the problems with paths below the root, for all tools or only for those that read."""
         found = {}
         every = [tool for tool in tool_scenarios.every_tool() if tool.dialect == self._dialect]
         for tool in (tool for tool in every if not (reading and tool.requires_approval)):
@@ -72,7 +72,7 @@ class Arena:
 
     @contextmanager
     def _example(self, tool: Tool) -> Iterator[dict[str, Any]]:
-        """A call that would succeed, on files that no call before it has seen."""
+        """Yield the parameters of a call that succeeds, on a new file."""
         number = next(self._numbers)
         file = self.root / f"a{number}.txt"
         file.write_text("one\n")
@@ -82,7 +82,7 @@ class Arena:
         file.unlink(missing_ok=True)
 
     def _problem(self, tool: Tool, params: dict[str, Any]) -> str:
-        """What is wrong with the answer to a call and with what it left behind; empty where nothing is."""
+        """Return what is wrong with a call, its answer or the files that it left; empty if nothing is."""
         result = self._workspace.call(tool.dialect, tool.name, params)
         json.dumps(result.to_dict()).encode()
         if result.error is not None and (result.error.code == "internal_error" or not result.error.message):
@@ -109,7 +109,7 @@ def _outside(place: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _places(params: type[Params], kind: type) -> Iterator[tuple[str, Put]]:
-    """The parameters that take a value of this kind, also in lists and objects, each with how to put one there."""
+    """Yield each parameter of a type, also in lists and objects, with a function that sets it."""
     for name, declared in params.fields.items():
         (item,) = declared.args if declared.origin is list else (None,)
         if declared.kind is kind:

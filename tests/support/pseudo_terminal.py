@@ -1,4 +1,4 @@
-"""A person at a terminal: a real pseudo-terminal that the command has as its controlling one."""
+"""Plays a user at a real pseudo-terminal, which is the controlling terminal of the command."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ from termios import TIOCSWINSZ
 from types import TracebackType
 from typing import Self
 
-# The child takes the terminal on its standard error as its own before it becomes the command.
+# The child makes the terminal on its standard error its controlling terminal, then executes the command.
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -29,7 +29,7 @@ class Terminal:
         controlling: bool = True,
         encoding: str = "utf-8",
     ) -> None:
-        """Without `stdin` the command reads the terminal itself."""
+        """Start a command. Without `stdin` it reads the terminal."""
         self._master, slave = pty.openpty()
         ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._process = subprocess.Popen(
@@ -48,7 +48,7 @@ class Terminal:
             self._process.stdin.close()
 
     def until(self, text: str) -> str:
-        """What was shown up to and with `text`, lines ended by LF."""
+        """Return the output up to the end of `text`, with LF line ends."""
         sought = text.encode(self._encoding)
         while (at := self._seen.find(sought)) < 0:
             assert self._read(), f"{text!r} was never shown, but {self._seen.decode(self._encoding)!r}"
@@ -63,12 +63,12 @@ class Terminal:
         os.write(self._master, text.encode(self._encoding))
 
     def hang_up(self) -> None:
-        """Take the terminal away, as a lost connection does."""
+        """Close the terminal, like a lost connection."""
         gone, self._master = self._master, os.open(os.devnull, os.O_RDONLY)
         os.close(gone)
 
     def finish(self) -> tuple[int, str, str]:
-        """Exit status, standard output, and the rest of what was shown."""
+        """Wait for the end; return exit status, standard output and the rest of the terminal output."""
         assert self._process.stdout is not None
         while self._read():
             pass
@@ -79,7 +79,7 @@ class Terminal:
     def _read(self) -> bool:
         ready, _, _ = select.select([self._master], [], [], PATIENCE)
         assert ready, f"nothing more was shown after {self._seen.decode(self._encoding)!r}"
-        with suppress(OSError):  # EIO: nobody has the terminal open any more
+        with suppress(OSError):  # EIO: no process has the terminal open any more
             more = os.read(self._master, 65536)
             self._seen += more
             return bool(more)

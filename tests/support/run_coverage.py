@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def below_the_floor(files: dict[str, Any]) -> list[str]:
-    """The files and tools that too little of was run, with the lines that were not."""
+    """Return the files and tools below the required coverage, with their missing lines."""
     low = [_said(name, facts) for name, facts in sorted(files.items()) if name.startswith(HELD) and _is_low(facts)]
     for tool, (file, function) in functions_of_tools().items():
         facts = files.get(file, {}).get("functions", {}).get(function)
@@ -58,7 +58,7 @@ def _said(name: str, facts: dict[str, Any]) -> str:
 
 
 def functions_of_tools() -> dict[str, tuple[str, str]]:
-    """Where the code of each tool is: its file, and the name of its function."""
+    """Return the file and the function name of each tool."""
     from handrail.dialects import NAMES, load
 
     found = {}

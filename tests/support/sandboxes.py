@@ -1,4 +1,4 @@
-"""Real sandboxes for tests: a workspace, a place outside it, and eyes on the process table."""
+"""Opens real sandboxes for tests and looks at the process table."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 X86 = platform.machine() == "x86_64"
 
 Level = Literal["strict", "off", "reduced"]
-"""What a command is confined by: bubblewrap, nothing, or, where there is no bubblewrap, Landlock."""
+"""How commands are confined: by bubblewrap, by nothing, or, without bubblewrap, by Landlock."""
 
 
 def level_of(level: Level, **limits: float) -> SandboxSettings:
-    """The settings that lead to a level, with some limits other than usual."""
+    """Return the settings for a level, with other limits."""
     chosen: Literal["off", "strict"] = "off" if level == "off" else "strict"
     return SandboxSettings(chosen, allow_reduced=level == "reduced", limits=Limits()._replace(**limits))  # type: ignore[arg-type]
 
@@ -55,13 +55,13 @@ def said(outcome: CommandOutcome) -> str:
 
 
 def await_word(fifo: Path) -> None:
-    """Wait until somebody writes to it."""
+    """Wait until a process writes to the FIFO."""
     with open(fifo, "rb") as reader:
         assert reader.read(1)
 
 
 def running(marker: str) -> list[int]:
-    """Processes of this machine with `marker` in their command line."""
+    """Return the processes with `marker` in their command line."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
@@ -73,12 +73,12 @@ def running(marker: str) -> list[int]:
 
 
 def sleeping(marker: str) -> list[int]:
-    """Processes that are `sleep MARKER`, not those that only speak of it."""
+    """Return the processes whose command is `sleep MARKER`."""
     return running(f"sleep\0{marker}")
 
 
 def gone(marker: str) -> bool:
-    """Wait until nothing is `sleep MARKER`."""
+    """Wait until no process is `sleep MARKER`."""
     return none_left(lambda: sleeping(marker))
 
 
@@ -96,6 +96,6 @@ def open_handles() -> int:
 
 
 def has_bubblewrap(root: Path) -> bool:
-    """Whether the strict level stands here at all."""
+    """Tell whether the strict level works on this machine."""
     with workspace(root) as processes:
         return bool(find_bwrap.candidates(str(root))) and processes.sandbox.start().level == "strict"

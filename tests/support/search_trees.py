@@ -1,4 +1,4 @@
-"""Trees, patterns and scopes for searches, small enough to collide often."""
+"""Generates trees, patterns and scopes for searches, small enough to match often."""
 
 import os
 from collections.abc import Callable
@@ -110,7 +110,7 @@ def found(searcher: Searcher, fd: int, pattern: str, **options: Any) -> list[tup
 
 
 def plant(tree: dict[str, Any], place: str) -> None:
-    """Make the tree real."""
+    """Create the files of a tree."""
     os.makedirs(place, exist_ok=True)
     for name, value in tree.items():
         path = os.path.join(place, name)

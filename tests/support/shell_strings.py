@@ -1,7 +1,7 @@
-"""Random commands for bash: well-formed ones, the same with a few characters moved, and plain soup.
+"""Generates random commands for bash: well-formed ones, the same with a few characters moved, and random characters.
 
-`X` is what a substitution runs, `Z` what `>( )` does, and they stand nowhere else. No slash can be
-written, nothing here can loop, and there are no pipelines: a subshell in one looks like a substitution.
+A substitution runs `X`, and `>( )` runs `Z`; both names occur nowhere else. The commands contain no slash and no loop.
+They contain no pipeline, because a subshell in a pipeline looks like a substitution.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,9 +40,9 @@ PLAIN = ["a", "b1", "x", "E", "-n", "1", "a=b", "%", ".", "a,b", "é"]
 
 
 class Strings:
-    """`straight`: every part is reached when it runs, so a refusal without a substitution is a wrong one.
+    """Generates commands. `straight`: bash reaches every part, so a refusal without a substitution is a mistake.
 
-    What is refused though bash would not substitute (docs/shell-text.md has the list) is left out there.
+    Straight commands leave out what Handrail refuses although bash would not substitute; docs/shell-text.md lists it.
     """
 
     def __init__(self, random: Random, *, straight: bool = False) -> None:
@@ -85,7 +85,7 @@ class Strings:
 
     def lines(self) -> list[Callable[[], str]]:
         common = [self.command] * 5 + [self.arithmetic_command, self.heredoc, self.array, self.group]
-        if self.straight:  # with [[ in the same script, more is refused
+        if self.straight:  # a script with [[ is refused more often
             return self.choose([common, [self.command, self.conditional]])
         return [*common, self.conditional, self.case, self.function, self.branch, self.pattern]
 

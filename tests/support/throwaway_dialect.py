@@ -41,7 +41,7 @@ def fine(p: Anything, c: Call) -> str:
 
 @throwaway.tool("restless", Effect.WRITE)
 def restless(p: Nothing, c: Call) -> str:
-    """Never comes to an end with its file."""
+    """Meets a conflict at every attempt."""
     c.warnings.append(LinesCut(3))
     raise Conflict("a.txt")
 

@@ -1,6 +1,6 @@
-"""The scenarios of every tool, by kind: those of the contracts, and those that follow from its declaration.
+"""Lists the scenarios of every tool by kind, from the contracts and from the declaration of the tool.
 
-The catalogue's testing contract asks of each tool for at least ten of them: success, a path outside, missing and wrong
+The catalogue requires at least ten scenarios for each tool: success, a path outside, missing and wrong
 parameters, the tool's own errors, empty and large files, special characters, Windows and POSIX paths.
 """
 
@@ -83,11 +83,11 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 NEEDS_MORE = {"terminal_last_command", "fetch_webpage", "write_stdin"}
-"""Their success needs a command, a server or a session before it: the contracts and tests/kernel/ have these cases."""
+"""Tools that need a server, or a command or session before them. The contracts and tests/kernel/ have such cases."""
 
 
 ELSEWHERE = {("copilot", "fetch_webpage"): {SUCCESS: "contracts/test_copilot_fetch.py"}}
-"""Kinds that no contract can hold, and the tests that do."""
+"""Kinds that no contract can hold, with the tests that cover them."""
 
 
 def plant(root: Path) -> None:
@@ -106,7 +106,7 @@ def example(tool: Tool, root: Path) -> dict[str, Any]:
 
 
 def wrong_parameters(tool: Tool, root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(the parameter that the answer must name, the call)"""
+    """Yield pairs: the parameter that the answer must name, and the call."""
     fine = example(tool, root)
     for name, declared in tool.params.fields.items():
         if declared.required:
@@ -134,7 +134,7 @@ ODD_NAMES = (
 
 
 def path_scenarios(tool: Tool, root: Path, paths: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(the path, the call)"""
+    """Yield pairs: the path, and the call."""
     for name in sorted(tool.params.paths):
         for path in paths:
             given = path.replace("{root}", str(root))
@@ -142,7 +142,7 @@ def path_scenarios(tool: Tool, root: Path, paths: tuple[str, ...]) -> Iterator[t
 
 
 def contract_kinds() -> dict[tuple[str, str], dict[str, int]]:
-    """How many cases of each kind the contracts have for each tool."""
+    """Count the cases of each kind in the contracts, for each tool."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for case in contract_cases.read_all():
         counts = found.setdefault((case.dialect, case.tool), dict.fromkeys((*KINDS, "all"), 0))

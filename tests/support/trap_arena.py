@@ -1,4 +1,4 @@
-"""A workspace full of traps, and beside it the canaries that nobody may read, change or add to."""
+"""Builds a workspace full of traps, next to canary files that no call may read or change."""
 
 import os
 import socket
@@ -56,7 +56,7 @@ class Arena:
         return path.replace("{root}", str(self.root)).replace("{outside}", str(self.outside))
 
     def beyond(self) -> Tree:
-        """All that lies outside of the workspace."""
+        """Return everything outside the workspace."""
         tree = snapshot(self.top, precise=True)
         return {name: what for name, what in tree.items() if name.split("/")[0] != "workspace"}
 

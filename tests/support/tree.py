@@ -1,4 +1,4 @@
-"""A directory as a value, to be compared whole."""
+"""Takes snapshots of directories, to compare them."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ Tree = dict[str, tuple[Any, ...]]
 
 
 def snapshot(top: str | os.PathLike[str], *, precise: bool = False) -> Tree:
-    """Every name beneath `top` with what it is. `precise`: also which file, and when it was last written."""
+    """Return kind, mode and content of every name below `top`; if `precise`, also inode and time of change."""
     found: Tree = {}
     _collect(os.fspath(top), "", found, precise=precise)
     return found

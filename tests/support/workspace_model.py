@@ -31,7 +31,7 @@ Files = dict[str, File]
 
 @dataclass
 class Step:
-    """What one entry of the journal did, as the model knows it."""
+    """Holds what one journal entry did, as the model knows it."""
 
     n: int
     before: Files
@@ -53,7 +53,7 @@ class Machine(RuleBasedStateMachine):
         self.steps: list[Step] = []
         self.count = 0
         self.strange: set[str] = set()
-        """Changed by somebody else since our session last saw them."""
+        """Paths that another process changed since the session last saw them."""
 
     def open(self) -> Workspace:
         return Workspace(self.root, approve="auto", sandbox="off", durability="none", log_level="off")
@@ -62,7 +62,7 @@ class Machine(RuleBasedStateMachine):
         self.workspace.close()
         shutil.rmtree(self.home)
 
-    # ── what can happen ──
+    # ── events ──
 
     @rule(path=paths, dialect=st.sampled_from(["file", "gemini", "context", "copilot", "codex"]))
     def write(self, path: str, dialect: str) -> None:
@@ -143,7 +143,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(path=paths, at=st.integers(1, 40), halfway=st.booleans(), what=st.sampled_from(["write", "undo"]))
     def killed_in(self, path: str, at: int, halfway: bool, what: str) -> None:
-        """Kill a process of its own that writes or undoes; the next open finds it done or not begun."""
+        """Kill a child process that writes or undoes; the next open finds the change complete or not begun."""
         text = self.fresh()
         written: Files = {path: (text, (self.files[path] or ("", 0o644))[1])}
         plan = self.plan_of_undo() if what == "undo" else written
@@ -194,7 +194,7 @@ class Machine(RuleBasedStateMachine):
         self.workspace = self.open()
         self.strange.clear()
 
-    # ── what must then hold ──
+    # ── invariants ──
 
     @invariant()
     def the_tree_is_the_models(self) -> None:
@@ -226,7 +226,7 @@ class Machine(RuleBasedStateMachine):
         return f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{now[0]}\n{end}+{text}\n{end}"
 
     def judge(self, result: ToolResult, change: Files) -> None:
-        """A call that was answered with success has done this; any other has done nothing."""
+        """Note the change of a call that succeeded; check that only stale files make a call fail."""
         if result.success:
             assert not result.warnings, result
             self.done({path: file for path, file in change.items() if self.files[path] != file})
@@ -256,7 +256,7 @@ class Machine(RuleBasedStateMachine):
         return None if step is None else self.turned_back(step)
 
     def turned_back(self, step: Step) -> Files | None:
-        """None where somebody has changed one of the files since."""
+        """Return the files after an undo of the step, or None if a file was changed since."""
         plan: Files = {}
         for path, was in step.after.items():
             now, then = self.files[path], step.before[path]

@@ -1,4 +1,4 @@
-"""The adapters against the real packages: `make test-adapters`. Each is skipped where its package is not installed."""
+"""Tests the adapters with the real packages (`make test-adapters`). Skips packages that are not installed."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from handrail import Workspace
 
-pytestmark = pytest.mark.filterwarnings("default")  # other people's packages warn of each other
+pytestmark = pytest.mark.filterwarnings("default")  # these packages cause each other's warnings
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every answer to the approval question, given at a real terminal."""
+"""Tests every answer to the approval question, at a real terminal."""
 
 import json
 import os
@@ -21,7 +21,7 @@ HINT = "Change it if you like; Enter takes it, an empty line goes back.\n"
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
     monkeypatch.setenv("SHELL", "/bin/sh")
 
 
@@ -74,7 +74,7 @@ def test_question_command_shows_hidden_characters(root: Path) -> None:
 
 
 def test_question_escapes_blanks_that_look_like_spaces(root: Path) -> None:
-    """`rm\xa0-rf` is one word, and U+2800 could push what follows out of sight."""
+    """`rm\xa0-rf` is one word, and U+2800 could push the rest of the line out of sight."""
     with call(root, "run_in_terminal", command="rm\xa0-rf a\u2800\u3164\U000e0041; ls") as terminal:
         asked = terminal.until(PROMPT)
         terminal.send("n\n")
@@ -229,7 +229,7 @@ def test_answer_pattern_edited_must_cover_call(root: Path) -> None:
         terminal.send("\x15(\r")
         terminal.until("not a valid regular expression")
         terminal.until("Pattern: ")
-        # Built with the keys of a line editor: typed in the wrong order, corrected, its end deleted.
+        # Uses the editing keys: types in the wrong order, corrects, deletes the end.
         terminal.send("\x15")
         terminal.send("content.*zz")
         terminal.send("\x01.*\x05")
@@ -278,7 +278,7 @@ def test_answer_pattern_interrupted_changes_nothing(root: Path) -> None:
 
 @pytest.fixture
 def outlives_its_terminal() -> Iterator[None]:
-    """As what was started with nohup does."""
+    """Ignore SIGHUP, like a program that nohup started."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -357,7 +357,7 @@ def test_question_folds_one_long_line(root: Path) -> None:
 
 
 def test_question_file_changed_meanwhile_asks_again(root: Path) -> None:
-    """The approval is for what was shown: content, place and version."""
+    """Swap the file during the question: an approval counts only for the content, path and version that were shown."""
     file = root / "a.txt"
     file.write_text("old\n")
     with call(root, "replace_string_in_file", path="a.txt", old_string="old", new_string="new") as terminal:

@@ -1,4 +1,4 @@
-"""`handrail approvals`: rules, kept in one file that a person may also write."""
+"""Tests `handrail approvals`: rules in a file that the user may also edit."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_approvals_project_rule_holds_only_in_project(root: Path, tmp_path: Path
     assert handrail("call", "file.write", "path=a", "content=x", *here).returncode == 0
     assert handrail("call", "file.write", "path=a", "content=x", *there).returncode == 3
     assert not list((tmp_path / "other").iterdir())
-    assert [path.name for path in root.iterdir()] == ["a"]  # its rules are not in the project
+    assert [path.name for path in root.iterdir()] == ["a"]  # the rules of the project are not stored in the project
     removed = handrail("approvals", "remove", "1", "--scope", "project", *here)
     assert re.fullmatch(
         r"Removed project rule 1: file\.write \.\*\n  in /.*/state/.*/approvals\.toml\n", removed.stdout

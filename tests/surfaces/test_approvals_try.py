@@ -1,4 +1,4 @@
-"""`handrail approvals test`: calls as `handrail call` takes them, and undos."""
+"""Tests `handrail approvals test` with calls, as `handrail call` takes them, and with undos."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ ASKED = "No rule decides about this call: it would be asked\n"
 
 @pytest.fixture
 def here(root: Path) -> tuple[str, str]:
-    """A workspace with two entries in its journal."""
+    """Make a workspace with two journal entries."""
     for content in ("one", "two"):
         done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--approve", "auto")
         assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""`handrail call`, as a person or a script runs it."""
+"""Tests `handrail call` as a user or a script runs it."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_call_without_terminal_denied_and_log_says_how_to_allow(root: Path, tmp_
 
 
 def to_allow(log: Path) -> str:
-    """What the user is told in the session log about the last call."""
+    """Return what the session log tells the user about the last call."""
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     return str(next(line["allow"] for line in reversed(lines) if line["event"] == "refusal"))
 
@@ -112,7 +112,7 @@ def test_call_logged_remedy_omits_calls_that_cannot_be_pasted(root: Path, tmp_pa
 
 
 def do_what_is_told(log: Path, *call: str) -> None:
-    """Do, at a terminal, what the user is told about a refused call."""
+    """Run, at a terminal, the command that the log suggests for a denied call."""
     assert handrail(*call, "--log", str(log)).returncode == 3
     command = shlex.split(to_allow(log).partition("exactly this call: ")[2])
     assert command[0] == "handrail"
@@ -261,7 +261,7 @@ def test_call_log_option_sets_log_file(root: Path, tmp_path: Path) -> None:
 
 
 def test_call_reports_rolled_back_write_of_killed_process(root: Path) -> None:
-    """A record that a killed process left behind is rolled back at the next open."""
+    """Leave the intent of a killed process behind: the next open rolls it back."""
     workspace = Workspace(str(root), approve="auto")
     record = workspace.services.writer._intents.begin(workspace.services.boundary.identity)
     record.made.append("half-made")

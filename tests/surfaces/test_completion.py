@@ -1,4 +1,4 @@
-"""`handrail completion`: scripts for shells, and what they complete."""
+"""Tests `handrail completion`: the scripts for shells, and what they complete."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ def test_completion_prints_script_for_each_shell(shell: str) -> None:
 
 
 def offered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What bash is told, each with its kind; "file" and "dir" it completes by itself."""
+    """Return the answers for bash, each with its kind; bash completes "file" and "dir" itself."""
     monkeypatch.setenv("_HANDRAIL_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))

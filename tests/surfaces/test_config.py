@@ -1,4 +1,4 @@
-"""`handrail config`: the client's own file, with all that was in it."""
+"""Tests `handrail config`, which adds Handrail to the file of a client and keeps the rest."""
 
 import json
 import tomllib
@@ -151,7 +151,7 @@ def test_config_write_through_link_keeps_link(tmp_path: Path, root: Path) -> Non
 def test_config_write_never_overwrites_backup(tmp_path: Path, root: Path) -> None:
     file = tmp_path / "settings.json"
     written = list[bytes]()
-    for number in range(5):  # more than one of them in the same second
+    for number in range(5):  # several of them in the same second
         written.append(b'{\r\n  "number": %d}\r\n' % number)
         file.write_bytes(written[-1])
         assert _config("cursor", "--root", root, "--write", "--file", file).exit_code == 0

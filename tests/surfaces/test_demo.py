@@ -1,4 +1,4 @@
-"""`handrail demo`: worth seeing in a terminal, plain in a pipe, and gone afterwards. Its picture is in the README."""
+"""Tests `handrail demo`: coloured at a terminal, plain in a pipe, leaves no files. The README shows its picture."""
 
 import html
 import re

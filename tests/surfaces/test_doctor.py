@@ -1,4 +1,4 @@
-"""`handrail doctor`: what this machine offers and what is missing."""
+"""Tests `handrail doctor`, which reports what this machine offers and what is missing."""
 
 import json
 import os

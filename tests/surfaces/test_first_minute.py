@@ -1,4 +1,4 @@
-"""From never having heard of it to an agent that uses it: what is printed and written down is what works."""
+"""Tests the first steps of a new user: the printed and documented configuration works."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_config_command_of_client_serves_tools(client: str, root: Path) -> None:
 
 
 def _placeless(client: str) -> dict[str, Any]:
-    """Returns what is printed, with `handrail` instead of the path of this installation."""
+    """Return the printed configuration, with `handrail` instead of the path of this installation."""
     made = _printed(client, "/path/to/project")
     entry = made[CLIENTS[client].key]["handrail"]
     entry["args"] = entry["args"][entry["args"].index("mcp") :]

@@ -1,4 +1,4 @@
-"""`handrail history`, `show`, `undo`, `redo`, `restore` and `replay`, as a person uses them."""
+"""Tests `handrail history`, `show`, `undo`, `redo`, `restore` and `replay` as a user runs them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Approvals over MCP: the client asks, in both eras; in the stateless one the answer is bound to its question."""
+"""Tests approvals over MCP in both eras. In the stateless era an answer is bound to its question."""
 
 import json
 import time
@@ -22,7 +22,7 @@ WRITE = {"path": "a.txt", "content": "new\n"}
 
 
 class Person:
-    """Answers what the client asks."""
+    """Answers the questions of the client in turn."""
 
     def __init__(self, *answers: dict[str, Any], action: str = "accept") -> None:
         self.answers, self.action, self.asked = [*answers], action, list[Any]()
@@ -161,7 +161,7 @@ def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, ro
     assert (root / "a.txt").read_text() == "old\n"
 
 
-# The stateless revision: the client carries the question's state back, and may try anything with it.
+# The stateless revision: the client sends the state of the question back, and may change it.
 
 YES = {"approval": ElicitResult(action="accept", content={"decision": "once"})}
 
@@ -237,7 +237,7 @@ def _forged(state: str) -> dict[str, str]:
 
 
 async def _refused_by_the_protocol(send: Any, state: str) -> None:
-    """As it wants for a state that fails its check."""
+    """Check that the server answers a bad state with the error that the protocol requires."""
     with pytest.raises(MCPError, match="the state was not sealed by this server") as caught:
         await send("file.write", WRITE, input_responses=YES, request_state=state)
     assert caught.value.code == INVALID_PARAMS
@@ -269,7 +269,7 @@ def test_mcp_question_expires(root: Path) -> None:
 
 
 def test_mcp_clock_jump_revives_no_used_answer(asking: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set forward, the server must not forget what was used; set back, the old state would be good again."""
+    """Set the clock forward and back: the server must not forget a used answer, or the old state would count again."""
     right, other = time.time, {"path": "b.txt", "content": ""}
 
     async def act(send: Any) -> Any:

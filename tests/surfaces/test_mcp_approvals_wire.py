@@ -1,4 +1,4 @@
-"""Approvals over real transports: a server in a process of its own, reached over a pipe and over HTTP."""
+"""Tests approvals over real transports: a separate server process, reached over a pipe and over HTTP."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""The server over HTTP: who may speak to it, how much, and many clients at once."""
+"""Tests the server over HTTP: hosts, tokens, limits and many clients at once."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ INITIALIZE = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that all tests share which change nothing."""
+    """Start one server for all tests that change nothing."""
     home, root = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root")
     (root / "a.txt").write_text("one\n")
     with over_http("--root", root, home=home) as (address, _):
@@ -43,7 +43,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One with two tokens."""
+    """Start a server with two tokens."""
     home, root = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root")
     (home / "tokens").write_text(f"{TOKEN}\n{TOKEN[::-1]}\n")
     with over_http("--root", root, "--token-file", home / "tokens", home=home) as (address, _):
@@ -224,7 +224,7 @@ HALF = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json
 
 
 def _impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **limits: float) -> None:
-    """The server's limits, from the user's configuration."""
+    """Set limits of the server in the user's configuration."""
     home = tmp_path / "config"
     home.mkdir()
     lines = "".join(f"{name} = {value}\n" for name, value in limits.items())
@@ -246,7 +246,7 @@ def test_http_unfinished_request_gets_408_and_is_closed(
 
 
 def _finish(connection: socket.socket) -> bytes:
-    """What the server says until it closes; nothing where it closed on what was still being sent."""
+    """Return the answer until the server closes; nothing if it closed while the request was sent."""
     answer = b""
     with contextlib.suppress(ConnectionError):
         while piece := connection.recv(4096):
@@ -258,7 +258,7 @@ MESSAGE = json.dumps(INITIALIZE).encode()
 
 
 def _parts(size: int, *, chunked: bool) -> tuple[bytes, bytes, bytes]:
-    """A request whose body, a padded initialize, has `size` bytes: head, all but the last byte, the rest."""
+    """Return a request with a body of `size` bytes in three parts: head, all but the last byte, last byte."""
     body, headers = b" " * (size - len(MESSAGE)) + MESSAGE, HEADERS | {"host": "localhost", "expect": "100-continue"}
     length = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(size)}
     lines = [f"{name}: {value}" for name, value in (headers | length).items()]
@@ -290,8 +290,8 @@ def test_http_unfinished_bodies_over_limit_are_dropped_oldest_first(
         sent = []
         for _ in range(60):
             connection = opened.enter_context(_connect(url, head))
-            assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # the body is waited for: it counts
-            with contextlib.suppress(ConnectionError):  # given up while it was sent: told below
+            assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # the server waits for the body, so it counts
+            with contextlib.suppress(ConnectionError):  # dropped while it was sent; checked below
                 connection.sendall(most)
             sent.append(connection)
         given_up = [_finish(connection) for connection in sent[:-room]]
@@ -306,7 +306,7 @@ def test_http_unfinished_bodies_over_limit_are_dropped_oldest_first(
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """As many open files as the system lets this process have."""
+    """Raise the limit of open files to the maximum."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
     yield
@@ -329,7 +329,7 @@ def test_http_idle_client_loses_session(root: Path, tmp_path: Path, monkeypatch:
     with over_http("--root", root) as (url, _):
         opened = httpx2.post(url, json=INITIALIZE, headers=HEADERS, timeout=PATIENCE)
         session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
-        for pause in (1, 2, 4, 8, 16, 32):  # each look keeps the session, so the looks are further and further apart
+        for pause in (1, 2, 4, 8, 16, 32):  # each request keeps the session alive, so the pauses grow
             time.sleep(pause)
             if _listed(url, session) == 404:
                 return
@@ -345,13 +345,13 @@ def test_http_server_ends_with_open_streams(root: Path) -> None:
                 process.terminate()
                 assert await anyio.to_thread.run_sync(process.wait, PATIENCE) == 0
 
-        with contextlib.suppress(httpx2.HTTPError, ExceptionGroup):  # the client's farewell finds nobody
+        with contextlib.suppress(httpx2.HTTPError, ExceptionGroup):  # the server is gone when the client says goodbye
             anyio.run(main)
         assert process.returncode == 0
 
 
 def _usage(pid: int) -> tuple[int, int, int]:
-    """Open files, threads and kilobytes of a process."""
+    """Return the open files, threads and kilobytes of a process."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().split("\n") if ":" in line)
     return len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"]), int(status["VmRSS"].split()[0])
 
@@ -360,7 +360,7 @@ def _usage(pid: int) -> tuple[int, int, int]:
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.timeout(600 + 4 * SECONDS)
 def test_http_fifty_clients_get_own_answers_and_leave_nothing(tmp_path: Path, era: str) -> None:
-    """Each client writes and reads in its own workspace, for as long as HANDRAIL_TEST_SECONDS says."""
+    """Let each client write and read in its own workspace for HANDRAIL_TEST_SECONDS."""
     roots = [tmp_path / f"w{number}" for number in range(50)]
     for root in roots:
         root.mkdir()
@@ -400,6 +400,6 @@ def test_http_fifty_clients_get_own_answers_and_leave_nothing(tmp_path: Path, er
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     assert calls >= 200
     assert after[0] <= files + 10, (files, after)
-    assert after[1] <= 2 * len(roots) + 20, (threads, after)  # a workspace that was written to has one of its own
+    assert after[1] <= 2 * len(roots) + 20, (threads, after)  # a workspace with a write has its own thread
     assert after[2] <= memory + 60_000, (memory, after)
     assert children == ""

@@ -1,4 +1,4 @@
-"""What the MCP server lists and answers, seen by a real client in both eras."""
+"""Tests what the MCP server lists and answers, with a real client in both eras."""
 
 import json
 import threading
@@ -160,7 +160,7 @@ class _Wait(Params):
 
 
 def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
-    """A dialect whose tools break, wait for each other, or wait to be cancelled."""
+    """Make a dialect with tools that fail, wait for each other, or wait to be cancelled."""
     probe, events = Dialect("probe"), {"go": threading.Event(), "began": threading.Event(), "ended": threading.Event()}
 
     @probe.tool("break", Effect.READ)
@@ -248,7 +248,7 @@ def test_mcp_long_call_reports_progress(workspace: Workspace, era: str) -> None:
 
 
 def test_mcp_print_in_tool_does_not_reach_protocol(root: Path, era: str) -> None:
-    """A stray print in the process lands on standard error."""
+    """Print in a tool: the text goes to standard error."""
     import os
     import sys
 
@@ -270,7 +270,7 @@ def test_mcp_print_in_tool_does_not_reach_protocol(root: Path, era: str) -> None
 
 
 def test_mcp_lone_surrogate_in_result_is_replaced(workspace: Workspace, era: str) -> None:
-    """The wire is UTF-8: a half of a surrogate pair cannot be sent back as it came."""
+    """Return a lone surrogate: UTF-8 messages cannot carry it."""
     probe = Dialect("probe")
 
     @probe.tool("echo", Effect.READ)
@@ -290,7 +290,7 @@ def test_mcp_instructions_name_roots(workspace: Workspace, root: Path, era: str)
     async def act(client: Client) -> str | None:
         return client.instructions
 
-    if era == "legacy":  # without a handshake they are in server/discover, which a pinned version skips
+    if era == "legacy":  # without a handshake, server/discover has them; a pinned version skips it
         assert talk(in_memory(workspace), act, era) == f"The workspace is {root}. Nothing outside of it can be reached."
     else:
         assert str(root) in talk(in_memory(workspace), act, "auto")

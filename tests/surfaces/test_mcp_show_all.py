@@ -1,4 +1,4 @@
-"""Over MCP too, all that would happen can be seen before the answer."""
+"""Tests that a user can see a whole change over MCP before the answer."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ WHOLE = "".join(f"+{line}" for line in LINES)
 
 
 class Person:
-    """Says one thing after the other, and remembers what was shown and which answers were offered."""
+    """Gives the answers in turn; keeps the messages and the offered answers."""
 
     def __init__(self, *says: str) -> None:
         self.says, self.shown, self.offered = [*says], list[str](), list[list[str]]()
@@ -47,7 +47,7 @@ def test_mcp_show_all_shows_whole_change_before_answer(
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_show_all_is_not_approval(asking: Workspace, root: Path, era: str) -> None:
-    """One that goes on asking for more is asked for more, or refused; nothing is written."""
+    """Answer "show all" repeatedly: the server asks again or denies, and writes nothing."""
     person = Person("show all", "show all", "no")
     answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person)
     assert answer["error"]["code"] == "approval_denied"

@@ -1,4 +1,4 @@
-"""The server on a pipe: whatever is written into it, it stays up and says why."""
+"""Tests the server on a pipe: after any input it keeps running and reports errors."""
 
 import json
 import os
@@ -22,7 +22,7 @@ READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 class Raw:
-    """A client that may write anything."""
+    """Writes any bytes to the server."""
 
     def __init__(self, root: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -55,7 +55,7 @@ class Raw:
         return bool(answer["id"] == "up?" and answer["result"]["tools"])
 
     def close(self) -> tuple[int, str]:
-        """Its exit status, and what it said on standard error."""
+        """Return the exit status and the standard error of the server."""
         self.input.close()
         assert self.output.read() == b""
         said = self.errors.read().decode()
@@ -144,7 +144,7 @@ def test_stdio_signal_ends_server_with_status_0(raw: Raw, how: signal.Signals) -
 
 
 def test_stdio_server_ends_when_client_is_killed(root: Path) -> None:
-    """The client is a process of its own, killed with -9 while the server waits for it."""
+    """Kill a client process with SIGKILL while the server waits for it."""
     reader, writer = os.pipe()
     program = (
         "import subprocess, sys, time\n"
@@ -159,7 +159,7 @@ def test_stdio_server_ends_when_client_is_killed(root: Path) -> None:
         assert client.stdout
         assert int(client.stdout.readline())
         client.kill()
-        # The write end lives in the client and in the server: the read ends when both are gone.
+        # Client and server hold the write end: the read ends when both are gone.
         assert os.read(reader, 1) == b""
     os.close(reader)
 

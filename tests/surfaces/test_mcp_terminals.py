@@ -1,4 +1,4 @@
-"""Terminals and commands belong to their client: they end with it, however it ends."""
+"""Tests that terminals and commands end with their client, however it ends."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from support.mcp_client import ERAS, call, envelope, over_http, over_stdio, talk
 
-# The client kills itself as soon as its terminal runs: nothing of it can say goodbye.
+# The client kills itself as soon as its terminal runs, without any cleanup.
 DOOMED = """
 import os, signal, sys, anyio
 from mcp import Client
@@ -32,8 +32,8 @@ anyio.run(main)
 """
 
 
-def _wait_for_the_end(root: Path, act: Callable[[], Any]) -> None:
-    """The command holds a pipe open; reading it ends when the command is gone."""
+def _assert_command_ends(root: Path, act: Callable[[], Any]) -> None:
+    """Run `act`, then wait for the end of the command, which holds a pipe open."""
     os.mkfifo(root / "alive")
     ended = threading.Event()
 
@@ -57,7 +57,7 @@ def _doomed(root: Path, era: str, url: str = "") -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_stdio_killed_client_ends_its_terminals(root: Path, era: str) -> None:
-    _wait_for_the_end(root, lambda: _doomed(root, era))
+    _assert_command_ends(root, lambda: _doomed(root, era))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -68,7 +68,7 @@ def test_http_killed_client_ends_its_terminals(
     (tmp_path / "config" / "config.toml").write_text("[limits]\nidle_seconds = 1\n")
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "config"))
     with over_http("--root", root, "--approve", "auto", dialect="codex") as (url, _):
-        _wait_for_the_end(root, lambda: _doomed(root, era, url))
+        _assert_command_ends(root, lambda: _doomed(root, era, url))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -77,7 +77,7 @@ def test_http_stopped_server_ends_all_terminals(root: Path, era: str) -> None:
         with over_http("--root", root, "--approve", "auto", dialect="codex") as (url, _):
             _doomed(root, era, url)
 
-    _wait_for_the_end(root, serve)
+    _assert_command_ends(root, serve)
 
 
 @pytest.mark.parametrize("era", ERAS)

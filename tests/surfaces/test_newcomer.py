@@ -1,4 +1,4 @@
-"""The command line as somebody meets it who does not know it yet."""
+"""Tests the command line from the view of a new user: typing mistakes, help, prompts."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ PROMPT = "Approve? (y/n/always): "
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What registries and bundles say about the server is what the server understands."""
+"""Tests that the registry entry, the bundle and the image name options and files that exist."""
 
 import json
 import re

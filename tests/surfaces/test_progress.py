@@ -1,4 +1,4 @@
-"""What the person sees beside an answer: colours and a line that says that a call still runs, on a terminal only."""
+"""Tests colours and the progress line of a long call, which only a terminal gets."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def terminal_that_can_erase(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def go(root: Path) -> Path:
-    """What WAITING waits for."""
+    """Return the file that WAITING waits for."""
     os.mkfifo(root / "go")
     return root / "go"
 

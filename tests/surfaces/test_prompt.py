@@ -1,4 +1,4 @@
-"""The approval question, answered by a person at a real terminal."""
+"""Tests the approval question at a real terminal."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ PROMPT = "Approve? (y/n/always): "
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
 
 
 def call(root: Path, tool: str, *arguments: str) -> Terminal:
@@ -259,7 +259,7 @@ def test_run_asks_at_terminal_while_calls_come_from_pipe(root: Path) -> None:
     with Terminal(*ARGV, "run", "--root", str(root), stdin=stdin) as terminal:
         assert "path: a\n" in terminal.until(PROMPT)
         terminal.send("y\n")
-        assert "path: b\n" in terminal.until(PROMPT)  # the second call changes nothing and is not asked
+        assert "path: b\n" in terminal.until(PROMPT)  # the second call changes nothing and asks nothing
         terminal.send("n\n")
         status, out, rest = terminal.finish()
     assert (status, rest) == (0, "n\n")
@@ -282,7 +282,7 @@ def test_call_reading_and_empty_edit_ask_nothing(root: Path) -> None:
 
 
 def test_question_answer_from_stdin_is_ignored(root: Path) -> None:
-    """Standard input belongs to the calls: nobody can answer there for the person."""
+    """Pipe an answer in: standard input is for calls, never for answers."""
     done = handrail("call", "file.write", "path=a", "content=x", "--root", str(root), stdin="y\ny\n")
     assert done.returncode == 3
     assert not list(root.iterdir())

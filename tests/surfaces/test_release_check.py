@@ -1,4 +1,4 @@
-"""`make release-check` passes for this tree, and names what is broken in another one."""
+"""Tests that `make release-check` passes for this tree and names what is broken in another one."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ def check(home: Path, *chosen: str) -> tuple[int, list[str]]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Copies what a release is made of."""
+    """Copy the files of a release."""
     left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "bench", "build", "dist", "tests")
     return shutil.copytree(HOME, tmp_path / "tree", ignore=left_out)
 

@@ -1,4 +1,4 @@
-"""The command line finds its workspace upwards, and says which it took."""
+"""Tests that the command line finds its workspace upwards and names the root that it took."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`handrail run`: JSON lines in, one envelope a line out, one session."""
+"""Tests `handrail run`: it reads JSON lines and prints one envelope for each, in one session."""
 
 import json
 import subprocess
@@ -112,7 +112,7 @@ def test_run_read_only_refuses_writing_tool(root: Path) -> None:
 
 
 def test_run_answers_before_next_line(root: Path) -> None:
-    """A host that waits for each answer must not wait for ever."""
+    """Send a call only after the answer to the one before."""
     process = subprocess.Popen(
         [*ARGV, "run", "--root", str(root), "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""The command line where standard streams are closed, or the terminal speaks no UTF-8."""
+"""Tests the command line with closed standard streams and with terminals that do not use UTF-8."""
 
 import json
 import subprocess

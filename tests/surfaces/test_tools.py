@@ -1,4 +1,4 @@
-"""`handrail tools`: what is offered, and in which form."""
+"""Tests `handrail tools`: which tools it lists, and in which formats."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was typed before a question was shown is no answer to it, at a real terminal."""
+"""Tests that input typed before a question is discarded, at a real terminal."""
 
 import io
 import json
@@ -19,7 +19,7 @@ WRITES = [{"tool": "file.write", "params": {"path": name, "content": "x"}} for n
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
 
 
 def test_typed_ahead_second_yes_approves_nothing(root: Path) -> None:
@@ -38,7 +38,7 @@ def test_typed_ahead_before_question_is_discarded(root: Path, typed: str) -> Non
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.send(typed)
         terminal.until(PROMPT)
-        terminal.send("\n")  # alone it is no answer: the list of answers is shown
+        terminal.send("\n")  # an empty line is no answer: the list of answers is shown
         assert "show everything again" in terminal.until(PROMPT)
         terminal.send("n\n")
         assert terminal.finish()[0] == 3

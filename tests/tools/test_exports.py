@@ -1,4 +1,4 @@
-"""Tools in the forms of the APIs, and calls answered in their own shape."""
+"""Tests tools in the formats of the APIs, and answers in the shape of each API."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Parameters: declared once, from which the schema and the checks derive."""
+"""Tests parameters: the schema and the checks derive from one declaration."""
 
 from typing import Any, Literal
 

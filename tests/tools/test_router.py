@@ -1,4 +1,4 @@
-"""ToolRouter: look up, validate, grant, run, word, encode, log."""
+"""Tests ToolRouter: results, errors, cancellation and the session log."""
 
 import json
 import threading
@@ -110,7 +110,7 @@ def test_router_repeated_conflict_is_error_result(router: ToolRouter) -> None:
     result = router.call("restless")
     assert result.error is not None
     assert result.error.code == "conflict"
-    assert result.warnings == [CUT]  # those of the last attempt only
+    assert result.warnings == [CUT]  # only the warnings of the last attempt
 
 
 def test_router_cancelled_call_changes_nothing(router: ToolRouter, root: Path) -> None:

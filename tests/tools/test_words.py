@@ -1,4 +1,4 @@
-"""Every fault has words in every dialect; the words live in tables, never in the code that raises."""
+"""Tests that every fault has a message in every dialect. Messages live in tables, never in the raising code."""
 
 import pytest
 from support.fault_samples import CONTEXT, kinds, sample
