@@ -24,7 +24,7 @@ tests: $(VENV)/ready
 	$(BIN)/python -m pytest -m serial
 
 coverage: $(VENV)/ready
-	$(BIN)/python tests/run.py
+	$(BIN)/python tests/support/run_coverage.py
 
 conformance: $(VENV)/ready
 	$(BIN)/python tests/conformance/conform.py $(REQUIRED)
@@ -77,9 +77,9 @@ bench-check: $(VENV)/ready
 
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \
-		$(BIN)/python -m pytest tests/faults/test_soak.py tests/faults/test_commit_faults.py tests/test_model.py
-	HANDRAIL_LONG=1000 $(BIN)/python -m pytest tests/test_undo_trees.py
-	HANDRAIL_LONG=5000 $(BIN)/python -m pytest tests/test_patch_any.py \
+		$(BIN)/python -m pytest tests/faults/test_soak.py tests/faults/test_commit_faults.py tests/properties/test_model.py
+	HANDRAIL_LONG=1000 $(BIN)/python -m pytest tests/properties/test_undo_trees.py
+	HANDRAIL_LONG=5000 $(BIN)/python -m pytest tests/properties/test_patch_any.py \
 		tests/ops/test_patch_differential.py tests/ops/test_patch_fuzz.py tests/ops/test_diff.py
 	HANDRAIL_EXAMPLES=5000 $(BIN)/python -m pytest tests/kernel/test_engines_agree.py tests/kernel/test_globs_like_ripgrep.py
 	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -m slow \
@@ -87,7 +87,7 @@ soak: $(VENV)/ready
 	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest -m slow tests/surfaces/test_mcp_http.py
 
 fuzz-shell: $(VENV)/ready
-	$(BIN)/python tests/fuzz_shell.py 60000
+	PYTHONPATH=tests $(BIN)/python -m support.fuzz_shell 60000
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Handrail needs Python 3.11 or later; set PYTHON=…")'

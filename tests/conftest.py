@@ -7,13 +7,13 @@ import pytest
 
 from handrail import Workspace
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background: what the tests start would inherit that
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background shell; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Starts half as many workers again as there are processors, because many tests wait."""
+    """Return 1.5 workers for each processor, because many tests wait."""
     processors = os.cpu_count() or 1
     return processors + (processors + 1) // 2
 
@@ -25,7 +25,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def own_homes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides the state, settings and current directory of the user; commands also run without a strict level."""
+    """Hide the state, settings and current directory of the user; allow commands without a strict sandbox."""
     home = tmp_path_factory.mktemp("home")
     for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
         monkeypatch.delenv(name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandboxes import PYTHON, python, said, sh, workspace
+from support.sandboxes import PYTHON, python, said, sh, workspace
 
 from handrail.kernel.process.runner import CommandOutcome, Processes
 from handrail.kernel.sandbox.sandbox import SandboxSettings

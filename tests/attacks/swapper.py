@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from processes import processes, start
+from support.forked_processes import processes, start
 
 _EXCHANGE = 2
 

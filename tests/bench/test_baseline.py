@@ -3,17 +3,17 @@ from collections.abc import Iterable
 from bench.baseline import check, worse
 
 
-def test_only_what_is_more_than_a_third_worse_counts() -> None:
+def test_worse_counts_only_ratios_over_a_third_higher() -> None:
     before = {"a: x": 3.0, "a: y": 3.0, "a: gone": 1.0}
     assert worse(before, {"a: x": 3.9, "a: y": 4.1, "a: new": 9.0}) == {"a: y": (3.0, 4.1)}
 
 
-def test_what_hardly_touches_its_limit_is_not_compared() -> None:
+def test_worse_ignores_tiny_ratios() -> None:
     assert worse({"a: x": 0.001}, {"a: x": 0.1}) == {}
 
 
 class Runs:
-    """Benchmarks whose ratios are known beforehand, one dictionary a run."""
+    """Returns given ratios instead of measuring, one dictionary for each run."""
 
     def __init__(self, *ratios: dict[str, float]) -> None:
         self.ratios, self.asked = list(ratios), list[list[str]]()
@@ -23,17 +23,17 @@ class Runs:
         return self.ratios.pop(0)
 
 
-def test_a_ratio_that_is_worse_once_is_forgiven() -> None:
+def test_check_ratio_worse_once_passes() -> None:
     runs = Runs({"a: x": 9, "b: y": 1}, {"a: x": 1})
     assert check({"a: x": 1, "b: y": 1}, runs, ["a", "b"]) == {}
     assert runs.asked == [["a", "b"], ["a"]]
 
 
-def test_a_ratio_that_is_worse_three_times_fails() -> None:
+def test_check_ratio_worse_three_times_fails() -> None:
     runs = Runs({"a: x": 9, "b: y": 9}, {"a: x": 8, "b: y": 1}, {"a: x": 7})
     assert check({"a: x": 1, "b: y": 1}, runs, ["a", "b"]) == {"a: x": (1, 7)}
 
 
-def test_another_failure_in_a_later_run_does_not_count() -> None:
+def test_check_new_failure_in_later_run_passes() -> None:
     runs = Runs({"a: x": 9, "a: z": 1}, {"a: x": 9, "a: z": 9}, {"a: x": 1, "a: z": 9})
     assert check({"a: x": 1, "a: z": 1}, runs, ["a"]) == {}

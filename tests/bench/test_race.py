@@ -1,4 +1,4 @@
-"""The parts of the race that measure nothing."""
+"""Tests the parts of the race that measure nothing."""
 
 import subprocess
 from pathlib import Path
@@ -17,7 +17,7 @@ from handrail import Workspace
 
 
 class Scripted(Contender):
-    """Answers without working."""
+    """Gives fixed answers without any work."""
 
     def __init__(
         self,
@@ -50,22 +50,22 @@ def _ask(turn: Turn) -> Answer:
 COLUMN = Column("read", "read", "bare", _ask, "read", ("text",), limits="bare", rounds=3)
 
 
-def test_the_first_turn_of_everybody_is_not_counted() -> None:
+def test_race_first_turn_is_not_counted() -> None:
     assert race(COLUMN, [Scripted("a", answers=(900, 1, 2, 3))], Place(""), 100)["a"]["median"] == 2
 
 
-def test_who_fails_is_noted_and_asked_no_more() -> None:
+def test_race_failing_contender_is_noted_and_dropped() -> None:
     good, bad = Scripted("good"), Scripted("bad", answers=())
     figures = race(COLUMN, [good, bad], Place(""), 100)
     assert (figures["bad"], bad.asked, good.asked) == ({"note": "refuses"}, 1, 4)
 
 
-def test_an_answer_without_what_was_asked_for_is_wrong() -> None:
+def test_race_answer_without_expected_text_is_noted() -> None:
     column = Column("read", "read", "bare", _ask, "read", ("something else",), rounds=1)
     assert race(column, [Scripted("a")], Place(""), 1)["a"] == {"note": "something else is not in the answer"}
 
 
-def test_who_finds_nothing_at_all_does_not_win_the_search_for_what_is_nowhere() -> None:
+def test_race_contender_that_never_finds_cannot_win_empty_search() -> None:
     nothing = next(column for column in COLUMNS if column.key == "nothing")
     figures = race(nothing, [Scripted("blind", can="search"), Scripted("sees", can="search", says=FOUND)], Place(""), 1)
     assert figures["blind"] == {"note": f"{FOUND} is not in the answer"}
@@ -81,12 +81,12 @@ def test_who_finds_nothing_at_all_does_not_win_the_search_for_what_is_nowhere() 
         (Scripted("another limit", "limit"), False),
     ],
 )
-def test_a_column_is_for_its_kinds_and_its_limit(contender: Contender, part: bool) -> None:
+def test_takes_part_checks_kind_and_limit(contender: Contender, part: bool) -> None:
     column = Column("read", "read", "bare", _ask, "read", limits="bare", kinds=("MCP",))
     assert takes_part(column, contender) is part
 
 
-def test_figures_are_related_to_the_limit_and_to_the_best_peer() -> None:
+def test_with_ratios_compares_to_limit_and_best_peer() -> None:
     about = {"role": "peer", "confines": False}
     contenders = {"limit": about | {"role": "limit"}, "ours": about | {"role": "handrail"}, "slow": about}
     contenders["fast"] = about
@@ -103,7 +103,7 @@ def test_figures_are_related_to_the_limit_and_to_the_best_peer() -> None:
     assert best_peer(figures, contenders, confining=True) == "slow"
 
 
-def test_the_patch_goes_there_and_back_in_both_forms(tmp_path: Path) -> None:
+def test_place_patch_applies_forth_and_back(tmp_path: Path) -> None:
     place = Place(str(tmp_path))
     place.prepare("me")
     before = {path.name: path.read_bytes() for path in Path(place.own("me")).iterdir()}
@@ -114,11 +114,11 @@ def test_the_patch_goes_there_and_back_in_both_forms(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in Path(place.own("me")).iterdir()} == before
 
 
-def test_every_column_has_a_key_of_its_own() -> None:
+def test_columns_have_unique_keys() -> None:
     assert len({column.key for column in COLUMNS}) == len(COLUMNS)
 
 
-def test_a_peer_whose_folder_was_moved_is_installed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ensure_moved_folder_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     monkeypatch.setattr(install.PyPI, "install", lambda self: made.append(self.folder))
 

@@ -2,14 +2,14 @@ import pytest
 from bench.stats import Spread, exponent, spread
 
 
-def test_the_spread_is_the_median_and_the_quartiles() -> None:
+def test_spread_is_median_and_quartiles() -> None:
     assert spread([5, 1, 3, 2, 4]) == Spread(3, 2, 4, 5)
 
 
-def test_one_measurement_has_no_spread() -> None:
+def test_spread_of_one_measurement_is_zero() -> None:
     assert spread([7]) == Spread(7, 7, 7, 1)
 
 
 @pytest.mark.parametrize("power", [0, 0.5, 1, 2])
-def test_the_exponent_is_the_power_that_the_times_follow(power: float) -> None:
+def test_exponent_matches_power_of_times(power: float) -> None:
     assert exponent([(size, 3 * size**power) for size in (10, 100, 1000)]) == pytest.approx(power)

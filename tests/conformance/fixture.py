@@ -1,4 +1,4 @@
-"""The server that the official conformance suite talks to: the tools it asks for, on our own transport code."""
+"""Serves the tools that the official conformance suite calls, on Handrail's own transport code."""
 
 import sys
 import time
@@ -136,7 +136,7 @@ def schema(_p: Address, _c: Call) -> str:
 
 
 def _let_in(server: Any) -> None:
-    """Takes every client for one with a token: the suite can send none, and wants to be asked."""
+    """Accept every client as one with a token: the suite cannot send a token and expects questions."""
     made = server.streamable_http_app
 
     def app(**options: Any) -> Any:

@@ -1,5 +1,7 @@
-"""What the suite wants asked in the stateless revision: a request ends with questions and a sealed state, and comes
-again with both. The state is sealed by the code that seals our own approvals.
+"""Asks the questions that the suite expects in the stateless revision.
+
+A request ends with questions and a sealed state; the client repeats it with answers and state. The state is sealed by
+the code that seals Handrail's own approvals.
 """
 
 from typing import Any
@@ -37,7 +39,7 @@ ROUNDS: dict[str, list[Round]] = {
 
 
 def open_question(context: Any, params: Any) -> Json | None:
-    """What is still to be asked before the request can be answered."""
+    """Return the next question that the request needs, or None."""
     rounds = ROUNDS.get(params.name, [])
     number = _round(params.name, params.request_state)
     if number < len(rounds) and rounds[number].keys() <= (params.input_responses or {}).keys():

@@ -1,4 +1,4 @@
-"""What Handrail does not offer but the suite asks for, so that our transport carries all of the protocol."""
+"""Adds the parts of the protocol that Handrail does not offer but the suite tests on its transport."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable

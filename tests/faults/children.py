@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from faults.scenes import SCENES, Stage, left_over, open_workspace
-from faulty import faults
+from support.fault_injection import faults
 
 
 def in_a_child(act: Callable[[], object]) -> None:

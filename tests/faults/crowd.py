@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from processes import processes, start
+from support.forked_processes import processes, start
 
 from handrail import Workspace
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from faults.scenes import Stage, left_over, open_workspace
-from faulty import Act, faults, killed, killed_in_the_middle
+from support.fault_injection import Act, faults, killed, killed_in_the_middle
 
 
 def survives(act: Callable[[], None]) -> bool:

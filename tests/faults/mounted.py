@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tree import snapshot
+from support.tree import snapshot
 
 from handrail import Workspace
 

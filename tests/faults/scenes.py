@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tree import Tree, snapshot
-from writing import commit
+from support.tree import Tree, snapshot
+from support.writer import commit
 
 from handrail import ToolResult, Workspace
 from handrail.model.faults import Fault

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import Level, level_of, workspace
-from search_trees import Open, plant
+from support.sandboxes import Level, level_of, workspace
+from support.search_trees import Open, plant
 
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.sandbox import find_bwrap

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from search_trees import PATTERNS, SCOPES, TREES, plant
+from support.search_trees import PATTERNS, SCOPES, TREES, plant
 
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import InvalidPattern

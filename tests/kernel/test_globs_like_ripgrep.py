@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from search_trees import plant
+from support.search_trees import plant
 
 from handrail.kernel.search.rg_process import program
 from handrail.kernel.search.searcher import Searcher
@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 @given(GLOBS, st.booleans())
-def test_a_glob_finds_what_ripgrep_finds(place: Path, glob: str, fold_case: bool) -> None:
+def test_builtin_glob_finds_same_files_as_ripgrep(place: Path, glob: str, fold_case: bool) -> None:
     rg = program()
     assert rg is not None
     listed = subprocess.run(

@@ -1,4 +1,4 @@
-"""Trees of files, random edits of them, and the real tools that make and apply diffs."""
+"""Generates trees of files and random edits; runs the real programs that make and apply diffs."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def contents(draw: st.DrawFn, *, mixed: bool = True) -> bytes:
 
 @cache
 def real_files() -> list[Path]:
-    """Files that people wrote: this project's own and the standard library's."""
+    """Return real files: those of this project and of the standard library."""
     ours = Path(handrail.__file__).parent
     found = [*ours.rglob("*.py"), *Path(os.__file__).parent.glob("*.py"), *ours.parents[1].glob("docs/*.md")]
     return sorted(path for path in found if 0 < path.stat().st_size < _REAL_BYTES)
@@ -72,7 +72,7 @@ def real_contents(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def edited(draw: st.DrawFn, data: bytes) -> bytes:
-    """`data` after a few edits in its own line ends, with lines of its own and others."""
+    """Return `data` after a few edits that keep its line ends, with lines from it and new ones."""
     end = b"\r\n" if b"\r\n" in data else b"\n"
     closed = data.endswith(b"\n") or not data
     kept = data.split(end)
@@ -88,7 +88,7 @@ def edited(draw: st.DrawFn, data: bytes) -> bytes:
 
 @st.composite
 def two_trees(draw: st.DrawFn, *, mixed: bool = True, moves: bool = True, real: bool = False) -> tuple[Tree, Tree]:
-    """`real`: of files that people wrote, with random edits; else of lines that are hard for a patch."""
+    """Draw a tree before and after edits. `real`: real files; otherwise lines that are hard to patch."""
     before: Tree = {}
     after: Tree = {}
     modes = st.sampled_from([0o644, 0o644, 0o755])

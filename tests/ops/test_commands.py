@@ -1,5 +1,5 @@
 import pytest
-from bash_oracle import find_sandbox, observe
+from support.bash_oracle import find_sandbox, observe
 
 from handrail.ops.shell.command_programs import CommandLine, parse_command
 
@@ -157,7 +157,7 @@ PROGRAMS: list[tuple[str, list[str]]] = [
     ("a \\\n b", ["a"]),
     ("env -- a", ["env", "a"]),
 ]
-# Programs that are named all the same; there may be others.
+# Each command with the programs that are still named; it may run others.
 UNKNOWN: list[tuple[str, list[str]]] = [
     ("a $(b)", ["a", "b"]),
     ("a `b`", ["a", "b"]),
@@ -193,28 +193,28 @@ UNKNOWN: list[tuple[str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("command", "argv"), SIMPLE)
-def test_one_command_of_literal_words_is_simple(command: str, argv: tuple[str, ...]) -> None:
+def test_parse_command_literal_words_are_simple(command: str, argv: tuple[str, ...]) -> None:
     assert parse_command(command).simple == argv
 
 
 @pytest.mark.parametrize("command", NOT_SIMPLE)
-def test_anything_more_is_not_simple(command: str) -> None:
+def test_parse_command_anything_else_is_not_simple(command: str) -> None:
     assert parse_command(command).simple is None
 
 
 @pytest.mark.parametrize(("command", "programs"), PROGRAMS)
-def test_every_program_is_named(command: str, programs: list[str]) -> None:
+def test_parse_command_names_every_program(command: str, programs: list[str]) -> None:
     line = parse_command(command)
     assert (sorted(line.programs), line.unknown) == (sorted(programs), False)
 
 
 @pytest.mark.parametrize(("command", "programs"), UNKNOWN)
-def test_what_cannot_be_named_is_said_to_be_unknown(command: str, programs: list[str]) -> None:
+def test_parse_command_unreadable_part_is_unknown(command: str, programs: list[str]) -> None:
     line = parse_command(command)
     assert (sorted(line.programs), line.unknown) == (sorted(programs), True)
 
 
-def test_the_whole_of_a_command_line() -> None:
+def test_parse_command_result_has_all_parts() -> None:
     assert parse_command("a <<E; b 2>f\nE").redirects
     assert parse_command("PATH=. git log \"$x\" '*' > f; env A=1 B=2 ls") == CommandLine(
         commands=(("git", "log", None, "*"), ("env", "A=1", "B=2", "ls"), ("ls",)),
@@ -226,7 +226,7 @@ def test_the_whole_of_a_command_line() -> None:
     )
 
 
-def test_bash_starts_a_simple_command_with_the_same_words() -> None:
+def test_parse_command_simple_words_match_bash() -> None:
     sandbox = find_sandbox()
     if sandbox is None:
         pytest.skip("bash is only run in a sandbox, and none can be had here")
@@ -250,11 +250,11 @@ def test_bash_starts_a_simple_command_with_the_same_words() -> None:
         "find . -exec " * 500 + "rm",
     ],
 )
-def test_a_command_too_long_or_too_deep_to_read_is_unknown(command: str) -> None:
+def test_parse_command_too_long_or_deep_is_unknown(command: str) -> None:
     assert parse_command(command).unknown
 
 
-def test_scripts_within_scripts_are_followed_and_then_given_up() -> None:
+def test_parse_command_nested_scripts_followed_up_to_limit() -> None:
     def nested(layers: int) -> str:
         script = "rm"
         for _ in range(layers):

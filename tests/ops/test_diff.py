@@ -1,4 +1,4 @@
-"""The diffs that previews and approvals show; what is printed applies."""
+"""Tests the diffs that previews and questions show; a printed diff can be applied."""
 
 import os
 
@@ -27,7 +27,7 @@ def file_diff(name: str, before: PatchedContent | None, after: PatchedContent | 
 
 @bounded
 @given(two_trees() | two_trees(real=True))
-def test_the_diff_of_two_trees_leads_from_one_to_the_other(trees: tuple[Tree, Tree]) -> None:
+def test_diff_of_two_trees_applies_to_first(trees: tuple[Tree, Tree]) -> None:
     old, new = trees
     text = tree_diff(old, new)
     assert (patched(old, text) if text else old) == new
@@ -35,7 +35,7 @@ def test_the_diff_of_two_trees_leads_from_one_to_the_other(trees: tuple[Tree, Tr
 
 @bounded
 @given(st.lists(st.tuples(st.binary(max_size=12), st.binary(max_size=12)), max_size=8))
-def test_any_bytes_make_the_round_trip(pairs: list[tuple[bytes, bytes]]) -> None:
+def test_diff_any_bytes_round_trip(pairs: list[tuple[bytes, bytes]]) -> None:
     old = {"f": PatchedContent(b"\n".join(before for before, _ in pairs), 0o644)}
     new = {"f": PatchedContent(b"\n".join(after for _, after in pairs), 0o644)}
     text = tree_diff(old, new)
@@ -44,7 +44,7 @@ def test_any_bytes_make_the_round_trip(pairs: list[tuple[bytes, bytes]]) -> None
 
 @bounded
 @given(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"])), st.lists(st.sampled_from([b"a", b"b", b"c", b"e"])))
-def test_the_changes_are_all_that_differs(old: list[bytes], new: list[bytes]) -> None:
+def test_line_diff_changes_rebuild_new_lines(old: list[bytes], new: list[bytes]) -> None:
     built: list[bytes] = []
     done = 0
     for low, high, new_low, new_high in changes(old, new):
@@ -54,7 +54,7 @@ def test_the_changes_are_all_that_differs(old: list[bytes], new: list[bytes]) ->
     assert [*built, *old[done:]] == new
 
 
-def test_a_change_is_shown_with_three_lines_around_it() -> None:
+def test_unified_diff_has_three_context_lines() -> None:
     before = b"".join(b"%d\n" % number for number in range(1, 21))
     changed = before.replace(b"10\n", b"ten\n").replace(b"20\n", b"20")
     assert unified("some file", before, changed) == (
@@ -91,11 +91,11 @@ def test_a_change_is_shown_with_three_lines_around_it() -> None:
         ),
     ],
 )
-def test_what_is_shown(printed: str, expected: str) -> None:
+def test_unified_diff_output(printed: str, expected: str) -> None:
     assert printed == expected
 
 
-def test_lines_without_likeness_are_replaced_when_the_effort_ends() -> None:
+def test_line_diff_over_effort_limit_replaces_lines() -> None:
     old, new = [b"a", b"b"] * 4000, [b"b", b"b", b"a"] * 3000
     spans = changes(old, new)
     assert sum(high - low + new_high - new_low for low, high, new_low, new_high in spans) <= len(old) + len(new)

@@ -15,7 +15,5 @@ CASES = [
 
 
 @pytest.mark.parametrize(("line", "column", "shown", "cut"), CASES)
-def test_a_long_line_is_cut_around_its_match_and_between_characters(
-    line: str, column: int, shown: str, cut: bool
-) -> None:
+def test_excerpt_long_line_is_cut_around_match(line: str, column: int, shown: str, cut: bool) -> None:
     assert excerpt(line.encode(errors="surrogateescape"), column, 10) == (shown, cut)

@@ -1,4 +1,4 @@
-"""What may lie in a git directory: names, orders, settings, and the submodules of an index."""
+"""Tests what a git directory may contain: names, todo lists, settings, and submodules of an index."""
 
 import subprocess
 from pathlib import Path
@@ -20,7 +20,7 @@ from handrail.ops.git_names import Index, belongs, is_harmless, is_plain_config,
         "gc.pid.lock",
     ],
 )
-def test_a_file_of_ordinary_work_may_be_written(name: str) -> None:
+def test_may_be_written_ordinary_git_file_is_allowed(name: str) -> None:
     assert may_be_written(name, is_directory=False)
     assert not may_be_written(name, is_directory=True)
 
@@ -40,16 +40,16 @@ def test_a_file_of_ordinary_work_may_be_written(name: str) -> None:
         "objects",
     ],
 )
-def test_any_other_file_may_not_be_written(name: str) -> None:
+def test_may_be_written_other_git_file_is_refused(name: str) -> None:
     assert not may_be_written(name, is_directory=False)
 
 
-def test_directories_of_ordinary_work_may_be_written() -> None:
+def test_may_be_written_only_ordinary_git_directories() -> None:
     assert all(may_be_written(name, is_directory=True) for name in ("refs", "logs", "objects", "rebase-merge", "lfs"))
     assert not any(may_be_written(name, is_directory=True) for name in ("hooks", "worktrees", "modules", "anything"))
 
 
-def test_only_gits_own_names_belong_among_objects() -> None:
+def test_belongs_only_git_object_names() -> None:
     assert belongs("objects", "ab")
     assert belongs("objects/info", "commit-graph")
     assert belongs("refs/heads", "anything")
@@ -84,7 +84,7 @@ def test_only_gits_own_names_belong_among_objects() -> None:
         ("BISECT_LOG", b"git bisect start $(evil)\n", False),
     ],
 )
-def test_orders_are_harmless_if_each_line_is(name: str, content: bytes, harmless: bool) -> None:
+def test_is_harmless_todo_list_checks_every_line(name: str, content: bytes, harmless: bool) -> None:
     assert is_harmless(name, content) == harmless
 
 
@@ -104,13 +104,13 @@ def test_orders_are_harmless_if_each_line_is(name: str, content: bytes, harmless
         (b"[core]\n\xff = x\n", False),
     ],
 )
-def test_a_configuration_is_plain_if_no_setting_can_name_a_program(content: bytes, plain: bool) -> None:
+def test_is_plain_config_rejects_settings_that_name_programs(content: bytes, plain: bool) -> None:
     assert is_plain_config(content) == plain
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
-def test_submodules_are_read_from_an_index_as_git_writes_it(tmp_path: Path, version: str, form: str) -> None:
+def test_read_index_finds_submodules_in_every_version(tmp_path: Path, version: str, form: str) -> None:
     def git(*words: str) -> None:
         subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
 
@@ -128,13 +128,13 @@ def test_submodules_are_read_from_an_index_as_git_writes_it(tmp_path: Path, vers
     assert read_index((tmp_path / ".git/index").read_bytes()) == Index(["a", "deep/sub", "deep/subway", "z" * 5000])
 
 
-def test_what_is_no_index_has_no_submodules() -> None:
+def test_read_index_malformed_has_no_submodules() -> None:
     assert read_index(b"") == Index([])
     assert read_index(b"DIRC\0\0\xe0\0") == Index([], plain=False)
     assert read_index(b"DIRC\0\0\0\2\0\0\0\1" + b"\0\0\xe0\0" * 9) == Index([], plain=False)
 
 
-def test_paths_that_no_index_has_are_left_out(tmp_path: Path) -> None:
+def test_read_index_invalid_paths_are_not_plain(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     command = ["git", "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},xx/a"]
     subprocess.run(command, cwd=tmp_path, check=True)
@@ -144,7 +144,7 @@ def test_paths_that_no_index_has_are_left_out(tmp_path: Path) -> None:
         assert read_index(index.replace(b"xx/a", odd)) == Index([], plain=False)
 
 
-def test_read_index_of_a_sparse_checkout_is_plain(tmp_path: Path) -> None:
+def test_read_index_sparse_checkout_is_plain(tmp_path: Path) -> None:
     script = """git init -q && mkdir -p a b && touch a/x b/y && git add -A
     git -c user.name=a -c user.email=a@b.c commit -qm m && git sparse-checkout set --cone --sparse-index a"""
     subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
@@ -165,10 +165,10 @@ def test_read_index_of_a_sparse_checkout_is_plain(tmp_path: Path) -> None:
         ("rebase-apply/apply-opt", b" '--unsafe-paths'\n", False),
     ],
 )
-def test_is_harmless_for_files_that_name_paths(name: str, content: bytes, harmless: bool) -> None:
+def test_is_harmless_files_that_name_paths(name: str, content: bytes, harmless: bool) -> None:
     assert is_harmless(name, content) is harmless
 
 
-def test_a_git_file_says_where_it_leads() -> None:
+def test_pointed_to_reads_gitdir_line() -> None:
     assert pointed_to(b"gitdir: ../x\n") == "../x"
     assert pointed_to(b"anything: ../x\n") == ""

@@ -41,25 +41,25 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("pattern", "yes", "no"), MATCHES)
-def test_a_glob_matches_names_relative_to_the_directory(pattern: str, yes: str, no: str) -> None:
+def test_glob_matches_relative_paths(pattern: str, yes: str, no: str) -> None:
     matches = compile_globs([pattern]).matches
     assert [name for name in yes.split() if not matches(name)] == []
     assert [name for name in no.split() if matches(name)] == []
 
 
-def test_a_filter_without_a_slash_is_a_name_at_any_depth() -> None:
+def test_glob_anywhere_without_slash_matches_any_depth() -> None:
     matches = compile_globs(["*.py", "/top", "src/"], anywhere=True).matches
     names = ["a.py", "d/a.py", "top", "d/top", "src/x", "d/src/x", "a.js"]
     assert [bool(matches(name)) for name in names] == [True, True, True, False, True, True, False]
 
 
-def test_case_folds_on_request() -> None:
+def test_glob_fold_case_ignores_case() -> None:
     assert compile_globs(["*.PY"], fold_case=True).matches("É.py")
     assert compile_globs(["é"], fold_case=True).matches("É")
     assert not compile_globs(["*.PY"]).matches("a.py")
 
 
-def test_an_exclusion_takes_all_beneath_it() -> None:
+def test_exclusion_covers_everything_below() -> None:
     excluded = compile_exclusions(["node_modules", "build/", "/top/*.x"])
     names = ["node_modules", "a/node_modules/b/c", "build", "build/x", "top/a.x", "q/top/a.x", "other"]
     assert [bool(excluded(name)) for name in names] == [True, True, False, True, True, False, False]
@@ -79,9 +79,7 @@ SIEVES = [
 
 
 @pytest.mark.parametrize(("patterns", "fold_case", "sieve"), SIEVES)
-def test_the_sieve_lets_pass_what_could_match(
-    patterns: list[str], fold_case: bool, sieve: tuple[str, ...] | None
-) -> None:
+def test_glob_sieve_keeps_possible_matches(patterns: list[str], fold_case: bool, sieve: tuple[str, ...] | None) -> None:
     assert compile_globs(patterns, fold_case=fold_case).sieve == sieve
 
 
@@ -102,7 +100,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("pattern", "reason", "position", "example"), BAD)
-def test_an_invalid_glob_is_refused_with_reason_place_and_example(
+def test_glob_invalid_is_refused_with_reason_and_example(
     pattern: str, reason: str, position: int, example: str
 ) -> None:
     with pytest.raises(InvalidPattern) as refused:
@@ -113,7 +111,7 @@ def test_an_invalid_glob_is_refused_with_reason_place_and_example(
     compile_globs([example])
 
 
-def test_no_glob_takes_long() -> None:
+def test_glob_hard_patterns_are_decided() -> None:
     assert not compile_globs(["*a" * 100 + "b"]).matches("a" * 255)
     assert not compile_globs(["**/a/" * 50 + "b"]).matches("a/" * 2000 + "c")
     assert not compile_globs(["/".join(["**/*a*a*a*a"] * 20)]).matches("a" * 200 + "/" + "a/" * 500)

@@ -1,4 +1,4 @@
-"""What looks like a secret is hidden, in time that grows with the text and not with its square."""
+"""Tests that text that looks like a secret is hidden, in time linear in the length of the text."""
 
 import pytest
 
@@ -50,7 +50,7 @@ BLOCK = "-----BEGIN {0}PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n{0}==\n----
         ("'passphrase' => 'hunter22'", "'passphrase' => '[hidden]'"),
     ],
 )
-def test_a_secret_is_hidden_and_what_is_around_it_stays(text: str, kept: str) -> None:
+def test_hide_secrets_hides_only_secret(text: str, kept: str) -> None:
     assert may_hold_secret(text)
     assert hide_secrets(text) == kept
     assert hide_secrets(kept) == kept
@@ -71,7 +71,7 @@ def test_a_secret_is_hidden_and_what_is_around_it_stays(text: str, kept: str) ->
         "task-abcdefghijklmnopqrstuvwxyz",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_hide_secrets_ordinary_text_is_unchanged(text: str) -> None:
     assert hide_secrets(text) == text
 
 
@@ -97,7 +97,7 @@ SHAPES = (
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_long_run_of_anything_is_looked_through_at_once(shape: str) -> None:
-    """With a square in it this would take minutes."""
+def test_hide_secrets_megabyte_run_is_decided(shape: str) -> None:
+    """Search a megabyte: quadratic time would take minutes."""
     text = shape * (1_000_000 // len(shape))
     assert len(hide_secrets(f"private key :// token sk- akia eyj bearer {text}")) <= len(text) + 100

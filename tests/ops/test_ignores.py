@@ -29,15 +29,15 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("path", "is_directory", "verdict"), VERDICTS)
-def test_the_last_line_that_fits_decides(path: str, is_directory: bool, verdict: bool | None) -> None:
+def test_ignore_last_matching_line_decides(path: str, is_directory: bool, verdict: bool | None) -> None:
     assert compile_ignores(RULES, 99).verdict(path, is_directory) is verdict
 
 
-def test_an_empty_file_says_nothing() -> None:
+def test_ignore_empty_file_has_no_verdict() -> None:
     assert compile_ignores("", 0).verdict("a", False) is None
 
 
-def test_compile_ignores_counts_what_braces_stand_for() -> None:
+def test_compile_ignores_counts_expanded_braces() -> None:
     assert compile_ignores("{a,b}{c,d}\n# no rule\ne\n", 5).rules == 5
     with pytest.raises(TooManyRules):
         compile_ignores("{a,b}{c,d}\ne\n", 4)

@@ -1,4 +1,4 @@
-"""Three-way merges: both sides' changes, or None where they meet."""
+"""Tests three-way merges: the changes of both sides, or None if they overlap."""
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +26,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_changes_are_merged_where_they_do_not_meet(case: str) -> None:
+def test_merge_separate_changes_or_none_on_overlap(case: str) -> None:
     base, ours, theirs, merged = CASES[case]
     assert merge(base, ours, theirs) == merged
     assert merge(base, theirs, ours) == merged
@@ -37,5 +37,5 @@ texts = st.lists(st.sampled_from([b"a", b"b", b"c", b"", b"x\r"]), max_size=8).m
 
 @settings(max_examples=300, deadline=None)
 @given(base=texts, ours=texts)
-def test_a_side_that_changed_nothing_gives_way(base: bytes, ours: bytes) -> None:
+def test_merge_unchanged_side_takes_other_side(base: bytes, ours: bytes) -> None:
     assert merge(base, ours, base) == merge(base, base, ours) == merge(base, ours, ours) == ours

@@ -1,4 +1,4 @@
-"""What a failed find says: the nearest place, and how it differs first."""
+"""Tests what a failed find reports: the nearest lines, and their first difference."""
 
 import pytest
 
@@ -34,11 +34,11 @@ def mean(items):
         (b"", b"b", "text"),
     ],
 )
-def test_how_two_lines_differ(wanted: bytes, found: bytes, kind: str) -> None:
+def test_difference_names_first_kind(wanted: bytes, found: bytes, kind: str) -> None:
     assert difference(wanted, found) == kind
 
 
-def test_a_text_may_be_part_of_a_line() -> None:
+def test_difference_partial_compares_part_of_line() -> None:
     assert difference(b"F(a)", b"x = f(a) + 1") == "text"
     assert difference(b"F(a)", b"x = f(a) + 1", partial=True) == "case"
 
@@ -63,28 +63,28 @@ def test_a_text_may_be_part_of_a_line() -> None:
         (b"import os", Nearest(1, b"import os", b"import os", "")),
     ],
 )
-def test_the_nearest_place(wanted: bytes, answer: Nearest | None) -> None:
+def test_nearest_finds_similar_lines(wanted: bytes, answer: Nearest | None) -> None:
     assert nearest(CODE, wanted) == answer
 
 
-def test_a_text_that_starts_and_ends_inside_lines() -> None:
+def test_nearest_partial_starts_and_ends_inside_lines() -> None:
     wanted = b"total(items):\n  return sum(item.price"
     assert nearest(CODE, wanted, partial=True) == Nearest(
         4, b"  return sum(item.price", b"\treturn sum(item.price for item in items)", "spacing"
     )
 
 
-def test_long_lines_are_cut_between_characters() -> None:
+def test_nearest_cuts_long_lines_between_characters() -> None:
     long = "é".encode()
     assert nearest(b"x" + long * 50_000, b"x " + long * 3000) == Nearest(
         1, b"x " + long * 999, b"x" + long * 999, "spacing"
     )
 
 
-def test_the_search_ends_with_its_budget() -> None:
+def test_nearest_without_budget_is_none() -> None:
     data = b"aaaa bbbb\n" * 100 + b"unique words here\n"
     assert nearest(data, b"aaaa bbbbb\nunique word here", limits=Limits(nearest_bytes=0)) is None
 
 
-def test_an_empty_file_has_no_nearest_place() -> None:
+def test_nearest_empty_file_is_none() -> None:
     assert nearest(b"", b"a line") is None

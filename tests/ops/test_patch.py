@@ -1,4 +1,4 @@
-"""What the goldens can't say: odd names, callers' keys, limits, effort."""
+"""Tests what the goldens cannot express: odd names, keys of the caller, limits and search effort."""
 
 import pytest
 
@@ -13,18 +13,18 @@ def envelope(*lines: str) -> str:
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
 
 
-def test_lone_surrogates_are_no_text() -> None:
+def test_patch_lone_surrogate_is_not_text() -> None:
     with pytest.raises(BadPatch) as caught:
         parse("*** Begin Patch\n\ud800\n")
     assert caught.value.facts() == {"why": "not_text", "line": 0, "text": ""}
 
 
-def test_a_quoted_quote_in_a_name() -> None:
+def test_patch_quoted_name_with_escaped_quote() -> None:
     text = '--- "a/q\\"uote"\n+++ "b/q\\"uote"\n@@ -1 +1 @@\n-one\n+1\n'
     assert [(o.path, o.after) for o in apply(parse(text), FILES.get)] == [('q"uote', PatchedContent(b"1\n", 0o644))]
 
 
-def test_the_caller_says_which_names_are_one_file() -> None:
+def test_patch_key_joins_names_of_one_file() -> None:
     text = envelope("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: /top/a.txt", "@@", "-two", "+2")
     outcomes = apply(parse(text), FILES.get, key=lambda path: path.removeprefix("/top/"))
     assert [(o.path, o.before, o.after) for o in outcomes] == [
@@ -32,7 +32,7 @@ def test_the_caller_says_which_names_are_one_file() -> None:
     ]
 
 
-def test_each_file_is_read_once() -> None:
+def test_patch_reads_each_file_once() -> None:
     asked: list[str] = []
 
     def read(path: str) -> PatchedContent | None:
@@ -46,18 +46,18 @@ def test_each_file_is_read_once() -> None:
     assert asked == ["a.txt"]
 
 
-def test_the_executable_bit_follows_the_readable_ones() -> None:
+def test_patch_executable_bit_follows_readable_bits() -> None:
     text = "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n"
     assert [o.after for o in apply(parse(text), FILES.get)] == [PatchedContent(b"one\ntwo\n", 0o750)]
 
 
-def test_a_new_file_has_no_mode_unless_the_patch_says() -> None:
+def test_patch_new_file_without_mode_has_none() -> None:
     assert [o.after for o in apply(parse(envelope("*** Add File: n", "+x")), FILES.get)] == [
         PatchedContent(b"x\n", None)
     ]
 
 
-def test_the_places_that_are_listed_are_limited() -> None:
+def test_patch_ambiguous_hunk_lists_limited_lines() -> None:
     files = {"a.txt": PatchedContent(b"x\n" * 99, 0o644)}
     with pytest.raises(HunkNotUnique) as caught:
         apply(parse(envelope("*** Update File: a.txt", "@@", "-x", "+y")), files.get, limits=Limits(places=3))
@@ -71,7 +71,7 @@ def test_the_places_that_are_listed_are_limited() -> None:
     }
 
 
-def test_a_patch_made_to_be_slow_is_refused() -> None:
+def test_patch_over_search_limit_is_refused() -> None:
     files = {"a.txt": PatchedContent(b"z\n" * 20_000 + b"".join(b"k%d\n" % i for i in range(200)), 0o644)}
     hunks = "".join(f"@@ -1 +1 @@\n-k{i}\n+q\n" for i in range(199, -1, -1))
     with pytest.raises(TooMuchSearch) as caught:
@@ -88,7 +88,7 @@ def test_a_patch_made_to_be_slow_is_refused() -> None:
         (b"a" * 400_000, "-" + "a" * 50_000 + "b\n"),
     ],
 )
-def test_searching_stays_within_a_small_multiple_of_the_file(data: bytes, block: str) -> None:
+def test_patch_search_effort_is_bounded_by_file_size(data: bytes, block: str) -> None:
     limits = Limits(patch_search=40 * 40_000)
     with pytest.raises(Exception, match="HunkNotFound"):
         apply(
@@ -98,7 +98,7 @@ def test_searching_stays_within_a_small_multiple_of_the_file(data: bytes, block:
         )
 
 
-def test_a_missing_file_is_named_by_its_new_name() -> None:
+def test_patch_missing_file_is_named_by_new_name() -> None:
     with pytest.raises(NotFound) as caught:
         apply(parse("--- old/x\n+++ new/x\n@@ -1 +1 @@\n-a\n+b\n"), FILES.get)
     assert caught.value.path == "new/x"
@@ -116,7 +116,7 @@ def test_a_missing_file_is_named_by_its_new_name() -> None:
         (b"        a\n    b\n", " a\n- b\n+ c\n+  d\n", b"        a\n    c\n     d\n"),
     ],
 )
-def test_indentation_is_taken_from_the_file(file: bytes, patch: str, result: bytes) -> None:
+def test_patch_added_lines_take_indentation_of_file(file: bytes, patch: str, result: bytes) -> None:
     text = envelope("*** Update File: f", "@@", patch.rstrip("\n"))
     assert [o.after for o in apply(parse(text), {"f": PatchedContent(file, 0o644)}.get)] == [
         PatchedContent(result, 0o644)

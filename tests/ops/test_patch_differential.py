@@ -1,7 +1,7 @@
-"""Diffs made by `git diff` and `diff -u`, applied by us, give what `git apply` and `patch` give.
+"""Tests that Handrail applies diffs of `git diff` and `diff -u` like `git apply` and `patch`.
 
-Both of lines that are hard for a patch and of real files.
-`HANDRAIL_LONG=5000 pytest tests/ops/test_patch_differential.py` runs that many cases of each, not a few.
+The diffs are of lines that are hard to patch and of real files.
+`HANDRAIL_LONG=5000 pytest tests/ops/test_patch_differential.py` runs that many cases of each test.
 """
 
 import os
@@ -56,7 +56,7 @@ def git_applies(root: Path, tree: Tree, text: bytes, *options: str) -> Tree | No
 @both
 @bounded
 @given(data=st.data())
-def test_what_git_diffs_we_apply(repo: Path, real: bool, data: st.DataObject) -> None:
+def test_patch_applies_every_git_diff(repo: Path, real: bool, data: st.DataObject) -> None:
     context = data.draw(st.integers(0, 5))
     # Without context a diff cannot show which line ends a mixed file has around an insertion.
     before, after = data.draw(two_trees(mixed=context > 0, real=real))
@@ -72,7 +72,7 @@ def test_what_git_diffs_we_apply(repo: Path, real: bool, data: st.DataObject) ->
 @both
 @bounded
 @given(data=st.data(), end=st.sampled_from([b"\n", b"\r\n"]), context=st.integers(1, 5))
-def test_where_git_finds_a_shifted_hunk_we_do_or_say_why_not(
+def test_patch_shifted_hunk_matches_git_or_is_refused(
     tmp_path: Path, real: bool, data: st.DataObject, end: bytes, context: int
 ) -> None:
     made = st.lists(lines, min_size=6, max_size=30)
@@ -106,7 +106,7 @@ def ours_or_fault(tree: Tree, diff: bytes) -> Tree | type[Fault]:
 @both
 @bounded
 @given(data=st.data())
-def test_what_diff_prints_we_apply_as_patch_does(tmp_path: Path, real: bool, data: st.DataObject) -> None:
+def test_patch_applies_diff_output_like_patch_program(tmp_path: Path, real: bool, data: st.DataObject) -> None:
     context = data.draw(st.integers(0, 5))
     before, after = data.draw(two_trees(mixed=context > 0, moves=False, real=real))
     plain = {name: PatchedContent(content.data, 0o644) for name, content in before.items()}

@@ -1,6 +1,6 @@
-"""Broken patches get a fault for an answer, never another exception; names come out as they were written.
+"""Tests that a broken patch raises a fault and never another exception, and that names stay as written.
 
-`HANDRAIL_LONG=20000 pytest tests/ops/test_patch_fuzz.py` runs that many cases of each instead of a few.
+`HANDRAIL_LONG=20000 pytest tests/ops/test_patch_fuzz.py` runs that many cases of each test.
 """
 
 import os
@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.answered import assert_answered
 
-from handrail.model.faults import Fault, NotFound
+from handrail.model.faults import NotFound
 from handrail.ops.patch import PatchedContent, apply, parse
 
 LONG = int(os.environ.get("HANDRAIL_LONG", "0"))
@@ -32,14 +33,13 @@ FILES = {
 }
 
 
-def answer(text: str) -> None:
-    with suppress(Fault):
-        apply(parse(text), FILES.get)
+def assert_patch_answered(text: str) -> None:
+    assert_answered(lambda: apply(parse(text), FILES.get))
 
 
 @st.composite
 def broken(draw: st.DrawFn) -> str:
-    """A golden patch with lines taken out, repeated, swapped, replaced, or cut inside."""
+    """Draw a golden patch with lines removed, repeated, replaced, inserted or cut."""
     lines = draw(st.sampled_from(PATCHES)).split("\n")
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(lines) - 1))
@@ -59,22 +59,22 @@ def broken(draw: st.DrawFn) -> str:
 
 @bounded
 @given(broken())
-def test_a_broken_patch_gets_an_answer(text: str) -> None:
-    answer(text)
+def test_patch_broken_golden_is_answered(text: str) -> None:
+    assert_patch_answered(text)
 
 
 @bounded
 @given(st.lists(st.sampled_from(LINES), max_size=12).map("\n".join))
-def test_any_mixture_of_lines_gets_an_answer(text: str) -> None:
-    answer(text)
+def test_patch_any_mixture_of_lines_is_answered(text: str) -> None:
+    assert_patch_answered(text)
 
 
 @bounded
 @given(st.text(st.characters(), max_size=80))
-def test_any_text_gets_an_answer(text: str) -> None:
-    answer(text)
-    answer("*** Begin Patch\n*** Update File: a.txt\n@@\n" + text + "\n*** End Patch\n")
-    answer("--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n" + text)
+def test_patch_any_text_is_answered(text: str) -> None:
+    assert_patch_answered(text)
+    assert_patch_answered("*** Begin Patch\n*** Update File: a.txt\n@@\n" + text + "\n*** End Patch\n")
+    assert_patch_answered("--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n" + text)
 
 
 OUTSIDE = {
@@ -99,7 +99,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize(("text", "name"), OUTSIDE.values(), ids=OUTSIDE.keys())
-def test_a_name_that_leads_outside_reaches_the_reader_as_it_was_written(text: str, name: str) -> None:
+def test_patch_outside_name_reaches_reader_unchanged(text: str, name: str) -> None:
     asked: list[str] = []
 
     def read(path: str) -> PatchedContent | None:

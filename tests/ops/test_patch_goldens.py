@@ -1,4 +1,4 @@
-"""Every folder under `goldens/patch` is a case: see the README there."""
+"""Tests every folder under `goldens/patch`; the README there describes the format."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def tree(root: Path, executable: list[str]) -> dict[str, PatchedContent]:
 
 
 def answer_to(text: str, before: dict[str, PatchedContent]) -> tuple[dict[str, Any], dict[str, PatchedContent]]:
-    """What is said, and the tree afterwards."""
+    """Return the answer to a patch, and the tree after it."""
     try:
         outcomes = apply(parse(text), before.get)
     except Fault as fault:
@@ -48,7 +48,7 @@ def said(outcome: PatchOutcome) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", [*FREEFORM, *UNIFIED], ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_a_patch_does_what_its_golden_says(case: Path) -> None:
+def test_patch_result_matches_golden(case: Path) -> None:
     expected = json.loads((case / "answer.json").read_text())
     before = tree(case / "input", expected.pop("executable_before", []))
     after = tree(case / "expected", expected.pop("executable_after", []))
@@ -56,5 +56,5 @@ def test_a_patch_does_what_its_golden_says(case: Path) -> None:
     assert answer_to(text, before) == (expected, after)
 
 
-def test_goldens_are_those_of_the_index() -> None:
+def test_goldens_match_index() -> None:
     assert [f"{case.parent.name}/{case.name}" for case in [*FREEFORM, *UNIFIED]] == INDEX.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The grammar that a model can be held to: whatever it lets through, the parser reads."""
+"""Tests the grammar for models: the parser reads every patch that the grammar accepts."""
 
 import json
 from pathlib import Path
@@ -26,12 +26,12 @@ def text_of(golden: Path) -> str:
     return (golden / "patch.txt").read_bytes().decode(errors="surrogateescape")
 
 
-def test_most_goldens_are_in_the_plain_form_that_the_grammar_asks_for() -> None:
+def test_grammar_accepts_most_goldens() -> None:
     assert sum(fits(text_of(golden)) for golden in GOLDENS) >= 140
 
 
 @pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.name)
-def test_what_the_grammar_lets_through_the_parser_reads(golden: Path) -> None:
+def test_grammar_accepted_golden_is_parsed(golden: Path) -> None:
     text = text_of(golden)
     if fits(text):
         parse(text)
@@ -58,5 +58,5 @@ def readable(text: str) -> bool:
         "*** Begin Patch\n*** Add File: a\n+x\n",
     ],
 )
-def test_what_is_no_plain_patch_does_not_fit(text: str) -> None:
+def test_grammar_rejects_malformed_patch(text: str) -> None:
     assert not fits(text)

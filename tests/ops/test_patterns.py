@@ -20,7 +20,7 @@ REWRITTEN = [
 
 
 @pytest.mark.parametrize(("given", "written", "pcre"), REWRITTEN)
-def test_a_pattern_is_written_for_ripgrep(given: str, written: str, pcre: bool) -> None:
+def test_regex_is_rewritten_for_ripgrep(given: str, written: str, pcre: bool) -> None:
     pattern = parse(given)
     assert (pattern.for_ripgrep, pattern.needs_pcre) == (written, pcre)
 
@@ -43,19 +43,19 @@ NEEDED = [
 
 
 @pytest.mark.parametrize(("given", "texts"), NEEDED)
-def test_the_texts_that_a_match_needs_are_known(given: str, texts: tuple[str, ...]) -> None:
+def test_required_texts_of_regex(given: str, texts: tuple[str, ...]) -> None:
     assert required_texts(parse(given), fold_case=False) == texts
 
 
-def test_letters_that_fold_beyond_ascii_are_not_relied_on() -> None:
+def test_required_texts_skip_letters_folding_beyond_ascii() -> None:
     assert required_texts(parse("HelloWorldTask"), fold_case=True) == ("helloworldta",)
 
 
-def test_a_repeated_repetition_gets_a_group_for_the_built_in_engine() -> None:
+def test_for_builtin_groups_repeated_repetition() -> None:
     assert for_builtin(parse("a*{2}(b+)?{3}")) == "(?:a*){2}(?:(b+)?){3}"
 
 
-def test_a_literal_is_known_as_such() -> None:
+def test_regex_literal_is_recognised() -> None:
     assert parse(r"a\.b").literal == "a.b"
     assert parse("a.b").literal is None
     assert parse_literal("(a").for_ripgrep == r"\(a"

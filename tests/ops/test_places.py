@@ -1,4 +1,4 @@
-"""Names that deserve care, however they are written; and globs for files that nobody may reach."""
+"""Tests guarded names in every spelling, and globs for protected files."""
 
 import pytest
 
@@ -23,18 +23,18 @@ from handrail.ops.glob.protected_names import SECRET_FILES, protection, read_glo
     ]
     + [f".g{mark}it" for mark in "\u200b\u200c\u200d\u2060\ufeff\u202e\u00ad\ufe0f"],
 )
-def test_every_spelling_of_git_is_git(name: str) -> None:
+def test_guarded_place_every_spelling_of_git(name: str) -> None:
     assert folded(name) == ".git"
     for path in (name, f"{name}/hooks/x", f"a/b/{name}/config"):
         assert guarded_place(path, ()) == ".git"
 
 
 @pytest.mark.parametrize("path", ["git", ".gitignore", ".github/x", "a.git", "src/.gitkeep", "...", ":", "", "git~x"])
-def test_other_names_are_their_own(path: str) -> None:
+def test_guarded_place_other_names_are_not_guarded(path: str) -> None:
     assert guarded_place(path, GUARDED) == ""
 
 
-def test_a_guarded_name_with_a_slash_is_meant_from_the_root() -> None:
+def test_guarded_name_with_slash_counts_from_root() -> None:
     names = (".config/tool", ".vscode")
     assert guarded_place(".config/Tool/x", names) == ".config/tool"
     assert guarded_place("a/.config/tool/x", names) == ""
@@ -89,11 +89,11 @@ PROTECTED = [
 
 
 @pytest.mark.parametrize(("globs", "path", "rule"), PROTECTED)
-def test_a_glob_protects_names_as_any_file_system_would_take_them(globs: tuple[str, ...], path: str, rule: str) -> None:
+def test_protection_glob_matches_like_any_file_system(globs: tuple[str, ...], path: str, rule: str) -> None:
     assert protection(globs).rule_for(path) == rule
 
 
-def test_names_that_could_be_read_as_backups_in_many_ways_take_no_time() -> None:
+def test_protection_ambiguous_backup_names_are_decided() -> None:
     rules = protection(("@secrets",))
     for part in (".--bak", "~", ".1", ". -old", ".-", "#", ".#"):
         for times in (40, 2000):
@@ -104,7 +104,7 @@ HOLDING = [
     ("**/.kube/config", ".kube", True),
     ("**/.kube/config", "a/.KUBE", True),
     ("**/.kube/config", ".kube/config", False),
-    ("**/.kube/config", "a", False),  # what lies beneath is protected under any name of this one
+    ("**/.kube/config", "a", False),  # entries in it are protected under any name of the directory
     ("/conf/private.txt", "conf", True),
     ("/conf/private.txt", "a/conf", False),
     ("a/**/b", "a", True),
@@ -116,24 +116,24 @@ HOLDING = [
 
 
 @pytest.mark.parametrize(("glob", "path", "holds"), HOLDING)
-def test_may_hold_is_true_where_a_rule_depends_on_the_name_of_the_directory(glob: str, path: str, holds: bool) -> None:
+def test_may_hold_depends_on_directory_name(glob: str, path: str, holds: bool) -> None:
     assert protection((glob,)).may_hold(path) is holds
 
 
-def test_nothing_is_protected_unless_it_is_asked_for() -> None:
+def test_protection_without_globs_protects_nothing() -> None:
     assert protection(()).rule_for(".env") == ""
 
 
 @pytest.mark.parametrize("glob", ["", "/", "[a", "{a", "./"])
-def test_a_glob_that_names_nothing_is_refused(glob: str) -> None:
+def test_protection_empty_or_invalid_glob_is_refused(glob: str) -> None:
     with pytest.raises(InvalidPattern):
         protection((glob,))
 
 
-def test_an_ignore_file_can_only_add() -> None:
+def test_read_globs_ignores_comments_and_exceptions() -> None:
     text = "\ufeff# ours\n\n  .env  \r\n!.env\n/private/\n*.key # not a comment\n"
     assert read_globs(text) == [".env", "/private/", "*.key # not a comment"]
 
 
-def test_the_list_of_the_usual_secrets_is_made_of_globs() -> None:
+def test_secret_files_list_has_no_duplicates() -> None:
     assert len(set(SECRET_FILES)) == len(SECRET_FILES)

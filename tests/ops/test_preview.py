@@ -1,4 +1,4 @@
-"""A change as a diff, before it happens."""
+"""Tests the diff of a change before it happens."""
 
 import pytest
 
@@ -25,11 +25,11 @@ def file(data: bytes, path: str = "f", mode: int = 0o644) -> File:
         (Put("f", b"a\n", file(b"a\n"), 0o755), "old mode 100644\nnew mode 100755\n"),
     ],
 )
-def test_a_change_is_shown_as_git_shows_it(change: Change, diff: str) -> None:
+def test_change_diff_has_git_format(change: Change, diff: str) -> None:
     assert change_diff(change) == f"diff --git a/f b/f\n{diff}"
 
 
-def test_what_changes_nothing_shows_nothing() -> None:
+def test_change_diff_without_change_is_empty() -> None:
     assert change_diff(Put("f", b"a\n", file(b"a\n"))) == ""
 
 
@@ -41,12 +41,12 @@ def test_what_changes_nothing_shows_nothing() -> None:
         (Remove("f", file(b"\0")), "Binary file f (deleted)\n"),
     ],
 )
-def test_of_a_binary_file_only_its_size_is_shown(change: Change, line: str) -> None:
+def test_change_diff_binary_file_shows_only_size(change: Change, line: str) -> None:
     assert change_diff(change) == line
 
 
 @pytest.mark.parametrize("path", ["a\nb", '"a\\nb"'])
-def test_odd_names_are_quoted_once(path: str) -> None:
+def test_change_diff_quotes_odd_names_once(path: str) -> None:
     assert '\n+++ "b/a\\nb"\n' in change_diff(Put(path, b"x\n"))
     assert '\n--- "a/a\\nb"\n' in change_diff(Remove(path, file(b"x\n", path)))
     assert change_diff(Remove(path)) == 'deleted "a\\nb"\n'

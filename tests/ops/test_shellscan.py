@@ -1,12 +1,12 @@
-"""Every case says what bash does: the tables are also run through real bash, so that they cannot drift."""
+"""Tests which commands substitute. Real bash checks the tables, so that they stay true."""
 
 import pytest
-from bash_oracle import find_sandbox, observe
-from fuzz_shell import compare
+from support.bash_oracle import find_sandbox, observe
+from support.fuzz_shell import compare
 
 from handrail.ops.shell.substitution import substitutes
 
-# X is what the substitution runs, or Z.
+# X (or Z) is the command that the substitution runs.
 SUBSTITUTES = [
     "$(X)",
     "echo $(X)",
@@ -136,7 +136,7 @@ SUBSTITUTES = [
     "echo é$(X)",
     "echo a\r$(X)",
 ]
-# What this bash would not run, or not run at all, and is refused all the same.
+# Refused, although this bash would not run the substitution, or would not run the command at all.
 REFUSED_UNSEEN = [
     "false && echo $(X)",
     "f() { $(X); }",
@@ -266,7 +266,7 @@ RUNS = [
     "x='a b' y=\"c d\" echo",
     "echo é '`'",
 ]
-# Refused though bash would not substitute: what stands there hangs on a value, a switch or the place. See the docs.
+# Refused, although bash would not substitute: the reading depends on a value or a shell option. See docs/shell-text.md.
 REFUSED_WITHOUT_NEED = [
     "echo a['$(X)'] b",
     "a[1<(2)]=3",
@@ -287,16 +287,16 @@ def sandbox() -> list[str]:
 
 
 @pytest.mark.parametrize("command", SUBSTITUTES + REFUSED_UNSEEN + REFUSED_WITHOUT_NEED)
-def test_a_command_that_would_substitute_is_found(command: str) -> None:
+def test_substitutes_finds_substitution(command: str) -> None:
     assert substitutes(command)
 
 
 @pytest.mark.parametrize("command", RUNS)
-def test_a_command_that_would_not_substitute_is_let_through(command: str) -> None:
+def test_substitutes_accepts_plain_command(command: str) -> None:
     assert not substitutes(command)
 
 
-def test_bash_itself_agrees_with_the_tables(sandbox: list[str]) -> None:
+def test_substitutes_tables_match_bash(sandbox: list[str]) -> None:
     seen = observe(SUBSTITUTES, sandbox)
     assert [command for command, bash in zip(SUBSTITUTES, seen, strict=True) if not bash.substituted] == []
     dead = RUNS + REFUSED_WITHOUT_NEED
@@ -305,7 +305,7 @@ def test_bash_itself_agrees_with_the_tables(sandbox: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_random_commands_are_never_missed_and_never_refused_wrongly(sandbox: list[str]) -> None:
+def test_substitutes_random_commands_match_bash(sandbox: list[str]) -> None:
     wild = compare(1500, 11, sandbox)
     straight = compare(500, 12, sandbox, straight=True)
     assert (wild.missed, wild.unnamed, straight.missed, straight.unnamed, straight.refused) == ([], [], [], [], [])
@@ -320,6 +320,6 @@ UNITS = [
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_megabyte_of_anything_is_judged(unit: str) -> None:
+def test_substitutes_judges_megabyte_command(unit: str) -> None:
     command = unit * (1_000_000 // len(unit))
     assert substitutes(command) == ("$((" in command)

@@ -1,4 +1,4 @@
-"""Editing text without touching a byte outside the edited span."""
+"""Tests edits of text that change no byte outside the edited span."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ from handrail.ops.text.display import duration, fold, one_line, visible
         (b"one\rtwo\r", "\n"),
     ],
 )
-def test_new_lines_take_the_end_that_most_lines_have(data: bytes, newline: str) -> None:
+def test_text_buffer_newline_is_most_common(data: bytes, newline: str) -> None:
     assert TextBuffer.of(data).newline == newline
 
 
@@ -43,12 +43,12 @@ def test_new_lines_take_the_end_that_most_lines_have(data: bytes, newline: str) 
         (b"same", [], b"same"),
     ],
 )
-def test_spans_are_replaced_and_nothing_else(data: bytes, spans: list[tuple[int, int, str]], after: bytes) -> None:
+def test_text_buffer_replace_changes_only_spans(data: bytes, spans: list[tuple[int, int, str]], after: bytes) -> None:
     assert TextBuffer.of(data).replace(spans) == after
 
 
 @given(st.binary(max_size=60), st.data())
-def test_any_bytes_survive_around_any_span(data: bytes, draw: st.DataObject) -> None:
+def test_text_buffer_any_bytes_survive_around_span(data: bytes, draw: st.DataObject) -> None:
     text = TextBuffer.of(data)
     start = draw.draw(st.integers(0, len(text.lf)))
     end = draw.draw(st.integers(start, len(text.lf)))
@@ -60,19 +60,19 @@ def test_any_bytes_survive_around_any_span(data: bytes, draw: st.DataObject) -> 
     assert text.replace([]) == data
 
 
-def test_lines_are_counted_from_one() -> None:
+def test_text_buffer_line_of_counts_from_one() -> None:
     text = TextBuffer.of(b"one\r\ntwo\r\n\r\nfour")
     assert [text.line_of(text.lf.index(word)) for word in ("one", "two", "four")] == [1, 2, 4]
 
 
-def test_occurrences_are_found_apart_or_overlapping() -> None:
+def test_find_all_apart_or_overlapping() -> None:
     assert find_all("aaaa", "aa") == [0, 2]
     assert find_all("aaaa", "aa", overlapping=True) == [0, 1, 2]
     assert find_all("abab", "x") == []
     assert find_all("abab", "ab") == [0, 2]
 
 
-def test_line_ends_become_lf() -> None:
+def test_to_lf_converts_crlf_only() -> None:
     assert to_lf("a\r\nb\rc\n") == "a\nb\rc\n"
     assert to_lf("plain") == "plain"
 
@@ -91,14 +91,14 @@ def test_line_ends_become_lf() -> None:
         ("a\r", ["a"]),
     ],
 )
-def test_only_lf_and_crlf_end_a_line(text: str, lines: list[str]) -> None:
+def test_split_lines_only_lf_and_crlf_end_line(text: str, lines: list[str]) -> None:
     assert split_lines(text) == lines
 
 
 # ── changes ──
 
 
-def test_odd_names_are_quoted_once() -> None:
+def test_change_diff_odd_path_is_quoted_once() -> None:
     base = File("f", b"x\n", Version(0, 0, 0, 0, 0), 0o644)
     for path in ("a\nb", '"a\\nb"'):
         assert '\n+++ "b/a\\nb"\n' in change_diff(Put(path, b"x\n"))
@@ -107,10 +107,10 @@ def test_odd_names_are_quoted_once() -> None:
         assert change_diff(MakeDirectory(path)) == 'new directory "a\\nb"\n'
 
 
-# ── what a person sees ──
+# ── display ──
 
 
-def test_what_cannot_be_seen_is_escaped() -> None:
+def test_visible_escapes_invisible_characters() -> None:
     assert visible("tab\tline\nplain é 日本 😀") == "tab\tline\nplain é 日本 😀"
     assert visible("\0\x07\x1b[31m\x7f\x9b\r") == "\\x00\\x07\\x1b[31m\\x7f\\x9b\\x0d"
     assert visible("\u200b\u202e\u2066\ufeff\u2028") == "\\u200b\\u202e\\u2066\\ufeff\\u2028"
@@ -118,13 +118,13 @@ def test_what_cannot_be_seen_is_escaped() -> None:
     assert visible("\udcff\ud800") == "\\xff\\ud800"
 
 
-def test_one_line_is_one_line() -> None:
+def test_one_line_escapes_and_shortens() -> None:
     assert one_line("a\nb\tc") == "a\\nb\\tc"
     assert one_line("x" * 300) == "x" * 199 + "…"
     assert one_line("x" * 10, width=10) == "x" * 10
 
 
-def test_long_texts_are_folded_in_the_middle() -> None:
+def test_fold_cuts_long_text_in_middle() -> None:
     lines = [str(n) for n in range(20)]
     assert fold(lines, 20) == lines
     assert fold(["x" * 4000], 10, 80) == [f"{'x' * 80} … 3840 characters not shown … {'x' * 80}"]
@@ -134,7 +134,7 @@ def test_long_texts_are_folded_in_the_middle() -> None:
     assert fold(lines, 10) == ["0", "1", "2", "3", "4", "5", "… 11 lines not shown …", "17", "18", "19"]
 
 
-def test_times_are_short() -> None:
+def test_duration_is_short() -> None:
     assert [duration(ms) for ms in (0.04, 0.94, 1, 5.4, 9999, 12_345)] == [
         "0.0ms", "0.9ms", "1ms", "5ms", "9999ms", "12.3s",
     ]  # fmt: skip

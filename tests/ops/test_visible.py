@@ -1,4 +1,4 @@
-"""Nothing that is shown to a user hides anything: each character is seen, or an escape stands for it."""
+"""Tests that text for the user hides nothing: each character is visible or escaped."""
 
 import sys
 import unicodedata
@@ -35,18 +35,18 @@ def test_visible_blank_or_invisible_character_is_escaped(char: str) -> None:
 
 
 @pytest.mark.parametrize("text", READABLE)
-def test_visible_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_visible_ordinary_text_is_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
-def test_visible_every_character_of_a_hidden_category_is_escaped() -> None:
+def test_visible_escapes_every_hidden_category() -> None:
     every = map(chr, range(sys.maxunicode + 1))
     hidden = [char for char in every if unicodedata.category(char) in HIDDEN_CATEGORIES and char not in " \t\n"]
     assert len(hidden) > 100_000
     assert [char for char in hidden if not visible(char).startswith("\\")] == []
 
 
-def test_visible_every_variation_selector_and_filler_is_escaped() -> None:
+def test_visible_escapes_variation_selectors_and_fillers() -> None:
     names = ((char, unicodedata.name(char, "")) for char in map(chr, range(sys.maxunicode + 1)))
     marks = ("VARIATION SELECTOR", "HANGUL FILLER", "SEONG FILLER", "SCRIPT FILLER", "PATTERN BLANK", "GRAPHEME JOINER")
     named = [char for char, name in names if any(mark in name for mark in marks)]

@@ -1,4 +1,4 @@
-"""A callback that is asked: what it may answer, and what becomes of one that fails."""
+"""Tests approval callbacks: their answers, and callbacks that fail."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def _denied(root: Path, approver: Any) -> tuple[str, list[dict[str, Any]]]:
         ),
     ],
 )
-def test_what_is_no_verdict_is_a_refusal_that_says_so(root: Path, answer: Any, why: str) -> None:
+def test_callback_invalid_answer_denies_with_reason(root: Path, answer: Any, why: str) -> None:
     message, _ = _denied(root, lambda _: answer)
     assert message == f"file.write was not approved: asking failed with {why}"
 
@@ -57,7 +57,7 @@ def test_async_approver_without_a_verdict_refuses(root: Path) -> None:
     assert _denied(root, later)[0].endswith("must return a Verdict or a bool, not NoneType")
 
 
-def test_a_callback_that_raises_is_a_refusal_with_its_traceback_in_the_log(root: Path) -> None:
+def test_callback_exception_denies_and_logs_traceback(root: Path) -> None:
     def ask(_: Question) -> bool:
         raise KeyError("no\nwindow")
 
@@ -70,7 +70,7 @@ def test_a_callback_that_raises_is_a_refusal_with_its_traceback_in_the_log(root:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_the_time_of_a_call_is_without_the_time_that_the_answer_took(root: Path, answer: bool) -> None:
+def test_call_time_excludes_approval_time(root: Path, answer: bool) -> None:
     thought = list[float]()
 
     def think(_: Question) -> bool:
@@ -88,12 +88,12 @@ def test_the_time_of_a_call_is_without_the_time_that_the_answer_took(root: Path,
     assert 0 <= result.execution_time_ms <= (took - thought[0]) * 1000 + 0.001
 
 
-def test_the_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_callback_works(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (sample,) = re.findall(r"```python\n(.+?)```", DOCUMENTED, re.DOTALL)
     exec(sample.replace("/path/to/project", str(root)), {})
     assert sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()) == ["notes/plan.md"]
     assert capsys.readouterr().out == "True\nfile.delete was not approved: nothing is deleted here\n"
-    with Workspace(str(root)) as workspace:  # with nobody to ask: what was said is remembered
+    with Workspace(str(root)) as workspace:  # without an approver: the stored rule approves
         (root / "notes" / "plan.md").unlink()
         assert workspace.call("file", "file.write", {"path": "notes/plan.md", "content": "First.\n"}).success
         assert not workspace.call("file", "file.write", {"path": "notes/plan.md", "content": "Second.\n"}).success

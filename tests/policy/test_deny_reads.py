@@ -1,11 +1,11 @@
-"""A rule that denies holds for what only reads, too; nothing else about reading is asked or decided."""
+"""Tests that deny rules also stop reading tools. No other policy or rule affects reading."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import in_process as handrail
+from support.command_line import in_process as handrail
 
 from handrail import Workspace
 from handrail.model.limits import Limits
@@ -15,7 +15,7 @@ from handrail.policy.rules import Rule
 
 @pytest.fixture
 def reader(root: Path) -> Iterator[Workspace]:
-    """A workspace in which nothing may be asked."""
+    """Open a workspace whose approver must never be asked."""
     (root / "secret.txt").write_text("one\n")
     (root / "open.txt").write_text("one\n")
     (root / "link.txt").symlink_to("secret.txt")
@@ -43,7 +43,7 @@ def code(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]) 
         ("codex", "read_file", "path", {}),
     ],
 )
-def test_what_a_rule_denies_is_not_read(
+def test_deny_rule_stops_reading_tool(
     reader: Workspace, root: Path, dialect: str, tool: str, name: str, more: dict[str, Any]
 ) -> None:
     before = f"{root}/" if dialect == "gemini" else ""
@@ -56,7 +56,7 @@ def test_what_a_rule_denies_is_not_read(
     assert codes() == ["approval_denied", ""]
 
 
-def test_the_answer_names_the_rule_and_the_rule_is_counted(reader: Workspace) -> None:
+def test_deny_rule_is_named_and_counted(reader: Workspace) -> None:
     reader._rules.add(Rule("file.read", ".*secret.*", deny=True))
     error = reader.call("file", "file.read", {"path": "secret.txt"}).error
     assert error is not None
@@ -65,7 +65,7 @@ def test_the_answer_names_the_rule_and_the_rule_is_counted(reader: Workspace) ->
     assert [count.times for count in reader._rules.tally.read().values()] == [1]
 
 
-def test_a_path_is_judged_as_the_place_that_it_means(reader: Workspace) -> None:
+def test_deny_rule_checks_resolved_path(reader: Workspace) -> None:
     reader._rules.add(Rule("*", r'\{"path":"secret\.txt"\}', deny=True))
     for path in ("./secret.txt", "link.txt"):
         assert code(reader, "file", "file.read", {"path": path}) == "approval_denied"
@@ -73,7 +73,7 @@ def test_a_path_is_judged_as_the_place_that_it_means(reader: Workspace) -> None:
     assert code(reader, "file", "file.read", {"path": "none.txt"}) == "file_not_found"
 
 
-def test_rules_of_every_scope_hold(reader: Workspace, root: Path) -> None:
+def test_deny_rule_of_every_scope_stops_reads(reader: Workspace, root: Path) -> None:
     session = reader.session()
     for scope in ("session", "project", "user"):
         assert session.tools("file").call("file.read", {"path": "open.txt"}).success
@@ -86,7 +86,7 @@ def test_rules_of_every_scope_hold(reader: Workspace, root: Path) -> None:
         assert code(other, "file", "file.read", {"path": "secret.txt"}) == "approval_denied"
 
 
-def test_rules_are_followed_while_a_session_runs(reader: Workspace) -> None:
+def test_deny_rule_change_applies_during_session(reader: Workspace) -> None:
     person = RuleFile.load(str(Path(reader._rules.user.path).parent), Limits())
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == ""
     person.add(Rule("file.read", ".*", deny=True))
@@ -99,7 +99,7 @@ def test_rules_are_followed_while_a_session_runs(reader: Workspace) -> None:
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == "approval_denied"
 
 
-def test_a_pattern_that_cannot_decide_in_time_denies(root: Path) -> None:
+def test_deny_rule_pattern_timeout_denies(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         workspace._rules.add(Rule("file.search", r'\{"pattern":"(a|aa)+$z"\}', deny=True))
         assert code(workspace, "file", "file.search", {"pattern": "a" * 200}) == "approval_denied"
@@ -107,7 +107,7 @@ def test_a_pattern_that_cannot_decide_in_time_denies(root: Path) -> None:
 
 
 @pytest.mark.parametrize("approve", ["ask", "never", "auto"])
-def test_no_policy_and_no_allowing_rule_changes_reading(root: Path, approve: Any) -> None:
+def test_reading_is_allowed_under_every_policy(root: Path, approve: Any) -> None:
     (root / "open.txt").write_text("one\n")
     with Workspace(str(root), approve=approve, read_only=True) as workspace:
         workspace._rules.add(Rule("file.read", ".*secret.*", deny=True))
@@ -115,7 +115,7 @@ def test_no_policy_and_no_allowing_rule_changes_reading(root: Path, approve: Any
         assert code(workspace, "file", "file.read", {"path": "open.txt"}) == ""
 
 
-def test_trying_tells_what_is_forbidden_from_what_is_not_asked(reader: Workspace, root: Path) -> None:
+def test_approvals_test_tells_denied_read_from_free_read(reader: Workspace, root: Path) -> None:
     reader._rules.add(Rule("file.read", ".*secret.*", deny=True))
     test = ("approvals", "test", "file.read", "--root", str(root))
     assert handrail(*test, '{"path": "secret.txt"}').stdout == "Forbidden by user rule 1: .*secret.*\n"

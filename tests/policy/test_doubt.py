@@ -1,4 +1,4 @@
-"""What no policy and no rule approves: what may be forbidden, and what reaches into a guarded place."""
+"""Tests calls that no policy and no rule approves: commands that may be denied, and guarded paths."""
 
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,7 @@ def run(workspace: Any, command: str) -> ToolResult:
 
 @pytest.mark.parametrize("approve", ["auto", "host", "ask"])
 @pytest.mark.parametrize("command", HIDDEN)
-def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
-    root: Path, approve: Any, command: str
-) -> None:
+def test_policy_never_approves_command_that_may_run_denied_program(root: Path, approve: Any, command: str) -> None:
     (root / "a").write_text("")
     with Workspace(str(root), approve=approve) as workspace:
         session = workspace._default._rules.session
@@ -54,7 +52,7 @@ def test_a_command_that_may_run_what_is_forbidden_is_approved_by_no_policy(
 
 
 @pytest.mark.parametrize("command", PLAIN)
-def test_what_is_forbidden_in_plain_words_is_not_even_asked(root: Path, command: str) -> None:
+def test_deny_rule_plain_command_denied_without_question(root: Path, command: str) -> None:
     person = Person(YES)
     with Workspace(str(root), approve="auto", approver=person) as workspace:
         workspace._rules.add(NO_RM)
@@ -64,7 +62,7 @@ def test_what_is_forbidden_in_plain_words_is_not_even_asked(root: Path, command:
     assert person.questions == []
 
 
-def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(root: Path) -> None:
+def test_deny_rule_unclear_command_asks_every_time(root: Path) -> None:
     person = Person(Verdict(True, "person", always=True, keep=Keep("session")), YES)
     with Workspace(str(root), approve="auto", approver=person) as workspace:
         workspace._rules.add(NO_RM)
@@ -89,7 +87,7 @@ def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(roo
         ("git -C . log push", False),
     ],
 )
-def test_options_do_not_hide_the_words_that_are_forbidden(root: Path, command: str, denied: bool) -> None:
+def test_deny_rule_options_do_not_hide_denied_words(root: Path, command: str, denied: bool) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         workspace._rules.add(Rule("run_in_terminal", argv=("git", "push", "..."), deny=True))
         result = run(workspace, command)
@@ -104,13 +102,13 @@ def test_options_do_not_hide_the_words_that_are_forbidden(root: Path, command: s
         Rule("run_in_terminal", r".*rm .*", deny=True),
     ],
 )
-def test_only_words_that_are_in_force_for_the_tool_cast_doubt(root: Path, idle: Rule) -> None:
+def test_deny_rule_not_in_force_casts_no_doubt(root: Path, idle: Rule) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         workspace._rules.add(idle)
         assert run(workspace, "X=echo; $X a").success
 
 
-def test_what_is_typed_into_a_terminal_may_run_anything(root: Path) -> None:
+def test_deny_rule_terminal_input_is_never_approved(root: Path) -> None:
     (root / "a").write_text("")
     with Workspace(str(root), approve="auto") as workspace:
         workspace._rules.add(Rule("write_stdin", argv=("rm", "..."), deny=True))
@@ -128,7 +126,7 @@ GUARDED = [".git/hooks/pre-commit", ".GIT/config", "hooks/pre-commit", ".handrai
 
 @pytest.mark.parametrize("approve", ["auto", "host"])
 @pytest.mark.parametrize("path", GUARDED)
-def test_a_guarded_place_is_never_approved_by_a_policy(root: Path, approve: Any, path: str) -> None:
+def test_policy_never_approves_guarded_path(root: Path, approve: Any, path: str) -> None:
     (root / ".git/hooks").mkdir(parents=True)
     (root / "hooks").symlink_to(".git/hooks")
     patch = f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"

@@ -1,4 +1,4 @@
-"""Who decides, and what is remembered: through a workspace, with a callback in the person's place."""
+"""Tests who decides about a call and which rules are stored, through a workspace with a callback."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ YES = Verdict(True, "person")
 
 
 class Person:
-    """Gives the answers in turn, and remembers the questions."""
+    """Gives the answers in turn and keeps the questions."""
 
     def __init__(self, *answers: Verdict) -> None:
         self.answers, self.questions = list(answers), list[Question]()
@@ -32,7 +32,7 @@ def create(workspace: Any, path: str) -> bool:
     return bool(workspace.call("copilot", "create_file", {"path": path, "content": "x"}).success)
 
 
-def test_a_rule_that_denies_holds_whatever_the_policy_is(root: Path) -> None:
+def test_deny_rule_holds_under_every_policy(root: Path) -> None:
     for approve in ("auto", "host", "ask"):
         with Workspace(str(root), approve=approve, approver=Person(YES, YES)) as workspace:
             workspace._rules.add(Rule("create_file", r'\{"path":"no.*', deny=True))
@@ -46,7 +46,7 @@ def test_a_rule_that_denies_holds_whatever_the_policy_is(root: Path) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["ask", "auto", "host"]
 
 
-def test_a_projects_own_file_can_only_forbid(root: Path) -> None:
+def test_project_file_rules_can_only_deny(root: Path) -> None:
     (root / ".handrail.toml").write_text(
         '[[rule]]\ntool = "create_file"\npattern = ".*"\n[[rule]]\ntool = "*"\npattern = ".*migra.*"\ndeny = true\n'
     )
@@ -54,7 +54,7 @@ def test_a_projects_own_file_can_only_forbid(root: Path) -> None:
     with Workspace(str(root), approver=person) as workspace:
         assert workspace.warnings == [".handrail.toml cannot approve anything: only its rules with deny = true count"]
         assert create(workspace, "a")
-        assert len(person.questions) == 1  # its first rule approved nothing
+        assert len(person.questions) == 1  # the first rule of the project approved nothing
         result = workspace.call("copilot", "create_file", {"path": "migrations/1.sql", "content": "x"})
         assert result.error is not None
         assert "rule 1 of the project's .handrail.toml forbids it" in result.error.message
@@ -62,13 +62,13 @@ def test_a_projects_own_file_can_only_forbid(root: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["rule = 5", "rule = [5]", "[[rule]]\ntool = 'x'", "[[rule]]\npattern = 'x'"])
-def test_a_projects_rules_that_make_no_sense_are_said(root: Path, text: str) -> None:
+def test_project_file_malformed_rule_is_an_error(root: Path, text: str) -> None:
     (root / ".handrail.toml").write_text(text)
     with pytest.raises(RuleError, match=r"rule 1 in \.handrail\.toml"):
         Workspace(str(root))
 
 
-def test_each_session_remembers_for_itself(root: Path) -> None:
+def test_session_rule_holds_only_in_its_session(root: Path) -> None:
     always = Verdict(True, "person", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
     one, two = Person(always), Person()
     with Workspace(str(root)) as workspace:
@@ -82,14 +82,14 @@ def test_each_session_remembers_for_itself(root: Path) -> None:
         second.close()
 
 
-def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None:
+def test_project_rule_holds_in_root_user_rule_everywhere(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]
     with Workspace(str(root), approver=Person(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
-        assert create(workspace, "p") is False  # it exists
+        assert create(workspace, "p") is False  # the file exists
     for name in ("p", "u"):
         (root / name).unlink()
     with Workspace(str(root)) as again:
@@ -98,7 +98,7 @@ def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None
         assert (create(elsewhere, "p"), create(elsewhere, "u")) == (False, True)
 
 
-def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path) -> None:
+def test_rule_made_in_sandbox_asks_again_in_weaker_sandbox(root: Path) -> None:
     def run(level: Any, *answers: Verdict) -> tuple[bool, int]:
         person = Person(*answers)
         with Workspace(str(root), sandbox=level, approver=person) as workspace:
@@ -115,7 +115,7 @@ def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path
     assert run("strict") == (True, 0)
 
 
-def test_a_rule_may_end(root: Path) -> None:
+def test_rule_expired_asks_again(root: Path) -> None:
     answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
     person = Person(*answers)
     with Workspace(str(root), approver=person) as workspace:
@@ -124,7 +124,7 @@ def test_a_rule_may_end(root: Path) -> None:
     assert len(person.questions) == 2
 
 
-def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None:
+def test_rule_that_cannot_be_stored_approves_once_with_warning(root: Path) -> None:
     answers = [
         Verdict(True, "person", always=True),
         Verdict(True, "person", always=True, keep=Keep("user", "(")),
@@ -162,9 +162,7 @@ SUGGESTED = [
 
 
 @pytest.mark.parametrize(("tool", "params", "expected"), SUGGESTED)
-def test_a_suggestion_is_a_little_wider_than_the_call(
-    root: Path, tool: str, params: dict[str, Any], expected: str
-) -> None:
+def test_suggestion_is_slightly_wider_than_call(root: Path, tool: str, params: dict[str, Any], expected: str) -> None:
     with Workspace(str(root)) as workspace:
         question, result = try_call(workspace, "copilot", tool, params)
         assert question is not None, result
@@ -180,7 +178,7 @@ def test_a_suggestion_is_a_little_wider_than_the_call(
         {"path": "x.", "content": "{}[]^$.*"},
     ],
 )
-def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: dict[str, str]) -> None:
+def test_suggestion_covers_its_call(root: Path, params: dict[str, str]) -> None:
     (root / "a/b.c").mkdir(parents=True)
     with Workspace(str(root)) as workspace:
         question, _ = try_call(workspace, "copilot", "create_file", params)
@@ -189,7 +187,7 @@ def test_a_suggestion_covers_the_call_that_it_was_made_for(root: Path, params: d
         assert workspace._rules.decide(question).allowed
 
 
-def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path) -> None:
+def test_suggestion_for_patch_covers_changed_files(root: Path) -> None:
     def decided(*names: str) -> tuple[str, bool | None]:
         body = "".join(f"*** Add File: {name}\n+x\n" for name in names)
         patch = {"patch": f"*** Begin Patch\n{body}*** End Patch\n"}
@@ -206,7 +204,7 @@ def test_a_suggestion_for_a_patch_is_about_the_files_that_it_changes(root: Path)
         assert [decided(*names)[1] for names in calls] == [True, True, None, None]
 
 
-def test_a_tally_counts_across_processes_and_survives_damage(tmp_path: Path) -> None:
+def test_use_counts_are_shared_and_survive_damage(tmp_path: Path) -> None:
     path = tmp_path / "state" / "counts.json"
     one, two = Tally(str(path)), Tally(str(path))
     one.count(["a"])

@@ -1,4 +1,4 @@
-"""Approval rules: a regular expression that the whole call must match, as compact JSON in the schema's order."""
+"""Tests approval rules: a pattern must match the whole call as compact JSON in the order of the schema."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def match(rules: RuleFile, tool: str, params: dict[str, Any]) -> int | None:
-    """The number of the rule that approves a call without paths."""
+    """Return the number of the rule that approves a call without paths."""
     question = Question("t", tool, params, Effect.WRITE, resolved=params)
     standings = [PlacedRule(rule, "user", number) for number, rule in rules.now()]
     decision = decide(standings, question, LIMITS)
@@ -45,7 +45,7 @@ def book_of(home: Path, text: str | bytes) -> RuleFile:
     return book(home)
 
 
-def test_the_example_of_the_catalogue(home: Path) -> None:
+def test_rule_catalogue_example_matches(home: Path) -> None:
     r"""`^{"path":".*\\.txt"}$` matches `{"path":"test.txt"}`."""
     rules = book(home)
     rules.add(Rule("read_file", r'^{"path":".*\.txt"}$'))
@@ -54,7 +54,7 @@ def test_the_example_of_the_catalogue(home: Path) -> None:
     assert match(rules, "create_file", {"path": "test.txt"}) is None
 
 
-def test_the_whole_call_must_match(home: Path) -> None:
+def test_rule_pattern_must_match_whole_call(home: Path) -> None:
     rules = book(home)
     rules.add(Rule("t", r'\{"path":"a"'))
     rules.add(Rule("t", r'"path":"a"\}'))
@@ -63,12 +63,12 @@ def test_the_whole_call_must_match(home: Path) -> None:
     assert match(rules, "t", {"path": "a"}) == 3
 
 
-def test_calls_are_compact_json_and_keep_their_letters() -> None:
+def test_compact_is_json_without_escaped_letters() -> None:
     params = {"path": "ü\n\"'", "list": [1, 2.5, None, True], "nested": {"a": {}}}
     assert compact(params) == '{"path":"ü\\n\\"\'","list":[1,2.5,null,true],"nested":{"a":{}}}'
 
 
-def test_rules_see_the_schemas_order_whatever_the_callers_was(root: Path) -> None:
+def test_rule_sees_parameters_in_schema_order(root: Path) -> None:
     seen: list[list[str]] = []
 
     def ask(question: Question) -> bool:
@@ -83,7 +83,7 @@ def test_rules_see_the_schemas_order_whatever_the_callers_was(root: Path) -> Non
     assert seen == [["path", "content"]]
 
 
-def test_the_first_rule_in_force_answers(home: Path) -> None:
+def test_rule_first_in_force_decides(home: Path) -> None:
     now = datetime.now(UTC)
     rules = book(home)
     rules.add(Rule("t", ".*", enabled=False))
@@ -94,7 +94,7 @@ def test_the_first_rule_in_force_answers(home: Path) -> None:
     assert match(rules, "t", {}) == 3
 
 
-def test_a_persons_file_is_understood(home: Path) -> None:
+def test_rule_file_written_by_user_is_read(home: Path) -> None:
     rules = book_of(
         home,
         r"""
@@ -163,7 +163,7 @@ def test_a_persons_file_is_understood(home: Path) -> None:
         ("[[rule]]\ntool = 'a'\npattern = '.'\nrejects = ['y']", "rule 1 in {file}: must not match y, but does"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_a_clear_error(text: str | bytes, complaint: str, home: Path) -> None:
+def test_rule_file_malformed_is_an_error(text: str | bytes, complaint: str, home: Path) -> None:
     with pytest.raises(RuleError) as raised:
         book_of(home, text)
     assert str(raised.value).startswith(complaint.format(file=home / "approvals.toml"))
@@ -179,7 +179,7 @@ def test_a_file_that_makes_no_sense_is_a_clear_error(text: str | bytes, complain
         (r".*(?R)?a?(?R)", "a" * 1000),
     ],
 )
-def test_an_evil_pattern_approves_nothing_and_hangs_nothing(pattern: str, text: str, home: Path) -> None:
+def test_rule_slow_pattern_approves_nothing_and_ends(pattern: str, text: str, home: Path) -> None:
     rules = book(home)
     rules.add(Rule("t", rf'\{{"p":"{pattern}z"\}}'))
     started = time.process_time()
@@ -187,7 +187,7 @@ def test_an_evil_pattern_approves_nothing_and_hangs_nothing(pattern: str, text: 
     assert time.process_time() - started < 30  # seconds, not years
 
 
-def test_rules_follow_the_file_while_a_session_runs(home: Path) -> None:
+def test_rule_file_changes_apply_during_session(home: Path) -> None:
     session, person = book(home), book(home)
     session.add(Rule("t", "a"))
     person.add(Rule("t", ".*"))
@@ -195,16 +195,16 @@ def test_rules_follow_the_file_while_a_session_runs(home: Path) -> None:
     person.remove(2)
     assert match(session, "t", {}) is None
     person.enable(1, enabled=False)
-    session.add(Rule("t", "b"))  # does not bring back what the person removed or switched off
+    session.add(Rule("t", "b"))  # does not bring back a rule that the user removed or disabled
     assert book(home).rules == [Rule("t", "a", enabled=False), Rule("t", "b")]
     (home / "approvals.toml").unlink()
     assert match(session, "t", {}) is None
     person.add(Rule("t", ".*"))
     (home / "approvals.toml").write_text("half an edi")
-    assert match(session, "t", {}) is None  # what makes no sense approves nothing
+    assert match(session, "t", {}) is None  # a file that cannot be read approves nothing
 
 
-def test_rules_stored_at_once_are_all_kept(home: Path) -> None:
+def test_rule_file_parallel_additions_are_all_kept(home: Path) -> None:
     books = [book(home) for _ in range(8)]
     threads = [
         threading.Thread(target=rules.add, args=(Rule("t", f"pattern {number}"),)) for number, rules in enumerate(books)
@@ -216,13 +216,13 @@ def test_rules_stored_at_once_are_all_kept(home: Path) -> None:
     assert sorted(rule.pattern for rule in book(home).rules) == [f"pattern {number}" for number in range(8)]
 
 
-def test_only_the_person_can_read_the_rules(home: Path) -> None:
+def test_rule_file_is_private(home: Path) -> None:
     book(home).add(Rule("t", "x"))
     assert (home / "approvals.toml").stat().st_mode & 0o077 == 0
     assert [path.name for path in home.iterdir()] == ["approvals.toml"]
 
 
-def test_a_rule_that_cannot_be_written_leaves_no_trace(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_file_failed_write_leaves_old_rules(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = book(home)
     rules.add(Rule("t", "x"))
 
@@ -259,7 +259,7 @@ def rules_with_examples(draw: st.DrawFn) -> Rule:
 
 @settings(deadline=None, max_examples=60)
 @given(rules=st.lists(rules_with_examples(), max_size=3, unique=True))
-def test_any_rule_comes_back_from_its_file(rules: list[Rule], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_rule_file_round_trips_any_rule(rules: list[Rule], tmp_path_factory: pytest.TempPathFactory) -> None:
     home = tmp_path_factory.mktemp("rules")
     kept = book(home)
     for rule in rules:
@@ -269,14 +269,15 @@ def test_any_rule_comes_back_from_its_file(rules: list[Rule], tmp_path_factory: 
 
 @settings(deadline=None)
 @given(params=st.dictionaries(text, values, max_size=4), other=st.dictionaries(text, values, max_size=4))
-def test_an_exact_rule_covers_its_call_and_no_other(params: dict[str, Any], other: dict[str, Any]) -> None:
+def test_exact_pattern_covers_only_its_call(params: dict[str, Any], other: dict[str, Any]) -> None:
     pattern = exact_pattern(compact(params))
+    # checked() raises RuleError if an example does not hold.
     checked(Rule("t", pattern, matches=(compact(params),)), "it", LIMITS)
     if compact(other) != compact(params):
         checked(Rule("t", pattern, rejects=(compact(other), compact(params) + "\n")), "it", LIMITS)
 
 
-def test_a_rule_that_denies_wins_over_every_other(home: Path) -> None:
+def test_deny_rule_overrides_allow_rule(home: Path) -> None:
     rules = book(home)
     rules.add(Rule("t", ".*"))
     assert match(rules, "t", {"a": "x"}) == 1
@@ -304,16 +305,14 @@ def test_a_rule_that_denies_wins_over_every_other(home: Path) -> None:
         (("/usr/bin/rm", "..."), "rm x", True),
     ],
 )
-def test_a_rule_that_denies_words_finds_them_wherever_they_run(
-    argv: tuple[str, ...], command: str, denied: bool
-) -> None:
+def test_deny_rule_finds_argv_in_compound_commands(argv: tuple[str, ...], command: str, denied: bool) -> None:
     params = {"command": command}
     question = Question("t", "t", params, Effect.RUN, command=command, resolved=params)
     standing = PlacedRule(Rule("t", argv=argv, deny=True), "user", 1)
     assert decide([standing], question, LIMITS).allowed is (False if denied else None)
 
 
-def test_a_rule_that_denies_sees_the_call_as_given_and_as_meant() -> None:
+def test_deny_rule_checks_given_and_resolved_call() -> None:
     standing = PlacedRule(Rule("t", r'\{"path":"secret\.txt"\}', deny=True), "user", 1)
     for said, meant in (("secret.txt", "secret.txt"), ("./x/../secret.txt", "secret.txt"), ("secret.txt", "real.txt")):
         question = Question("t", "t", {"path": said}, Effect.WRITE, resolved={"path": meant})
@@ -322,14 +321,14 @@ def test_a_rule_that_denies_sees_the_call_as_given_and_as_meant() -> None:
     assert decide([standing], left, LIMITS).allowed is False
 
 
-def test_a_denying_pattern_that_cannot_decide_denies() -> None:
+def test_deny_rule_undecided_pattern_denies() -> None:
     standing = PlacedRule(Rule("t", r'\{"p":"(a|aa)+$z"\}', deny=True), "user", 1)
     question = Question("t", "t", {"p": "a" * 200}, Effect.WRITE, resolved={"p": "a" * 200})
     assert fits(standing.rule.pattern, question.given, LIMITS) is None
     assert decide([standing], question, LIMITS).allowed is False
 
 
-def test_what_was_forbidden_stays_so_when_the_file_is_damaged(home: Path) -> None:
+def test_rule_file_damaged_keeps_only_deny_rules(home: Path) -> None:
     rules = book(home)
     rules.add(Rule("t", ".*"))
     rules.add(Rule("t", '.*"x".*', deny=True))
@@ -337,14 +336,14 @@ def test_what_was_forbidden_stays_so_when_the_file_is_damaged(home: Path) -> Non
     assert [rule.deny for _, rule in rules.now()] == [True]
 
 
-def test_a_call_whose_path_left_the_workspace_is_covered_by_nothing() -> None:
+def test_rule_never_covers_path_outside_workspace() -> None:
     question = Question("t", "t", {"path": "../x"}, Effect.WRITE, resolved=None)
     decision = decide([PlacedRule(Rule("t", ".*"), "user", 1)], question, LIMITS)
     assert decision.allowed is None
     assert [why for _, why in decision.others] == ["a path leaves the workspace"]
 
 
-def test_every_rule_that_did_not_decide_says_why() -> None:
+def test_decision_says_why_other_rules_did_not_decide() -> None:
     now = datetime.now(UTC)
     rules = [
         Rule("other", ".*"),

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import at_terminal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.command_line import at_terminal
 
 from handrail.errors import RuleError
 from handrail.model.limits import Limits
@@ -64,7 +64,7 @@ def book(home: Path) -> RuleFile:
     return RuleFile.load(str(home), Limits())
 
 
-def test_a_rule_is_added_after_all_that_is_there(home: Path) -> None:
+def test_rule_file_add_appends_rule(home: Path) -> None:
     rule = Rule("file.read", "x")
     assert (book(home).add(rule), book(home).add(rule)) == (4, 4)
     assert text(home) == f"{TEXT}\n{to_toml(rule)}"
@@ -85,7 +85,7 @@ def test_enable_edits_the_value_or_adds_it_after_the_last_key(home: Path) -> Non
     assert text(home) == TEXT.replace(first, f"{first}enabled = true\n")
 
 
-def test_a_removed_rule_takes_the_comment_above_it_along_and_nothing_else(home: Path) -> None:
+def test_rule_file_remove_takes_only_comment_above(home: Path) -> None:
     begin, end = TEXT.index("# notes"), TEXT.index("# [[rule]]")
     book(home).remove(1)
     assert text(home) == TEXT[:begin] + TEXT[end:]
@@ -161,7 +161,7 @@ def test_rule_with_odd_characters_is_stored_exactly(tmp_path: Path, pattern: str
     assert book(tmp_path).rules == [rule]
 
 
-def test_the_last_rule_may_go(tmp_path: Path) -> None:
+def test_rule_file_last_rule_can_be_removed(tmp_path: Path) -> None:
     mine = book(tmp_path)
     mine.add(Rule("a", "b"))
     mine.remove(1)
@@ -169,7 +169,7 @@ def test_the_last_rule_may_go(tmp_path: Path) -> None:
     assert mine.add(Rule("a", "c")) == 1
 
 
-def test_the_command_line_keeps_comments(root: Path) -> None:
+def test_approvals_command_keeps_comments(root: Path) -> None:
     home = Path(os.environ["HANDRAIL_CONFIG_DIR"])
     home.mkdir(parents=True)
     (home / "approvals.toml").write_text(TEXT)
@@ -187,7 +187,9 @@ comments = st.lists(st.sampled_from(["# one", "", "  # [[rule]]", "# tool = 'x'"
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
-def test_any_change_does_just_that(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_rule_file_any_edit_changes_only_its_rule(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     home = tmp_path_factory.mktemp("rules")
     rules = [Rule(f"t{n}", f"{n}\n[[rule]]\u2028") for n in range(data.draw(st.integers(1, 4)))]
     written = "".join(data.draw(comments) + to_toml(rule) for rule in rules) + data.draw(comments)

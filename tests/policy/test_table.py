@@ -1,4 +1,4 @@
-"""Rules and calls, both ways: what a rule must cover, and every trick that it must not fall for."""
+"""Tests rules against tables of calls: those that a rule must cover, and those that it must not."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ COVERED = [
     ('["make"]', "make"),
     ('["echo", "..."]', "echo '$(rm -rf ~)' '`id`' ';' '&&' '>'"),
     ('["echo", "*"]', "echo 'a b; rm -rf ~'"),
-    # several commands, every one of these words
+    # several commands, each with the words of the rule
     (STATUS, "git status && git status -s"),
     (STATUS, "git status; git status"),
     (STATUS, "git status || git status --long"),
@@ -50,7 +50,7 @@ NOT_COVERED = [
     (STATUS, "git status & rm -rf ~"),
     (STATUS, "git status\nrm -rf ~"),
     (STATUS, "git status\r\nrm -rf ~"),
-    # the grammar takes these for blanks, no shell does
+    # the grammar reads these as blanks, no shell does
     (STATUS, "git status\r"),
     (STATUS, "git status\x0b-s"),
     (STATUS, "git status\x0c-s"),
@@ -80,7 +80,7 @@ NOT_COVERED = [
     (STATUS, "git status $'\\x24(id)'"),
     (STATUS, "git status $((1+1))"),
     (STATUS, "$x status"),
-    # what changes what a word means
+    # words whose meaning the shell changes
     (STATUS, "PATH=. git status"),
     (STATUS, "GIT_PAGER=x git status"),
     (STATUS, "export PATH=.; git status"),
@@ -113,7 +113,7 @@ NOT_COVERED = [
     (TESTS, "pytest a b -q"),
     (TESTS, "pytest -q"),
     ('["make"]', "make install"),
-    # the same by pattern: it matches, but a pattern speaks for one simple command only
+    # the same by pattern: it matches, but a pattern covers only one simple command
     (STATUS_PATTERN, "git status; rm -rf ~"),
     (STATUS_PATTERN, "git status && rm -rf ~"),
     (STATUS_PATTERN, "git status | sh"),
@@ -128,7 +128,7 @@ NOT_COVERED = [
     (ANY_COMMAND, 'ls "$(id)"'),
     (r'\{"command":"git status', "git status"),
     (r'"command":"git status"', "git status"),
-    # a quotation mark in the command does not end it in the JSON
+    # a quotation mark in the command does not end the JSON string
     (r'\{"command":"git status [a-z]*"\}', 'git status","x":"'),
     (r'\{"command":"git status [^"]*"\}', 'git status "; rm'),
 ]  # fmt: skip
@@ -165,24 +165,24 @@ def covers(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any]
 
 
 @pytest.mark.parametrize(("rule", "command"), COVERED)
-def test_a_rule_covers_what_it_says(workspace: Workspace, rule: str, command: str) -> None:
+def test_rule_covers_matching_command(workspace: Workspace, rule: str, command: str) -> None:
     assert covers(workspace, "copilot", "run_in_terminal", {"command": command}, rule)
 
 
 @pytest.mark.parametrize(("rule", "command"), NOT_COVERED)
-def test_a_rule_covers_nothing_else(workspace: Workspace, rule: str, command: str) -> None:
+def test_rule_does_not_cover_other_command(workspace: Workspace, rule: str, command: str) -> None:
     assert not covers(workspace, "copilot", "run_in_terminal", {"command": command}, rule)
 
 
 @pytest.mark.parametrize("command", [command for _, command in NOT_COVERED])
-def test_always_covers_exactly_this_command_whatever_it_is(workspace: Workspace, command: str) -> None:
+def test_exact_rule_covers_only_same_command(workspace: Workspace, command: str) -> None:
     params = {"command": command}
     exact = exact_pattern(json.dumps(params, separators=(",", ":"), ensure_ascii=False))
     assert covers(workspace, "copilot", "run_in_terminal", params, exact)
     assert not covers(workspace, "copilot", "run_in_terminal", {"command": command + " "}, exact)
 
 
-def test_the_words_of_several_rules_cover_a_compound_command_together(workspace: Workspace) -> None:
+def test_argv_rules_cover_compound_command_together(workspace: Workspace) -> None:
     rules = [from_text("run_in_terminal", text, "it", workspace.settings.limits) for text in (STATUS, '["make", "*"]')]
     workspace._rules.session.rules = rules
     both = asked(workspace, "copilot", "run_in_terminal", {"command": "make all && git status"})
@@ -229,13 +229,11 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("rule", "path", "expected"), PATHS)
-def test_paths_are_matched_as_the_places_that_they_mean(
-    workspace: Workspace, rule: str, path: str, expected: bool
-) -> None:
+def test_rule_matches_resolved_path(workspace: Workspace, rule: str, path: str, expected: bool) -> None:
     assert covers(workspace, "copilot", "create_file", {"path": path, "content": "x"}, rule) is expected
 
 
-def test_an_absolute_path_is_matched_as_its_place_too(workspace: Workspace) -> None:
+def test_rule_matches_absolute_path_as_relative(workspace: Workspace) -> None:
     params = {"path": f"{workspace.root}/src/new.py", "content": "x"}
     assert covers(workspace, "copilot", "create_file", params, IN_SRC)
     written = {"file_path": f"{workspace.root}/a.txt", "content": "x"}
@@ -243,13 +241,13 @@ def test_an_absolute_path_is_matched_as_its_place_too(workspace: Workspace) -> N
 
 
 @pytest.mark.parametrize("path", ["../../x.txt", "/etc/x.txt", "src/../../x.txt"])
-def test_a_path_that_leaves_is_never_even_asked_about(workspace: Workspace, path: str) -> None:
+def test_path_outside_workspace_asks_nothing(workspace: Workspace, path: str) -> None:
     question, failed = try_call(workspace, "copilot", "create_file", {"path": path, "content": "x"})
     assert question is None
     assert failed.endswith("is outside working directory")
 
 
-def test_not_even_an_exact_rule_reaches_into_a_guarded_place(workspace: Workspace) -> None:
+def test_exact_rule_does_not_cover_guarded_path(workspace: Workspace) -> None:
     params = {"path": ".git/hooks/pre-commit", "content": "x"}
     question = asked(workspace, "copilot", "create_file", params)
     assert question.meant is not None
@@ -257,7 +255,7 @@ def test_not_even_an_exact_rule_reaches_into_a_guarded_place(workspace: Workspac
     assert question.guarded == ".git"
 
 
-def test_a_patch_that_reaches_into_a_guarded_place_is_never_covered(workspace: Workspace) -> None:
+def test_rule_does_not_cover_patch_of_guarded_path(workspace: Workspace) -> None:
     def patch(name: str) -> dict[str, str]:
         return {"patch": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
 
@@ -284,7 +282,7 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("rule", "kind", "name", "expected"), PATCHES)
-def test_a_patch_is_matched_with_the_places_that_it_changes(
+def test_rule_matches_patch_with_changed_paths(
     workspace: Workspace, rule: str, kind: str, name: str, expected: bool
 ) -> None:
     body = "@@\n-one\n+two" if kind == "Update" else "+x"
@@ -292,7 +290,7 @@ def test_a_patch_is_matched_with_the_places_that_it_changes(
     assert covers(workspace, "codex", "apply_patch_freeform", {"patch": patch}, rule) is expected
 
 
-def test_always_covers_a_patch_only_while_its_names_lead_to_the_same_places(workspace: Workspace) -> None:
+def test_exact_rule_covers_patch_only_while_paths_resolve_same(workspace: Workspace) -> None:
     patch = {"patch": "*** Begin Patch\n*** Update File: notes/way.md\n@@\n-one\n+two\n*** End Patch\n"}
     exact = exact_pattern(asked(workspace, "codex", "apply_patch_json", patch).meant or "")
     assert covers(workspace, "codex", "apply_patch_json", patch, exact)
@@ -305,21 +303,21 @@ def test_always_covers_a_patch_only_while_its_names_lead_to_the_same_places(work
 
 
 @pytest.mark.parametrize("name", ["sec/x", '"sec\\162et/x"', "./secret/x"])
-def test_a_rule_that_denies_a_place_denies_every_way_to_write_it(workspace: Workspace, name: str) -> None:
+def test_deny_rule_covers_every_spelling_of_path(workspace: Workspace, name: str) -> None:
     deny = from_text("any", ".*secret.*", "it", workspace.settings.limits)._replace(tool="*", deny=True)
     workspace._rules.session.rules = [deny]
     patch = {"patch": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"}
     assert workspace._rules.decide(asked(workspace, "codex", "apply_patch_json", patch)).allowed is False
 
 
-def test_a_command_in_a_guarded_directory_is_never_covered(workspace: Workspace) -> None:
+def test_rule_does_not_cover_command_in_guarded_directory(workspace: Workspace) -> None:
     command = {"command": "ls", "workdir": "src"}
     assert covers(workspace, "codex", "shell", command, '["ls"]')
     assert covers(workspace, "codex", "shell", {**command, "workdir": "way"}, r'\{"command":"ls","workdir":"src"\}')
     assert not covers(workspace, "codex", "shell", {**command, "workdir": ".git/hooks"}, '["ls"]')
 
 
-def test_typing_into_a_terminal_is_covered_only_by_the_very_same_keys(root: Path) -> None:
+def test_terminal_input_covered_only_by_exact_rule(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         started = workspace.call("codex", "exec_command", {"session_id": "s", "cmd": "echo up; cat"})
         assert started.success
@@ -358,20 +356,20 @@ FETCHED = [
 
 
 @pytest.mark.parametrize(("rule", "url", "expected"), FETCHED)
-def test_pages(workspace: Workspace, rule: str, url: str, expected: bool) -> None:
+def test_rule_matches_fetched_url(workspace: Workspace, rule: str, url: str, expected: bool) -> None:
     workspace._rules.session.rules = [from_text("fetch_webpage", rule, "it", workspace.settings.limits)]
     question, _ = try_call(workspace, "copilot", "fetch_webpage", {"url": url})
     assert (question is not None and workspace._rules.decide(question).allowed is True) is expected
 
 
 @pytest.mark.parametrize("host", ["evil.com", "EVIL.com", "evil\u3002com", "evil.com:80"])
-def test_a_host_that_is_denied_is_denied_however_it_is_written(workspace: Workspace, host: str) -> None:
+def test_deny_rule_covers_every_spelling_of_host(workspace: Workspace, host: str) -> None:
     deny = from_text("fetch_webpage", r".*://evil\.com/.*", "it", workspace.settings.limits)
     workspace._rules.session.rules = [deny._replace(deny=True)]
     question = asked(workspace, "copilot", "fetch_webpage", {"url": f"http://{host}/"})
     assert workspace._rules.decide(question).allowed is False
 
 
-def test_the_table_is_as_long_as_it_must_be() -> None:
+def test_rule_tables_have_enough_cases() -> None:
     assert len(COVERED) + len(NOT_COVERED) >= 60
     assert len(COVERED) >= 15

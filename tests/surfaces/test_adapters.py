@@ -1,4 +1,4 @@
-"""The adapters against the real packages: `make test-adapters`. Each is skipped where its package is not installed."""
+"""Tests the adapters with the real packages (`make test-adapters`). Skips packages that are not installed."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from handrail import Workspace
 
-pytestmark = pytest.mark.filterwarnings("default")  # other people's packages warn of each other
+pytestmark = pytest.mark.filterwarnings("default")  # these packages cause each other's warnings
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def _error(text: str) -> str:
     return found
 
 
-def test_openai_agents_sdk_runs_the_tools(router: Any) -> None:
+def test_openai_agents_adapter_runs_tools(router: Any) -> None:
     agents = pytest.importorskip("agents", reason="openai-agents is not installed")
     from agents.tool_context import ToolContext
 
@@ -52,7 +52,7 @@ def test_openai_agents_sdk_runs_the_tools(router: Any) -> None:
     assert _error(invoke("nonsense")) == "invalid_parameters"
 
 
-def test_langchain_runs_the_tools(router: Any) -> None:
+def test_langchain_adapter_runs_tools(router: Any) -> None:
     pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -68,7 +68,7 @@ def test_langchain_runs_the_tools(router: Any) -> None:
     assert (bad.status, _error(bad.content)) == ("error", "file_not_found")
 
 
-def test_pydantic_ai_runs_the_tools(router: Any) -> None:
+def test_pydantic_ai_adapter_runs_tools(router: Any) -> None:
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -92,7 +92,7 @@ def test_pydantic_ai_runs_the_tools(router: Any) -> None:
     assert "file_not_found" in str(returned[1].content)
 
 
-def test_inspect_runs_the_tools(router: Any) -> None:
+def test_inspect_ai_adapter_runs_tools(router: Any) -> None:
     pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     from inspect_ai.model import ChatMessageAssistant, execute_tools
     from inspect_ai.tool import ToolCall, ToolDef
@@ -114,7 +114,7 @@ def test_inspect_runs_the_tools(router: Any) -> None:
     assert _error(bad.error.message) == "file_not_found"
 
 
-def test_smolagents_runs_the_tools(router: Any) -> None:
+def test_smolagents_adapter_runs_tools(router: Any) -> None:
     pytest.importorskip("smolagents", reason="smolagents is not installed")
     from handrail.surfaces.adapters.smolagents import tools
 
@@ -127,13 +127,13 @@ def test_smolagents_runs_the_tools(router: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["openai_agents", "langchain", "pydantic_ai", "inspect_ai", "smolagents"])
-def test_an_adapter_is_short(name: str) -> None:
+def test_adapter_has_at_most_eighty_lines(name: str) -> None:
     from handrail.surfaces import adapters
 
     assert len((Path(adapters.__file__).parent / f"{name}.py").read_text().split("\n")) <= 80
 
 
-def test_no_framework_is_imported_before_its_adapter() -> None:
+def test_handrail_imports_no_agent_framework() -> None:
     loaded = "import sys, handrail, handrail.surfaces.adapters; handrail.Workspace; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert not {"agents", "inspect_ai", "langchain_core", "pydantic_ai", "smolagents"} & {*done.stdout.split()}

@@ -1,4 +1,4 @@
-"""Every answer to the approval question, given at a real terminal."""
+"""Tests every answer to the approval question, at a real terminal."""
 
 import json
 import os
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail
-from terminal import Terminal
+from support.command_line import ARGV, envelope, handrail
+from support.pseudo_terminal import Terminal
 
 from handrail.surfaces.cli.terminal_question import HELP
 
@@ -21,7 +21,7 @@ HINT = "Change it if you like; Enter takes it, an empty line goes back.\n"
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
     monkeypatch.setenv("SHELL", "/bin/sh")
 
 
@@ -39,7 +39,7 @@ def rules(root: Path) -> list[dict[str, object]]:
     return found
 
 
-def test_a_command_is_shown_with_its_programs_directory_sandbox_and_network(root: Path) -> None:
+def test_question_command_shows_programs_directory_and_sandbox(root: Path) -> None:
     with call(root, "run_in_terminal", command="git log | head -n 1 && FOO=1 make") as terminal:
         assert terminal.until(PROMPT) == (
             "Command: git log | head -n 1 && FOO=1 make\n"
@@ -59,7 +59,7 @@ def test_a_command_is_shown_with_its_programs_directory_sandbox_and_network(root
         terminal.finish()
 
 
-def test_a_command_cannot_hide_anything(root: Path) -> None:
+def test_question_command_shows_hidden_characters(root: Path) -> None:
     with call(root, "run_in_terminal", command="echo \x1b[2K\rrm\u202e\n\teval $x") as terminal:
         assert terminal.until("\nDirectory") == (
             "Command:\n"
@@ -73,8 +73,8 @@ def test_a_command_cannot_hide_anything(root: Path) -> None:
         terminal.finish()
 
 
-def test_no_blank_passes_for_a_space_in_a_question(root: Path) -> None:
-    """`rm\xa0-rf` is one word, and U+2800 could push what follows out of sight."""
+def test_question_escapes_blanks_that_look_like_spaces(root: Path) -> None:
+    """`rm\xa0-rf` is one word, and U+2800 could push the rest of the line out of sight."""
     with call(root, "run_in_terminal", command="rm\xa0-rf a\u2800\u3164\U000e0041; ls") as terminal:
         asked = terminal.until(PROMPT)
         terminal.send("n\n")
@@ -87,7 +87,7 @@ def test_no_blank_passes_for_a_space_in_a_question(root: Path) -> None:
     ("setting", "shown"),
     [("network", "strict, but with network"), ("off", "off: nothing confines it, and it has network")],
 )
-def test_the_sandbox_is_named_as_it_is(root: Path, setting: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_names_sandbox_level(root: Path, setting: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_SANDBOX", setting)
     with call(root, "run_in_terminal", command="ls") as terminal:
         assert f"\nSandbox: {shown}\n" in terminal.until(PROMPT)
@@ -95,14 +95,14 @@ def test_the_sandbox_is_named_as_it_is(root: Path, setting: str, shown: str, mon
         terminal.finish()
 
 
-def test_a_fetch_shows_its_host(root: Path) -> None:
+def test_question_fetch_shows_host(root: Path) -> None:
     with call(root, "fetch_webpage", url="https://Example.COM/a/b?c=d") as terminal:
         assert terminal.until(PROMPT).startswith("Host: example.com\n\nTool: fetch_webpage\n")
         terminal.send("n\n")
         assert terminal.finish()[0] == 3
 
 
-def test_the_address_of_a_fetch_is_never_shortened(root: Path) -> None:
+def test_question_fetch_url_is_never_shortened(root: Path) -> None:
     host = ".".join(["x" * 60] * 4)
     url = f"https://{host}/{'a' * 5000}?the=end"
     with call(root, "fetch_webpage", url=url) as terminal:
@@ -114,7 +114,7 @@ def test_the_address_of_a_fetch_is_never_shortened(root: Path) -> None:
     assert "left out" not in shown
 
 
-def test_what_reaches_into_a_guarded_place_is_pointed_out_and_never_remembered(root: Path) -> None:
+def test_question_guarded_path_warns_and_stores_no_rule(root: Path) -> None:
     with call(root, "create_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n") as terminal:
         shown = terminal.until(PROMPT)
         assert "Careful: .git is guarded, since your own tools may run what it holds\n" in shown
@@ -136,7 +136,7 @@ def test_what_reaches_into_a_guarded_place_is_pointed_out_and_never_remembered(r
         ("N", "the person said no"),
     ],
 )
-def test_a_reason_goes_back_to_the_model(root: Path, answer: str, reason: str) -> None:
+def test_answer_no_with_reason_reaches_model(root: Path, answer: str, reason: str) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         terminal.send(f"{answer}\n")
@@ -150,7 +150,7 @@ def test_a_reason_goes_back_to_the_model(root: Path, answer: str, reason: str) -
 
 
 @pytest.mark.parametrize("answer", ["?", "help", "always forever", "always 8", "nope", "pattern x"])
-def test_what_is_not_understood_gets_the_list_of_answers(root: Path, answer: str) -> None:
+def test_answer_unknown_shows_list_of_answers(root: Path, answer: str) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         terminal.send(f"{answer}\n")
@@ -159,7 +159,7 @@ def test_what_is_not_understood_gets_the_list_of_answers(root: Path, answer: str
         terminal.finish()
 
 
-def test_always_for_the_session_is_forgotten_with_it(root: Path) -> None:
+def test_answer_always_session_rule_ends_with_session(root: Path) -> None:
     touch: tuple[str, dict[str, object]] = ("run_in_terminal", {"command": "echo x >> log"})
     with session(root, touch, touch) as terminal:
         terminal.until(PROMPT)
@@ -186,7 +186,7 @@ def test_always_for_the_session_is_forgotten_with_it(root: Path) -> None:
         ("always 2d", "project", True),
     ],
 )
-def test_always_is_stored_where_it_is_said(root: Path, answer: str, scope: str, expires: bool) -> None:
+def test_answer_always_stores_rule_in_named_scope(root: Path, answer: str, scope: str, expires: bool) -> None:
     with call(root, "create_file", path="./a.txt", content="x") as terminal:
         terminal.until(PROMPT)
         terminal.send(f"{answer}\n")
@@ -199,7 +199,7 @@ def test_always_is_stored_where_it_is_said(root: Path, answer: str, scope: str, 
         assert terminal.finish()[::2] == (0, "")
 
 
-def test_a_pattern_is_suggested_and_taken_with_enter(root: Path) -> None:
+def test_answer_pattern_enter_accepts_suggestion(root: Path) -> None:
     with call(root, "run_in_terminal", command="git status --short") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
@@ -217,7 +217,7 @@ def test_a_pattern_is_suggested_and_taken_with_enter(root: Path) -> None:
     assert covered.returncode == 0
 
 
-def test_a_pattern_is_edited_and_must_cover_this_call(root: Path) -> None:
+def test_answer_pattern_edited_must_cover_call(root: Path) -> None:
     with call(root, "create_file", path="notes/a.md", content="x\n") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
@@ -229,7 +229,7 @@ def test_a_pattern_is_edited_and_must_cover_this_call(root: Path) -> None:
         terminal.send("\x15(\r")
         terminal.until("not a valid regular expression")
         terminal.until("Pattern: ")
-        # Built with the keys of a line editor: typed in the wrong order, corrected, its end deleted.
+        # Uses the editing keys: types in the wrong order, corrects, deletes the end.
         terminal.send("\x15")
         terminal.send("content.*zz")
         terminal.send("\x01.*\x05")
@@ -245,7 +245,7 @@ def test_a_pattern_is_edited_and_must_cover_this_call(root: Path) -> None:
     assert (rule["scope"], rule["pattern"]) == ("user", ".*content.*")
 
 
-def test_a_pattern_may_be_given_up(root: Path) -> None:
+def test_answer_pattern_can_be_abandoned(root: Path) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         for keys in ("\x15\r", "\x15\x04"):
@@ -264,7 +264,7 @@ def test_a_pattern_may_be_given_up(root: Path) -> None:
     assert rules(root) == []
 
 
-def test_the_end_of_the_terminal_in_the_middle_of_a_pattern_is_a_no(root: Path) -> None:
+def test_answer_pattern_interrupted_changes_nothing(root: Path) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
@@ -278,7 +278,7 @@ def test_the_end_of_the_terminal_in_the_middle_of_a_pattern_is_a_no(root: Path) 
 
 @pytest.fixture
 def outlives_its_terminal() -> Iterator[None]:
-    """As what was started with nohup does."""
+    """Ignore SIGHUP, like a program that nohup started."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -286,7 +286,7 @@ def outlives_its_terminal() -> Iterator[None]:
 
 @pytest.mark.usefixtures("outlives_its_terminal")
 @pytest.mark.parametrize("typed", [[], [("pattern\n", r"\}$")], [("pattern\n", r"\}$"), ("\r", SCOPE)]])
-def test_the_terminal_goes_away_and_that_is_a_no(root: Path, typed: list[tuple[str, str]]) -> None:
+def test_answer_terminal_hang_up_denies(root: Path, typed: list[tuple[str, str]]) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         for keys, shown in typed:
@@ -300,7 +300,7 @@ def test_the_terminal_goes_away_and_that_is_a_no(root: Path, typed: list[tuple[s
     assert rules(root) == []
 
 
-def test_the_line_fits_the_terminal_however_it_is_resized(root: Path) -> None:
+def test_answer_pattern_line_fits_resized_terminal(root: Path) -> None:
     with call(root, "create_file", path="a" * 60, content="x") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
@@ -319,7 +319,7 @@ def test_the_line_fits_the_terminal_however_it_is_resized(root: Path) -> None:
         terminal.finish()
 
 
-def test_all_shows_a_long_change_whole(root: Path) -> None:
+def test_answer_all_shows_whole_change(root: Path) -> None:
     content = "".join(f"{n}\n" for n in range(300))
     with call(root, "create_file", path="a", content=content) as terminal:
         assert "lines not shown" in terminal.until(PROMPT)
@@ -331,7 +331,7 @@ def test_all_shows_a_long_change_whole(root: Path) -> None:
         terminal.finish()
 
 
-def test_all_shows_long_values_whole_too(root: Path) -> None:
+def test_answer_all_shows_whole_values(root: Path) -> None:
     (root / "a").write_text("x" * 1000)
     with call(root, "replace_string_in_file", path="a", old_string="x" * 1000, new_string="y" * 1000) as terminal:
         shown = terminal.until(PROMPT)
@@ -345,7 +345,7 @@ def test_all_shows_long_values_whole_too(root: Path) -> None:
         terminal.finish()
 
 
-def test_one_long_line_is_folded_too(root: Path) -> None:
+def test_question_folds_one_long_line(root: Path) -> None:
     with call(root, "create_file", path="a", content="x" * 50_000) as terminal:
         shown = terminal.until(PROMPT)
         assert "characters not shown" in shown
@@ -356,8 +356,8 @@ def test_one_long_line_is_folded_too(root: Path) -> None:
         terminal.finish()
 
 
-def test_a_file_that_is_swapped_while_the_person_thinks_is_asked_anew(root: Path) -> None:
-    """The approval is for what was shown: content, place and version."""
+def test_question_file_changed_meanwhile_asks_again(root: Path) -> None:
+    """Swap the file during the question: an approval counts only for the content, path and version that were shown."""
     file = root / "a.txt"
     file.write_text("old\n")
     with call(root, "replace_string_in_file", path="a.txt", old_string="old", new_string="new") as terminal:
@@ -379,7 +379,7 @@ def test_a_file_that_is_swapped_while_the_person_thinks_is_asked_anew(root: Path
     assert (root / "b.txt").read_text() == "other new\n"
 
 
-def test_a_rule_that_forbids_and_comes_while_the_person_thinks_wins(root: Path) -> None:
+def test_deny_rule_added_during_question_overrides_yes(root: Path) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         handrail("approvals", "add", "create_file", ".*", "--deny")
@@ -390,7 +390,7 @@ def test_a_rule_that_forbids_and_comes_while_the_person_thinks_wins(root: Path) 
     assert not (root / "a").exists()
 
 
-def test_without_a_terminal_the_answer_is_no(root: Path) -> None:
+def test_call_without_terminal_is_denied(root: Path) -> None:
     done = handrail("call", "create_file", "path=./a", "content=x", "--dialect", "copilot", "--root", str(root))
     assert (done.returncode, "approvals" in done.stdout + done.stderr) == (3, False)
     assert os.listdir(root) == []

@@ -1,4 +1,4 @@
-"""`handrail approvals`: rules, kept in one file that a person may also write."""
+"""Tests `handrail approvals`: rules in a file that the user may also edit."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import at_terminal, handrail, usage_error
+from support.command_line import at_terminal, handrail, usage_error
 
 PATTERN_A = r'^\{"path":"a\.txt".*'
 
@@ -16,7 +16,7 @@ def file() -> Path:
     return Path(os.environ["HANDRAIL_CONFIG_DIR"]) / "approvals.toml"
 
 
-def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> None:
+def test_approvals_add_list_enable_and_remove(file: Path, root: Path) -> None:
     none = handrail("approvals", "list", "--root", str(root)).stdout
     assert none.startswith(f"No rules. They live in {file} and, for this project, in ")
     added = at_terminal("approvals", "add", "file.write", r'^\{"path":"a\.txt".*')
@@ -47,13 +47,13 @@ def test_rules_are_added_listed_switched_and_removed(file: Path, root: Path) -> 
     assert handrail("approvals", "list").stdout.startswith(f"user rules, in {file}:\n  1. file.delete  .*")
 
 
-def test_the_same_rule_is_kept_once(file: Path) -> None:
+def test_approvals_add_same_rule_twice_keeps_one(file: Path) -> None:
     assert at_terminal("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
     assert at_terminal("approvals", "add", "file.delete", "x").stdout.startswith("Added user rule 1: file.delete x\n")
     assert handrail("approvals", "list").stdout == f"user rules, in {file}:\n  1. file.delete  x  (on, never used)\n"
 
 
-def test_a_rule_of_a_project_holds_in_that_project_only(root: Path, tmp_path: Path) -> None:
+def test_approvals_project_rule_holds_only_in_project(root: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     here, there = ("--root", str(root)), ("--root", str(tmp_path / "other"))
     assert at_terminal("approvals", "add", "file.write", ".*", "--scope", "project", *here).returncode == 0
@@ -63,14 +63,14 @@ def test_a_rule_of_a_project_holds_in_that_project_only(root: Path, tmp_path: Pa
     assert handrail("call", "file.write", "path=a", "content=x", *here).returncode == 0
     assert handrail("call", "file.write", "path=a", "content=x", *there).returncode == 3
     assert not list((tmp_path / "other").iterdir())
-    assert [path.name for path in root.iterdir()] == ["a"]  # its rules are not in the project
+    assert [path.name for path in root.iterdir()] == ["a"]  # the rules of the project are not stored in the project
     removed = handrail("approvals", "remove", "1", "--scope", "project", *here)
     assert re.fullmatch(
         r"Removed project rule 1: file\.write \.\*\n  in /.*/state/.*/approvals\.toml\n", removed.stdout
     )
 
 
-def test_the_list_says_how_often_and_when_a_rule_was_used(root: Path) -> None:
+def test_approvals_list_shows_use_counts(root: Path) -> None:
     here = ("--root", str(root))
     at_terminal("approvals", "add", "file.write", r'\{"path":"[ab]","content":"x"\}')
     at_terminal("approvals", "add", "file.delete", ".*", "--deny")
@@ -84,7 +84,7 @@ def test_the_list_says_how_often_and_when_a_rule_was_used(root: Path) -> None:
     assert [each["used"] for each in facts] == [2, 1]
 
 
-def test_counting_never_fails_a_call(root: Path) -> None:
+def test_use_counts_damaged_never_fail_call(root: Path) -> None:
     at_terminal("approvals", "add", "file.write", ".*")
     counts = Path(os.environ["HANDRAIL_STATE_DIR"]) / "approvals.json"
     counts.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def test_counting_never_fails_a_call(root: Path) -> None:
     assert "(on, never used)" in handrail("approvals", "list", "--root", str(root)).stdout
 
 
-def test_a_call_can_be_tried_without_being_made(root: Path) -> None:
+def test_approvals_test_decides_without_making_call(root: Path) -> None:
     here = ("--root", str(root))
     pattern = r'\{"path":"a\.txt","content":"[^"]*"\}'
     at_terminal("approvals", "add", "file.write", pattern)
@@ -134,7 +134,7 @@ def test_a_call_can_be_tried_without_being_made(root: Path) -> None:
     assert [path.name for path in root.iterdir()] == ["a.txt"]
 
 
-def test_trying_says_what_would_not_be_asked(root: Path) -> None:
+def test_approvals_test_names_calls_that_are_not_asked(root: Path) -> None:
     here = ("--root", str(root))
     missing = handrail("approvals", "test", "file.delete", '{"path": "a.txt"}', *here)
     assert (missing.stdout, missing.returncode) == (
@@ -158,7 +158,7 @@ def test_trying_says_what_would_not_be_asked(root: Path) -> None:
     )
 
 
-def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
+def test_approvals_rule_allows_call_until_disabled(root: Path) -> None:
     at_terminal("approvals", "add", "file.write", r'\{"path":"[ab]\.txt","content":"x"\}')
     write = ("call", "file.write", "content=x", "--root", str(root))
     assert handrail(*write, "path=a.txt").returncode == 0
@@ -168,7 +168,7 @@ def test_a_rule_lets_the_call_pass_until_it_is_switched_off(root: Path) -> None:
     assert [path.name for path in root.iterdir()] == ["a.txt"]
 
 
-def test_a_rule_for_a_tool_that_is_nowhere_is_refused(file: Path) -> None:
+def test_approvals_add_unknown_tool_is_refused(file: Path) -> None:
     said = "no dialect has a tool file.wirte: the rule would never be used"
     assert usage_error(handrail("approvals", "add", "file.wirte", ".*")) == said
     assert not file.exists()
@@ -176,7 +176,7 @@ def test_a_rule_for_a_tool_that_is_nowhere_is_refused(file: Path) -> None:
         assert at_terminal("approvals", "add", tool, ".*").returncode == 0
 
 
-def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:
+def test_approvals_add_checks_examples(file: Path) -> None:
     good = '{"path":"a.txt"}'
     outside = '{"path":"../a.txt"}'
     pattern = r'\{"path":"[a-z]+\.txt"\}'
@@ -193,7 +193,7 @@ def test_examples_are_checked_when_a_rule_is_added(file: Path) -> None:
     assert len(json.loads(handrail("approvals", "list", "--json").stdout)) == 1
 
 
-def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
+def test_approvals_add_for_hours_expires(file: Path, root: Path) -> None:
     (root / "x").write_text("x")
     test = ("approvals", "test", "file.delete", '{"path": "x"}', "--root", str(root))
     at_terminal("approvals", "add", "file.delete", ".*", "--for", "0")
@@ -233,19 +233,19 @@ def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
         (("test", "t", "[]"), "the parameters must be a JSON object"),
     ],
 )
-def test_what_makes_no_sense_is_a_usage_error(arguments: tuple[str, ...], complaint: str, file: Path) -> None:
+def test_approvals_bad_arguments_are_usage_errors(arguments: tuple[str, ...], complaint: str, file: Path) -> None:
     assert usage_error(handrail("approvals", *arguments)).startswith(complaint)
     assert not file.exists()
 
 
-def test_a_malformed_file_is_named_with_the_reason(file: Path, root: Path) -> None:
+def test_approvals_malformed_file_is_named_with_reason(file: Path, root: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("[[rule]]\ntool = \n")
     for command in (("approvals", "list"), ("call", "file.list", "--root", str(root))):
         assert usage_error(handrail(*command)) == f"cannot read {file}: Invalid value (at line 2, column 8)"
 
 
-def test_a_pattern_cannot_play_with_the_terminal(file: Path) -> None:
+def test_approvals_list_escapes_terminal_controls(file: Path) -> None:
     at_terminal("approvals", "add", "file.write", "a\x1b.2Jb\u202ec")
     listed = handrail("approvals", "list").stdout
     assert listed == f"user rules, in {file}:\n  1. file.write  a\\x1b.2Jb\\u202ec  (on, never used)\n"

@@ -1,23 +1,23 @@
-"""`handrail approvals test`: calls as `handrail call` takes them, and undos."""
+"""Tests `handrail approvals test` with calls, as `handrail call` takes them, and with undos."""
 
 from pathlib import Path
 
 import pytest
-from command import at_terminal, handrail, usage_error
+from support.command_line import at_terminal, handrail, usage_error
 
 ASKED = "No rule decides about this call: it would be asked\n"
 
 
 @pytest.fixture
 def here(root: Path) -> tuple[str, str]:
-    """A workspace with two entries in its journal."""
+    """Make a workspace with two journal entries."""
     for content in ("one", "two"):
         done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--approve", "auto")
         assert done.returncode == 0
     return "--root", str(root)
 
 
-def test_parameters_are_given_as_to_a_call(root: Path) -> None:
+def test_approvals_test_takes_parameters_like_call(root: Path) -> None:
     here = ("--root", str(root))
     at_terminal("approvals", "add", "edit_lines", r'.*"start_line":1,.*')
     (root / "a").write_text("x\n")
@@ -30,7 +30,7 @@ def test_parameters_are_given_as_to_a_call(root: Path) -> None:
     assert (root / "a").read_text() == "x\n"
 
 
-def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
+def test_approvals_test_decides_about_undo(here: tuple[str, str], root: Path) -> None:
     rule = r'\{"entries":\[2\],"targets":\["a"\]\}'
     at_terminal("approvals", "add", "undo", rule)
     for arguments in ((), ("entries=[2]",), ("since=2",), ('{"entries": [2]}',)):
@@ -48,7 +48,7 @@ def test_an_undo_can_be_tried(here: tuple[str, str], root: Path) -> None:
     assert (root / "a").read_text() == "one"
 
 
-def test_an_undo_that_cannot_be_is_said(here: tuple[str, str], root: Path) -> None:
+def test_approvals_test_impossible_undo_is_explained(here: tuple[str, str], root: Path) -> None:
     begin = "It would fail before anybody is asked: "
     gone = handrail("approvals", "test", "undo", "entries=[9]", *here)
     assert (gone.stdout, gone.returncode) == (f"{begin}entry 9 not found\n", 3)

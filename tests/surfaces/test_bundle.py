@@ -1,4 +1,4 @@
-"""The bundle that was made, unpacked and started as a host does it: `make bundle`."""
+"""Tests the bundle that `make bundle` made: unpacks and starts it like a host."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, get_default_environment
-from mcp_client import ERAS, talk
+from support.mcp_client import ERAS, talk
 
 from handrail.dialects import load
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not MADE, reason="make bundle makes one and test
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the modes of the files, which Python's own way of unpacking forgets."""
+    """Unpack the bundle with the modes of its files, which zipfile forgets."""
     place = tmp_path_factory.mktemp("bundle")
     with ZipFile(MADE) as bundle:
         for entry in bundle.infolist():
@@ -31,7 +31,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _server(unpacked: Path, root: Path, chosen: dict[str, str]) -> StdioServerParameters:
-    """Only what the manifest says, with the Python that the bundle is for and none of our packages."""
+    """Return the command of the manifest, with the Python of the bundle and none of our packages."""
     manifest = json.loads((unpacked / "manifest.json").read_text())
     defaults = {name: each["default"] for name, each in manifest["user_config"].items() if "default" in each}
     values = {f"user_config.{name}": value for name, value in (defaults | chosen | {"root": str(root)}).items()}
@@ -52,7 +52,7 @@ def _server(unpacked: Path, root: Path, chosen: dict[str, str]) -> StdioServerPa
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_an_unpacked_bundle_serves_its_tools(unpacked: Path, root: Path, era: str) -> None:
+def test_bundle_unpacked_serves_tools(unpacked: Path, root: Path, era: str) -> None:
     (root / "a.txt").write_text("needle\n")
 
     async def act(client: Client) -> Any:
@@ -65,7 +65,7 @@ def test_an_unpacked_bundle_serves_its_tools(unpacked: Path, root: Path, era: st
     assert found.meta["handrail/result"]["metadata"]["engine"] == "ripgrep"
 
 
-def test_a_bundle_confines_commands_with_its_own_programs(unpacked: Path, root: Path) -> None:
+def test_bundle_confines_commands_with_own_programs(unpacked: Path, root: Path) -> None:
     async def act(client: Client) -> Any:
         return await client.call_tool("run_in_terminal", {"command": "echo hello"})
 
@@ -75,7 +75,7 @@ def test_a_bundle_confines_commands_with_its_own_programs(unpacked: Path, root: 
 
 
 def _official(*arguments: str | Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where the node of the tests is
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # the node of the tests is there
     command = [OFFICIAL, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path})
     assert (done.returncode, done.stderr) == (0, "")
@@ -83,7 +83,7 @@ def _official(*arguments: str | Path) -> str:
 
 
 @pytest.mark.skipif(not OFFICIAL.exists(), reason="make conformance fetches it")
-def test_the_official_tool_takes_it(tmp_path: Path) -> None:
+def test_bundle_is_valid_for_official_tool(tmp_path: Path) -> None:
     _official("unpack", MADE, tmp_path / "out")
     assert "Manifest schema validation passes" in _official("validate", tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

@@ -1,4 +1,4 @@
-"""`handrail call`, as a person or a script runs it."""
+"""Tests `handrail call` as a user or a script runs it."""
 
 import json
 import os
@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import ARGV, at_terminal, envelope, handrail, timeless, usage_error
+from support.command_line import ARGV, at_terminal, envelope, handrail, timeless, usage_error
 
 from handrail import Workspace
 
 
-def test_a_person_reads_the_answer_and_where_the_file_is(root: Path) -> None:
+def test_call_prints_result_and_location(root: Path) -> None:
     done = handrail("call", "file.write", "path=a/hello.txt", "content=Hello", "--root", str(root), "--approve", "auto")
     assert timeless(done.stdout) == (
         f"✓ file.write\n  success: true\n  bytes_written: 5\n  Location: {root}/a/hello.txt\n  Time: <time>\n"
@@ -21,7 +21,7 @@ def test_a_person_reads_the_answer_and_where_the_file_is(root: Path) -> None:
     assert (root / "a/hello.txt").read_text() == "Hello"
 
 
-def test_a_script_reads_one_json_document_and_nothing_else(root: Path) -> None:
+def test_call_json_prints_one_document(root: Path) -> None:
     (root / "é.txt").write_text("naïve\u2028\n")
     done = handrail("call", "file.read", '{"path": "é.txt"}', "--json", "--root", str(root))
     assert envelope(done.stdout) == {
@@ -35,7 +35,7 @@ def test_a_script_reads_one_json_document_and_nothing_else(root: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_an_error_answer_exits_with_1(root: Path) -> None:
+def test_call_error_result_exits_with_1(root: Path) -> None:
     done = handrail("call", "file.read", "path=missing.txt", "--root", str(root))
     assert timeless(done.stdout) == (
         "✗ 'missing.txt' does not exist\n"
@@ -46,7 +46,7 @@ def test_an_error_answer_exits_with_1(root: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_an_error_answer_as_json_has_code_message_and_suggestion(root: Path) -> None:
+def test_call_json_error_has_code_message_and_suggestion(root: Path) -> None:
     done = handrail("call", "file.read", "path=missing.txt", "--root", str(root), "--json")
     assert envelope(done.stdout) == {
         "tool": "file.read",
@@ -62,7 +62,7 @@ def test_an_error_answer_as_json_has_code_message_and_suggestion(root: Path) -> 
     assert done.returncode == 1
 
 
-def test_without_a_terminal_the_answer_is_no_and_the_log_says_how_to_allow_it(root: Path, tmp_path: Path) -> None:
+def test_call_without_terminal_denied_and_log_says_how_to_allow(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     done = handrail("call", "file.write", "path=it's.txt", "content=x", "--root", str(root), "--log", str(log))
     assert timeless(done.stdout) == (
@@ -81,12 +81,12 @@ def test_without_a_terminal_the_answer_is_no_and_the_log_says_how_to_allow_it(ro
 
 
 def to_allow(log: Path) -> str:
-    """What the user is told in the session log about the last call."""
+    """Return what the session log tells the user about the last call."""
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     return str(next(line["allow"] for line in reversed(lines) if line["event"] == "refusal"))
 
 
-def test_what_the_user_is_told_allows_exactly_that_call(root: Path, tmp_path: Path) -> None:
+def test_call_logged_remedy_allows_exactly_that_call(root: Path, tmp_path: Path) -> None:
     odd = root / "it's $a `root`"
     odd.mkdir()
     call = ("call", "file.write", "path=it's $x `y`.txt", 'content=a\n"b" \\ é', "--root")
@@ -97,14 +97,14 @@ def test_what_the_user_is_told_allows_exactly_that_call(root: Path, tmp_path: Pa
     assert [path.name for path in odd.iterdir()] == ["it's $x `y`.txt"]
 
 
-def test_what_the_user_is_told_about_a_command_holds_in_no_weaker_sandbox(root: Path, tmp_path: Path) -> None:
+def test_call_logged_remedy_does_not_hold_in_weaker_sandbox(root: Path, tmp_path: Path) -> None:
     call = ("call", "run_shell_command", "command=echo a", "--root", str(root), "--sandbox")
     do_what_is_told(tmp_path / "log", *call, "network")
     assert [handrail(*call, level).returncode for level in ("off", "network")] == [3, 0]
 
 
 @pytest.mark.parametrize("content", ["x\u202ey", "x" * 400], ids=["not seen whole", "long"])
-def test_what_cannot_be_pasted_is_not_told(root: Path, tmp_path: Path, content: str) -> None:
+def test_call_logged_remedy_omits_calls_that_cannot_be_pasted(root: Path, tmp_path: Path, content: str) -> None:
     log = tmp_path / "log"
     done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--log", str(log))
     assert done.returncode == 3
@@ -112,14 +112,14 @@ def test_what_cannot_be_pasted_is_not_told(root: Path, tmp_path: Path, content: 
 
 
 def do_what_is_told(log: Path, *call: str) -> None:
-    """Do, at a terminal, what the user is told about a refused call."""
+    """Run, at a terminal, the command that the log suggests for a denied call."""
     assert handrail(*call, "--log", str(log)).returncode == 3
     command = shlex.split(to_allow(log).partition("exactly this call: ")[2])
     assert command[0] == "handrail"
     assert at_terminal(*command[1:]).returncode == 0
 
 
-def test_never_means_never(root: Path) -> None:
+def test_call_approve_never_denies(root: Path) -> None:
     done = handrail("call", "file.write", "path=a", "content=x", "--root", str(root), "--approve", "never", "--json")
     assert done.returncode == 3
     assert envelope(done.stdout)["error"] == {
@@ -129,7 +129,7 @@ def test_never_means_never(root: Path) -> None:
     }
 
 
-def test_parameters_come_from_standard_input(root: Path) -> None:
+def test_call_dash_reads_parameters_from_stdin(root: Path) -> None:
     done = handrail(
         "call", "file.write", "-", "--root", str(root), "--approve", "auto", stdin='{"path": "ü", "content": "ß\\n"}'
     )
@@ -137,7 +137,7 @@ def test_parameters_come_from_standard_input(root: Path) -> None:
     assert (root / "ü").read_text() == "ß\n"
 
 
-def test_values_are_text_where_the_tool_wants_text_and_json_elsewhere(root: Path) -> None:
+def test_call_key_value_is_text_or_json_by_schema(root: Path) -> None:
     lines = "".join(f"{n}\n" for n in range(1, 10))
     written = handrail("call", "file.write", "path=123", f"content={lines}", "--approve", "auto", "--root", str(root))
     assert written.returncode == 0
@@ -149,7 +149,7 @@ def test_values_are_text_where_the_tool_wants_text_and_json_elsewhere(root: Path
     assert (root / "123").read_text().endswith("7\n8=eight\n")
 
 
-def test_a_value_that_is_not_what_the_tool_wants_is_its_answer(root: Path) -> None:
+def test_call_wrong_value_is_error_result(root: Path) -> None:
     done = handrail("call", "file.read", "path=a", "offset=soon", "what=ever", "--root", str(root), "--json")
     assert done.returncode == 1
     assert envelope(done.stdout)["error"]["message"] == (
@@ -157,7 +157,7 @@ def test_a_value_that_is_not_what_the_tool_wants_is_its_answer(root: Path) -> No
     )
 
 
-def test_an_unknown_tool_is_an_answer_that_names_the_known(root: Path) -> None:
+def test_call_unknown_tool_names_known_tools(root: Path) -> None:
     done = handrail("call", "file.rename", "--dialect", "file", "--root", str(root), "--json")
     assert done.returncode == 1
     assert envelope(done.stdout)["error"] == {
@@ -173,7 +173,7 @@ def _file_tools() -> list[str]:
     return list(load("file").tools)
 
 
-def test_read_only_refuses_what_it_does_not_offer(root: Path) -> None:
+def test_call_read_only_refuses_writing_tool(root: Path) -> None:
     (root / "a").write_text("a")
     done = handrail("call", "file.delete", "path=a", "--root", str(root), "--read-only", "--approve", "auto")
     assert done.returncode == 1
@@ -182,7 +182,7 @@ def test_read_only_refuses_what_it_does_not_offer(root: Path) -> None:
     assert handrail("call", "file.read", "path=a", "--root", str(root), "--read-only").returncode == 0
 
 
-def test_the_current_directory_is_the_root_by_default(root: Path) -> None:
+def test_call_root_defaults_to_current_directory(root: Path) -> None:
     (root / "here.txt").write_text("here\n")
     done = handrail("call", "file.list", "--json", cwd=root)
     assert [file["path"] for file in envelope(done.stdout)["output"]["files"]] == ["here.txt"]
@@ -206,17 +206,17 @@ def test_the_current_directory_is_the_root_by_default(root: Path) -> None:
     ids=["open brace", "bad number", "open bracket", "deep", "no input", "no key", "dash and more", "dialect", "policy",
          "option", "no tool"],
 )  # fmt: skip
-def test_a_command_line_that_makes_no_sense_exits_with_2(arguments: tuple[str, ...], complaint: str) -> None:
+def test_call_bad_command_line_exits_with_2(arguments: tuple[str, ...], complaint: str) -> None:
     assert usage_error(handrail("call", *arguments)).startswith(complaint)
 
 
-def test_input_that_is_not_utf8_is_a_usage_error() -> None:
+def test_call_stdin_not_utf8_is_usage_error() -> None:
     assert usage_error(handrail("call", "file.read", "-", stdin=b'{"path": "\xff"}')).startswith(
         "the parameters are not valid JSON: "
     )
 
 
-def test_a_root_that_is_not_there_or_not_a_directory_is_a_usage_error(root: Path) -> None:
+def test_call_missing_root_or_file_as_root_is_usage_error(root: Path) -> None:
     (root / "file").write_text("")
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/none")) == (
         f"cannot open the workspace {root}/none: directory not found"
@@ -226,7 +226,7 @@ def test_a_root_that_is_not_there_or_not_a_directory_is_a_usage_error(root: Path
     )
 
 
-def test_a_name_with_undecodable_bytes_in_an_argument_is_an_answer_in_valid_utf8(root: Path) -> None:
+def test_call_undecodable_argument_is_answered_in_utf8(root: Path) -> None:
     done = handrail("call", "file.read", os.fsdecode(b"path=\xff"), "--root", str(root), "--json")
     assert envelope(done.stdout)["error"]["message"] == (
         "Parameter 'path' must be valid Unicode text (it contains a lone surrogate)"
@@ -235,7 +235,7 @@ def test_a_name_with_undecodable_bytes_in_an_argument_is_an_answer_in_valid_utf8
     assert envelope(unknown.stdout)["tool"] == "tool\udcff"
 
 
-def test_json_is_utf8_whatever_the_terminal_speaks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_json_is_utf8_in_any_locale(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     (root / "é").write_text("日本\n")
     done = handrail("call", "file.read", "-", "--root", str(root), "--json", stdin='{"path": "é"}')
@@ -243,14 +243,14 @@ def test_json_is_utf8_whatever_the_terminal_speaks(root: Path, monkeypatch: pyte
     assert done.returncode == 0
 
 
-def test_notes_go_to_standard_error(root: Path) -> None:
+def test_call_notes_go_to_stderr(root: Path) -> None:
     (root / ".handrail.toml").write_text('approve = "auto"\n')
     done = handrail("call", "file.list", "--root", str(root), "--json")
     assert done.stderr == "handrail: .handrail.toml cannot set approve = 'auto': a project may only tighten\n"
     assert envelope(done.stdout)["success"] is True
 
 
-def test_the_log_goes_where_it_is_told(root: Path, tmp_path: Path) -> None:
+def test_call_log_option_sets_log_file(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "session.jsonl"
     handrail("call", "file.list", "--root", str(root), "--log", str(log))
     (line,) = [json.loads(line) for line in log.read_text().splitlines()]
@@ -260,8 +260,8 @@ def test_the_log_goes_where_it_is_told(root: Path, tmp_path: Path) -> None:
     )
 
 
-def test_an_interrupted_write_of_another_process_is_mentioned(root: Path) -> None:
-    """A record that a killed process left behind is rolled back at the next open."""
+def test_call_reports_rolled_back_write_of_killed_process(root: Path) -> None:
+    """Leave the intent of a killed process behind: the next open rolls it back."""
     workspace = Workspace(str(root), approve="auto")
     record = workspace._services.writer._intents.begin(workspace._services.boundary.identity)
     record.made.append("half-made")
@@ -274,7 +274,7 @@ def test_an_interrupted_write_of_another_process_is_mentioned(root: Path) -> Non
     assert envelope(done.stdout)["output"] == {"files": [], "directories": []}
 
 
-def test_help_and_version_are_there() -> None:
+def test_help_lists_commands_and_version_is_printed() -> None:
     assert handrail("--version").stdout == "handrail, version 0.1.0\n"
     done = handrail("--help")
     assert done.returncode == 0
@@ -283,7 +283,7 @@ def test_help_and_version_are_there() -> None:
     assert usage_error(handrail("frobnicate")) == "No such command 'frobnicate'."
 
 
-def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
+def test_call_ambiguous_tool_needs_dialect(root: Path) -> None:
     assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
         "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
     )
@@ -292,13 +292,13 @@ def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("--version",), ("tools",), ("call", "file.list", "--json"), ("call", "file.list")]
 )
-def test_an_answer_that_cannot_be_written_is_said_and_no_traceback(arguments: tuple[str, ...], root: Path) -> None:
+def test_call_unwritable_stdout_is_reported_without_traceback(arguments: tuple[str, ...], root: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*ARGV, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=root, check=False)
     said = "handrail: the answer could not be written: No space left on device\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)
 
 
-def test_an_unknown_option_is_json_too_where_that_was_asked_for() -> None:
+def test_call_json_unknown_option_is_json_error() -> None:
     done = handrail("call", "file.read", "--json", "--frobnicate")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "usage_error")

@@ -1,16 +1,16 @@
-"""`handrail completion`: scripts for shells, and what they complete."""
+"""Tests `handrail completion`: the scripts for shells, and what they complete."""
 
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import in_process as handrail
-from command import usage_error
+from support.command_line import in_process as handrail
+from support.command_line import usage_error
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_script_for_each_shell(shell: str) -> None:
+def test_completion_prints_script_for_each_shell(shell: str) -> None:
     done = handrail("completion", shell)
     assert done.returncode == 0
     assert f"_HANDRAIL_COMPLETE={shell}_complete" in done.stdout
@@ -20,7 +20,7 @@ def test_there_is_a_script_for_each_shell(shell: str) -> None:
 
 
 def offered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What bash is told, each with its kind; "file" and "dir" it completes by itself."""
+    """Return the answers for bash, each with its kind; bash completes "file" and "dir" itself."""
     monkeypatch.setenv("_HANDRAIL_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
@@ -31,7 +31,7 @@ def completions(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [each.partition(",")[2] for each in offered(line, monkeypatch)]
 
 
-def test_commands_tools_and_options_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_offers_commands_tools_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert completions("handrail ca", monkeypatch) == ["call"]
     assert completions("handrail call file.re", monkeypatch) == ["file.read"]
     assert completions("handrail call --dialect file file.d", monkeypatch) == ["file.delete"]
@@ -56,18 +56,16 @@ def test_commands_tools_and_options_are_completed(monkeypatch: pytest.MonkeyPatc
         ("handrail call --dialect gemini read_file absolute_path = /sr", "file,/sr"),
     ],
 )
-def test_paths_are_completed(line: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_offers_paths(line: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered(line, monkeypatch) == [kind]
 
 
-def test_what_is_no_path_is_not_completed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_offers_no_paths_for_other_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered("handrail call file.read limit = 1", monkeypatch) == []
     assert offered("handrail call no_such_tool path = 1", monkeypatch) == []
 
 
-def test_shells_that_take_a_parameter_for_one_word_are_told_its_paths(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_completion_of_key_value_word_offers_paths(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "src" / "deep").mkdir(parents=True)
     for name in ("setup.py", ".secret", "src/a b.py"):
         (root / name).write_text("")
@@ -83,5 +81,5 @@ def test_shells_that_take_a_parameter_for_one_word_are_told_its_paths(
     assert told("limit=s") == []
 
 
-def test_another_shell_is_a_usage_error() -> None:
+def test_completion_unknown_shell_is_usage_error() -> None:
     assert usage_error(handrail("completion", "tcsh")).startswith("Invalid value for 'SHELL': 'tcsh'")

@@ -1,4 +1,4 @@
-"""`handrail config`: the client's own file, with all that was in it."""
+"""Tests `handrail config`, which adds Handrail to the file of a client and keeps the rest."""
 
 import json
 import tomllib
@@ -36,7 +36,7 @@ def _entry(client: str, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("client", [*CLIENTS])
-def test_it_prints_what_starts_this_installation(client: str, root: Path) -> None:
+def test_config_prints_command_of_this_installation(client: str, root: Path) -> None:
     out = _config(client, "--root", root)
     made = _entry(client, out.stdout)
     assert Path(made["command"]).is_absolute()
@@ -45,7 +45,7 @@ def test_it_prints_what_starts_this_installation(client: str, root: Path) -> Non
     assert made.get("type") == ("stdio" if CLIENTS[client].typed else None)
 
 
-def test_options_go_into_the_command_and_dotted_names_become_safe(root: Path) -> None:
+def test_config_options_go_into_command(root: Path) -> None:
     out = _config("cursor", "--root", root, "--dialect", "file", "--read-only", "--approve", "host")
     assert _entry("cursor", out.stdout)["args"][-6:] == [
         "--dialect",
@@ -68,7 +68,7 @@ def test_options_go_into_the_command_and_dotted_names_become_safe(root: Path) ->
         ("codex", "person/.codex/config.toml"),
     ],
 )
-def test_write_makes_the_file_where_the_client_looks(tmp_path: Path, root: Path, client: str, place: str) -> None:
+def test_config_write_creates_file_of_client(tmp_path: Path, root: Path, client: str, place: str) -> None:
     out = _config(client, "--root", root, "--write")
     assert out.exit_code == 0, out.output
     assert _entry(client, (tmp_path / place).read_text())["args"]
@@ -78,7 +78,7 @@ def test_write_makes_the_file_where_the_client_looks(tmp_path: Path, root: Path,
 
 
 @pytest.mark.parametrize("client", JSON_CLIENTS)
-def test_write_keeps_what_is_there_and_a_backup(tmp_path: Path, root: Path, client: str) -> None:
+def test_config_write_keeps_other_settings_and_backup(tmp_path: Path, root: Path, client: str) -> None:
     file, key = tmp_path / "settings.json", CLIENTS[client].key
     old = {"theme": "dark", key: {"other": {"command": "x"}, "handrail": {"command": "old"}}, "last": [1, None]}
     file.write_text(json.dumps(old))
@@ -93,7 +93,7 @@ def test_write_keeps_what_is_there_and_a_backup(tmp_path: Path, root: Path, clie
     assert {each.stat().st_mode & 0o777 for each in (file, backup)} == {0o600}
 
 
-def test_toml_keeps_comments_order_and_other_servers(tmp_path: Path, root: Path) -> None:
+def test_config_write_toml_keeps_comments_and_servers(tmp_path: Path, root: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(
         '# mine\nmodel = "x"\n\n[mcp_servers.handrail]\ncommand = "old"\n\n'
@@ -164,7 +164,7 @@ def test_hostile_toml_is_refused_before_tomlkit_reads_it(
         ("codex", "[[mcp_servers]]\na = 1\n"),
     ],
 )
-def test_what_cannot_be_merged_is_left_alone(tmp_path: Path, root: Path, client: str, text: str) -> None:
+def test_config_write_unmergeable_file_is_left_unchanged(tmp_path: Path, root: Path, client: str, text: str) -> None:
     file = tmp_path / "settings"
     file.write_text(text)
     out = _config(client, "--root", root, "--write", "--file", file)
@@ -178,7 +178,7 @@ def test_what_cannot_be_merged_is_left_alone(tmp_path: Path, root: Path, client:
     ("platform", "place"),
     [("darwin", "{home}/Library/Application Support"), ("win32", "{home}/AppData"), ("linux", "{home}/.config")],
 )
-def test_a_desktop_application_is_found_on_each_system(
+def test_config_claude_desktop_path_follows_system(
     own_home: Path, root: Path, monkeypatch: pytest.MonkeyPatch, platform: str, place: str
 ) -> None:
     monkeypatch.setattr("sys.platform", platform)
@@ -187,7 +187,7 @@ def test_a_desktop_application_is_found_on_each_system(
     assert f"{place.format(home=own_home)}/Claude/claude_desktop_config.json" in out.stderr
 
 
-def test_a_configuration_behind_a_link_stays_behind_it(tmp_path: Path, root: Path) -> None:
+def test_config_write_through_link_keeps_link(tmp_path: Path, root: Path) -> None:
     (tmp_path / "real.json").write_text("{}")
     (tmp_path / "link.json").symlink_to("real.json")
     _config("cursor", "--root", root, "--write", "--file", tmp_path / "link.json")
@@ -195,10 +195,10 @@ def test_a_configuration_behind_a_link_stays_behind_it(tmp_path: Path, root: Pat
     assert _entry("cursor", (tmp_path / "real.json").read_text())
 
 
-def test_no_backup_is_ever_written_over(tmp_path: Path, root: Path) -> None:
+def test_config_write_never_overwrites_backup(tmp_path: Path, root: Path) -> None:
     file = tmp_path / "settings.json"
     written = list[bytes]()
-    for number in range(5):  # more than one of them in the same second
+    for number in range(5):  # several of them in the same second
         written.append(b'{\r\n  "number": %d}\r\n' % number)
         file.write_bytes(written[-1])
         assert _config("cursor", "--root", root, "--write", "--file", file).exit_code == 0
@@ -206,7 +206,7 @@ def test_no_backup_is_ever_written_over(tmp_path: Path, root: Path) -> None:
 
 
 @pytest.mark.parametrize(("client", "file"), [("cursor", "mcp.json"), ("codex", "config.toml")])
-def test_what_was_replaced_is_said(tmp_path: Path, root: Path, client: str, file: str) -> None:
+def test_config_write_reports_replaced_entry(tmp_path: Path, root: Path, client: str, file: str) -> None:
     place = tmp_path / file
     added = _config(client, "--root", root, "--write", "--file", place)
     assert added.stdout.startswith(f"Added to {place}\nRestart ")
@@ -222,7 +222,7 @@ def test_what_was_replaced_is_said(tmp_path: Path, root: Path, client: str, file
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe{}", None], ids=["not text", "a directory"])
-def test_what_cannot_be_read_is_said_and_left_alone(tmp_path: Path, root: Path, content: bytes | None) -> None:
+def test_config_write_unreadable_file_is_left_unchanged(tmp_path: Path, root: Path, content: bytes | None) -> None:
     file = tmp_path / "settings.json"
     file.mkdir() if content is None else file.write_bytes(content)
     out = _config("cursor", "--root", root, "--write", "--file", file)

@@ -1,4 +1,4 @@
-"""`handrail demo`: worth seeing in a terminal, plain in a pipe, and gone afterwards. Its picture is in the README."""
+"""Tests `handrail demo`: coloured at a terminal, plain in a pipe, leaves no files. The README shows its picture."""
 
 import html
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from command import ARGV, handrail
-from terminal import Terminal
+from support.command_line import ARGV, handrail
+from support.pseudo_terminal import Terminal
 
 HOME = Path(__file__).parent.parent.parent
 PICTURE = (HOME / "docs" / "demo.svg").read_text()
@@ -27,7 +27,7 @@ def test_demo_in_a_pipe_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not list(tmp_path.iterdir())
 
 
-def test_demo_is_short_and_says_nothing_empty() -> None:
+def test_demo_is_short_and_prints_no_empty_values() -> None:
     lines = handrail("demo").stdout.splitlines()
     assert len(lines) <= 45
     assert max(map(len, lines)) <= 100
@@ -43,7 +43,7 @@ def test_demo_in_a_terminal_is_coloured(monkeypatch: pytest.MonkeyPatch) -> None
     assert "\x1b[32m" in shown
 
 
-def test_picture_is_what_the_demo_draws(tmp_path: Path) -> None:
+def test_picture_matches_demo(tmp_path: Path) -> None:
     drawn = tmp_path / "demo.svg"
     subprocess.run([sys.executable, HOME / "packaging" / "demo_svg.py", drawn], check=True)
     assert drawn.read_text() == PICTURE, "make picture draws it again"

@@ -1,4 +1,4 @@
-"""`handrail doctor`: what this machine offers and what is missing."""
+"""Tests `handrail doctor`, which reports what this machine offers and what is missing."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail, usage_error
+from support.command_line import handrail, usage_error
 
 from handrail import Workspace
 from handrail.kernel.doctor import canaries, checks
@@ -36,7 +36,7 @@ def findings(root: Path) -> dict[str, doctor.Finding]:
     return {finding.name: finding for finding in doctor.machine_findings(checks.examine(str(root)))}
 
 
-def test_every_finding_is_a_line_with_a_mark(root: Path) -> None:
+def test_doctor_prints_line_with_mark_for_each_finding(root: Path) -> None:
     done = handrail("doctor", "--root", str(root))
     lines = done.stdout.splitlines()
     assert [line[2:].partition(":")[0] for line in lines][: len(NAMES) + 1] == [*NAMES, "sandbox"]
@@ -46,7 +46,7 @@ def test_every_finding_is_a_line_with_a_mark(root: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_json_says_the_same(root: Path) -> None:
+def test_doctor_json_matches_text(root: Path) -> None:
     told = json.loads(handrail("doctor", "--root", str(root), "--json").stdout)
     lines = handrail("doctor", "--root", str(root)).stdout.splitlines()
     assert [f"{'✓' if each['good'] else '✗'} {each['name']}: {each['says']}" for each in told] == lines
@@ -58,7 +58,7 @@ def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) 
     return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in found]
 
 
-def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_strict_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = sandbox_lines(root, monkeypatch)
     if not lines[0].startswith("✓ sandbox: strict, by "):
         pytest.skip(f"no strict sandbox here: {lines[0]}")
@@ -66,7 +66,7 @@ def test_the_active_sandbox_is_tried_with_canaries(root: Path, monkeypatch: pyte
     assert list(root.iterdir()) == []
 
 
-def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reduced_sandbox_explains_reason_and_gaps(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     lines = sandbox_lines(root, monkeypatch)
     if lines[0].startswith("✗ sandbox: no command"):
@@ -77,9 +77,7 @@ def test_a_reduced_sandbox_says_why_and_what_it_cannot_stop(root: Path, monkeypa
     assert {line[:9] for line in lines[1 + len(REDUCED_CANNOT_STOP) :]} == {"✓ canary:"}
 
 
-def test_level_that_cannot_be_had_names_the_setting_that_allows_less(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_unavailable_level_names_allow_reduced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HANDRAIL_ALLOW_REDUCED")
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     if findings(root)["Landlock"].good:
@@ -90,14 +88,14 @@ def test_level_that_cannot_be_had_names_the_setting_that_allows_less(
         )
 
 
-def test_no_sandbox_at_all_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_without_sandbox_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     monkeypatch.setattr(landlock_rules, "abi", lambda: 0)
     (line,) = sandbox_lines(root, monkeypatch)
     assert line.startswith("✗ sandbox: no command can be run: bubblewrap: none outside the workspace; landlock: ")
 
 
-def test_the_level_to_try_can_be_chosen(root: Path) -> None:
+def test_doctor_sandbox_option_chooses_level(root: Path) -> None:
     done = handrail("doctor", "--root", str(root), "--sandbox", "off")
     assert done.returncode == 0
     assert done.stdout.splitlines()[len(NAMES) : len(NAMES) + 2] == [
@@ -106,7 +104,7 @@ def test_the_level_to_try_can_be_chosen(root: Path) -> None:
     ]
 
 
-def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_failed_canary_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = {"write_outside": ("true", ("strict", "network", "reduced"))}
     monkeypatch.setattr(canaries, "_REFUSED", broken)
     with Workspace(str(root)) as workspace:
@@ -116,7 +114,7 @@ def test_a_canary_that_fails_is_an_error(root: Path, monkeypatch: pytest.MonkeyP
     assert (failed.good, failed.needed) == (False, True)
 
 
-def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_missing_features(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Openat2, "works", staticmethod(lambda _: False))
     monkeypatch.setattr(checks, "abi", lambda: 0)
     monkeypatch.setattr(checks, "can_filter", lambda: False)
@@ -135,7 +133,7 @@ def test_what_is_missing_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [name for name, finding in found.items() if not finding.good] == list(missing)
 
 
-def test_the_programs_that_are_named_are_those_that_are_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_programs_in_use(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
     found = findings(root)
     first = next(iter(find_bwrap.candidates(str(root))), None)
@@ -145,7 +143,7 @@ def test_the_programs_that_are_named_are_those_that_are_used(root: Path, monkeyp
     assert found["bash"].says == "/bin/bash, for the commands of the other dialects"
 
 
-def test_why_a_program_is_not_used_is_said(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_explains_unused_programs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, open_to_all, no_program = root / "bwrap", tmp_path / "open", tmp_path / "text"
     for file, mode in ((inside, 0o755), (open_to_all, 0o777), (no_program, 0o644)):
         file.write_text("#!/bin/sh\n")
@@ -165,7 +163,7 @@ def test_why_a_program_is_not_used_is_said(root: Path, tmp_path: Path, monkeypat
     assert found["Landlock"].says == "version 2 is too old; version 3 is needed"
 
 
-def test_ripgrep_comes_from_its_package_and_from_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_program_takes_ripgrep_only_from_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = tmp_path / "rg"
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
@@ -198,14 +196,14 @@ def test_doctor_words_every_problem_of_ripgrep(
     assert findings(root)["ripgrep"].says.partition(";")[0] == says
 
 
-def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_unwritable_state_directory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_STATE_DIR", "/proc/no/handrail")
     monkeypatch.setattr("os.access", lambda path, mode: not str(path).startswith("/proc"))
     state = findings(root)["state"]
     assert (state.good, state.says) == (False, "/proc/no/handrail cannot be written")
 
 
-def test_a_missing_root_is_a_usage_error(root: Path) -> None:
+def test_doctor_missing_root_is_usage_error(root: Path) -> None:
     assert (
         usage_error(handrail("doctor", "--root", f"{root}/no"))
         == f"cannot open the workspace {root}/no: directory not found"

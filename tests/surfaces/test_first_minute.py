@@ -1,4 +1,4 @@
-"""From never having heard of it to an agent that uses it: what is printed and written down is what works."""
+"""Tests the first steps of a new user: the printed and documented configuration works."""
 
 import json
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import handrail
-from documents import fences, table, text
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp_client import talk
+from support.command_line import handrail
+from support.documents import fences, table, text
+from support.mcp_client import talk
 
 from handrail.dialects import load
 from handrail.surfaces.client_config import CLIENTS
@@ -31,7 +31,7 @@ def _printed(client: str, root: str | Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("client", [*CLIENTS])
-def test_what_a_client_is_told_to_start_serves_its_tools(client: str, root: Path) -> None:
+def test_config_command_of_client_serves_tools(client: str, root: Path) -> None:
     entry = _printed(client, root)[CLIENTS[client].key]["handrail"]
     server = StdioServerParameters(command=entry["command"], args=entry["args"], env=dict(os.environ), cwd="/")
 
@@ -42,7 +42,7 @@ def test_what_a_client_is_told_to_start_serves_its_tools(client: str, root: Path
 
 
 def _placeless(client: str) -> dict[str, Any]:
-    """Returns what is printed, with `handrail` instead of the path of this installation."""
+    """Return the printed configuration, with `handrail` instead of the path of this installation."""
     made = _printed(client, "/path/to/project")
     entry = made[CLIENTS[client].key]["handrail"]
     entry["args"] = entry["args"][entry["args"].index("mcp") :]
@@ -51,11 +51,11 @@ def _placeless(client: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("client", [*CLIENTS])
-def test_page_of_clients_has_the_snippet_that_is_printed(client: str) -> None:
+def test_clients_page_snippet_matches_config(client: str) -> None:
     assert _parsed(client, SNIPPETS[CLIENTS[client].title]) == _placeless(client)
 
 
-def test_readme_has_the_command_of_every_client_and_names_its_file() -> None:
+def test_readme_lists_command_and_file_of_every_client() -> None:
     block = next(each for each in fences("README.md", "sh") if "handrail config" in each)
     lines = dict(re.findall(r"^handrail config (\S+) --write +# (.+)$", block, re.MULTILINE))
     page = {name.strip("`"): file.replace("`", "") for name, file, _ in table(PAGE)}
@@ -63,12 +63,12 @@ def test_readme_has_the_command_of_every_client_and_names_its_file() -> None:
     assert [*lines] == [*CLIENTS]
 
 
-def test_readme_snippet_for_other_clients_is_the_usual_one() -> None:
+def test_readme_snippet_for_other_clients_matches_config() -> None:
     (snippet,) = fences("README.md", "json")
     assert json.loads(snippet) == _placeless("cursor")
 
 
-def test_the_example_of_the_readme_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_example_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / "README.md").write_text("hello\n")
     (example,) = re.findall(r"```python\n(.+?)```", README, re.DOTALL)
     exec(example.replace("/path/to/project", str(root)), {})

@@ -1,4 +1,4 @@
-"""`handrail history`, `show`, `undo`, `redo`, `restore` and `replay`, as a person uses them."""
+"""Tests `handrail history`, `show`, `undo`, `redo`, `restore` and `replay` as a user runs them."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import in_process as handrail
+from support.command_line import in_process as handrail
 
 from handrail import Workspace
 
@@ -28,7 +28,7 @@ def done(root: Path) -> Path:
     return root
 
 
-def test_history_lists_calls_files_lines_and_what_is_undone(done: Path) -> None:
+def test_history_lists_calls_files_lines_and_undone(done: Path) -> None:
     assert run(done, "undo", "--approve", "auto") == ("Undid 3: 3 changes\n  a.txt\n  d/b.txt\n  d\n")
     assert run(done, "history").split("\n")[:4] == [
         "4  TIME  undo 3  a.txt, d/b.txt  2 files  +2 -2",
@@ -39,7 +39,7 @@ def test_history_lists_calls_files_lines_and_what_is_undone(done: Path) -> None:
     assert len(run(done, "history", "-n", "1").split("\n")) == 3
 
 
-def test_history_as_json_has_who_asked_and_who_approved(done: Path) -> None:
+def test_history_json_has_caller_and_approver(done: Path) -> None:
     found = json.loads(handrail("history", "--json", "--root", str(done)).stdout)
     assert [each["n"] for each in found["entries"]] == [3, 2, 1]
     second = found["entries"][1]
@@ -56,12 +56,12 @@ def test_history_as_json_has_who_asked_and_who_approved(done: Path) -> None:
     assert json.loads(handrail("history", "--json", "--session", "x", "--root", str(done)).stdout) == {"entries": []}
 
 
-def test_an_empty_history_says_so(root: Path) -> None:
+def test_history_empty_says_so(root: Path) -> None:
     assert run(root, "history") == "Nothing was changed yet.\n"
     assert "cannot open the workspace" in run(root / "nowhere", "history", code=2)
 
 
-def test_damage_is_named_and_the_rest_is_listed(done: Path) -> None:
+def test_history_damaged_entry_is_named_and_rest_listed(done: Path) -> None:
     with Workspace(str(done)) as workspace:
         path = Path(workspace._services.state.path, "journal.jsonl")
     lines = path.read_bytes().split(b"\n")
@@ -78,7 +78,7 @@ def test_damage_is_named_and_the_rest_is_listed(done: Path) -> None:
     assert run(done, "undo", "3", "--approve", "auto").startswith("Undid 3")
 
 
-def test_show_prints_the_diff(done: Path) -> None:
+def test_show_prints_diff(done: Path) -> None:
     head, _, diff = run(done, "show", "2").partition("\n\n")
     assert re.sub(r"session [\w-]+", "session S", head) == (
         "2  TIME  +1 -1\ncommit by file file.write (session S, call 2)\napproved by policy auto"
@@ -88,7 +88,7 @@ def test_show_prints_the_diff(done: Path) -> None:
     assert json.loads(handrail("show", "2", "--json", "--root", str(done)).stdout)["diff"] == diff
 
 
-def test_what_was_undone_and_redone_stands_in_show_as_in_history(done: Path) -> None:
+def test_show_undone_state_matches_history(done: Path) -> None:
     for step in ("undo", "redo"):
         run(done, step, "--approve", "auto")
     shown = json.loads(handrail("show", "3", "--json", "--root", str(done)).stdout)
@@ -97,7 +97,7 @@ def test_what_was_undone_and_redone_stands_in_show_as_in_history(done: Path) -> 
     assert [(each["n"], each["undoable"]) for each in listed[:3]] == [(5, True), (4, False), (3, True)]
 
 
-def test_show_names_what_cannot_be_shown(root: Path) -> None:
+def test_show_explains_missing_contents(root: Path) -> None:
     (root / "binary").write_bytes(b"\0\1")
     (root / "large").write_bytes(b"x" * 100)
     (root / "link").symlink_to("binary")
@@ -114,7 +114,7 @@ def test_show_names_what_cannot_be_shown(root: Path) -> None:
     assert re.search(r"\n\nlost: blob [0-9a-f]{12} is missing\n$", run(root, "show", "4"))
 
 
-def test_show_says_the_modes_as_they_are(root: Path) -> None:
+def test_show_prints_real_modes(root: Path) -> None:
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
         for command in ("umask 077; echo x > f", "chmod 640 f", "chmod 751 f", "rm f"):
             assert workspace.call("codex", "shell", {"command": command}).success
@@ -127,7 +127,7 @@ def test_show_says_the_modes_as_they_are(root: Path) -> None:
     ]
 
 
-def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
+def test_undo_dry_run_then_undo_redo_and_restore(done: Path) -> None:
     dry = run(done, "undo", "2", "--dry-run", code=1)
     assert "a.txt: it was changed since" in dry
     assert run(done, "undo", "--since", "2", "--dry-run").startswith("diff --git a/a.txt b/a.txt\nnew file mode 100644")
@@ -140,12 +140,12 @@ def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
     assert (done / "a.txt").read_text() == "one\ntwo\n"
 
 
-def test_undo_is_refused_where_nobody_approves_it(done: Path) -> None:
+def test_undo_without_approval_is_denied(done: Path) -> None:
     assert "undo was not approved" in run(done, "undo", code=3)
     assert os.listdir(done) == ["d"]
 
 
-def test_what_cannot_be_undone_is_said(done: Path) -> None:
+def test_undo_impossible_is_explained(done: Path) -> None:
     assert run(done, "undo", "9", code=1) == "Error: entry 9 not found\n"
     assert "choose one of" in run(done, "undo", "1", "--since", "1", code=2)
     assert run(done, "redo", code=1) == "Error: nothing to redo\n"
@@ -155,7 +155,7 @@ def test_what_cannot_be_undone_is_said(done: Path) -> None:
     assert (found["done"], [each["why"] for each in found["conflicts"]]) == (False, ["changed"])
 
 
-def test_what_cannot_be_put_back_does_not_hold_the_rest_back(root: Path) -> None:
+def test_undo_chosen_paths_work_despite_unkept_file(root: Path) -> None:
     (root / "a b").write_text("old\n")
     (root / "big").write_text("x" * 9_000_000)
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
@@ -176,7 +176,7 @@ def test_what_cannot_be_put_back_does_not_hold_the_rest_back(root: Path) -> None
     assert run(root, "undo", "1", "d", "nothing", code=1) == "Error: entry 1 did not change nothing\n"
 
 
-def test_a_file_that_became_a_directory_comes_back(root: Path) -> None:
+def test_undo_restores_file_that_became_directory(root: Path) -> None:
     (root / "s").write_text("old\n")
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
         assert workspace.call("codex", "shell", {"command": "rm s; mkdir s; echo x > s/x"}).success
@@ -191,7 +191,7 @@ def test_a_file_that_became_a_directory_comes_back(root: Path) -> None:
     assert (root / "s").read_text() == "old\n"
 
 
-def test_a_merge_is_marked(root: Path) -> None:
+def test_undo_merged_file_is_marked(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         for content in ("a\nb\nc\nd\n", "A\nb\nc\nd\n"):
             assert workspace.call("file", "file.write", {"path": "f", "content": content}).success
@@ -199,14 +199,14 @@ def test_a_merge_is_marked(root: Path) -> None:
     assert run(root, "undo", "--approve", "auto") == "Undid 2: 1 change\n  f  (merged)\n"
 
 
-def test_pruning_says_what_it_forgot(done: Path) -> None:
+def test_history_prune_reports_removed_entries(done: Path) -> None:
     assert run(done, "history", "--prune") == "Forgot 0 entries and 0 contents (0.0 MB)\n"
     assert run(done, "history", "--prune", "--days", "0").startswith("Forgot 2 entries and 0 contents")
     assert run(done, "history", "--prune", "--megabytes", "0").startswith("Forgot 0 entries")
     assert run(done, "history")[0] == "3"
 
 
-def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> None:
+def test_replay_repeats_calls_on_copy(root: Path, tmp_path: Path) -> None:
     (root / "a").write_text("a\n")
     os.mkfifo(root / "fifo")
     log = tmp_path / "log"
@@ -230,7 +230,7 @@ def test_replay_makes_the_calls_again_on_a_copy(root: Path, tmp_path: Path) -> N
     assert (root / "a").read_text() == "b\n"
 
 
-def test_a_journal_that_cannot_be_read_is_said(done: Path) -> None:
+def test_history_unreadable_journal_is_an_error(done: Path) -> None:
     with Workspace(str(done)) as workspace:
         path = Path(workspace._services.journal.path)
     path.unlink()
@@ -251,7 +251,7 @@ def test_a_journal_that_cannot_be_read_is_said(done: Path) -> None:
             assert result.warnings == ["this change was not recorded and cannot be undone: Is a directory"]
 
 
-def test_replay_says_what_is_no_log_and_what_is_no_directory(root: Path, tmp_path: Path) -> None:
+def test_replay_binary_log_or_missing_root_is_an_error(root: Path, tmp_path: Path) -> None:
     binary, log = tmp_path / "binary", tmp_path / "log"
     binary.write_bytes(b"\x7fELF\xff\0")
     assert f"{binary} is no session log: it is not text" in run(root, "replay", str(binary), code=2)

@@ -1,4 +1,4 @@
-"""Approvals over MCP: the client asks, in both eras; in the stateless one the answer is bound to its question."""
+"""Tests approvals over MCP in both eras. In the stateless era an answer is bound to its question."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ElicitResult, InputRequiredResult
-from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+from support.mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
 
@@ -22,7 +22,7 @@ WRITE = {"path": "a.txt", "content": "new\n"}
 
 
 class Person:
-    """Answers what the client asks."""
+    """Answers the questions of the client in turn."""
 
     def __init__(self, *answers: dict[str, Any], action: str = "accept") -> None:
         self.answers, self.action, self.asked = [*answers], action, list[Any]()
@@ -41,7 +41,7 @@ def asking(root: Path) -> Any:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_person_sees_the_change_and_allows_it_once(asking: Workspace, root: Path, era: str) -> None:
+def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root: Path, era: str) -> None:
     person = Person({"decision": "once"}, {"decision": "no"})
     server = in_memory(asking)
 
@@ -64,7 +64,7 @@ def test_the_person_sees_the_change_and_allows_it_once(asking: Workspace, root: 
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Path, era: str) -> None:
+def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era: str) -> None:
     person = Person({"decision": "always"})
 
     async def act(client: Client) -> list[bool]:
@@ -91,7 +91,7 @@ def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Pat
         (lambda: Person(action="cancel"), "the person said no"),
     ],
 )
-def test_only_a_clear_yes_is_one(
+def test_mcp_answer_other_than_yes_denies(
     asking: Workspace, root: Path, era: str, person: Callable[[], Person], reason: str
 ) -> None:
     answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person())
@@ -101,9 +101,7 @@ def test_only_a_clear_yes_is_one(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_that_cannot_ask_is_refused_and_the_user_told_how_to_allow_the_call(
-    root: Path, tmp_path: Path, era: str
-) -> None:
+def test_mcp_client_without_elicitation_is_denied_with_remedy(root: Path, tmp_path: Path, era: str) -> None:
     async def act(client: Client) -> Any:
         return await client.call_tool("file.write", WRITE)
 
@@ -121,7 +119,7 @@ def test_a_client_that_cannot_ask_is_refused_and_the_user_told_how_to_allow_the_
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_host_that_is_trusted_is_not_asked(root: Path, era: str) -> None:
+def test_mcp_approve_host_asks_nothing(root: Path, era: str) -> None:
     person = Person()
     answer = call(
         over_stdio("--root", root, "--approve", "host"), "file.write", WRITE, era, elicitation_callback=person
@@ -130,7 +128,7 @@ def test_a_host_that_is_trusted_is_not_asked(root: Path, era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_reading_and_edits_that_change_nothing_never_ask(asking: Workspace, era: str) -> None:
+def test_mcp_reading_and_empty_edits_ask_nothing(asking: Workspace, era: str) -> None:
     person = Person()
 
     async def act(client: Client) -> list[bool]:
@@ -143,7 +141,7 @@ def test_reading_and_edits_that_change_nothing_never_ask(asking: Workspace, era:
     assert person.asked == []
 
 
-def test_a_request_that_is_cancelled_while_the_person_thinks_writes_nothing(asking: Workspace, root: Path) -> None:
+def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, root: Path) -> None:
     async def main() -> None:
         thinking = anyio.Event()
 
@@ -163,7 +161,7 @@ def test_a_request_that_is_cancelled_while_the_person_thinks_writes_nothing(aski
     assert (root / "a.txt").read_text() == "old\n"
 
 
-# The stateless revision: the client carries the question's state back, and may try anything with it.
+# The stateless revision: the client sends the state of the question back, and may change it.
 
 YES = {"approval": ElicitResult(action="accept", content={"decision": "once"})}
 
@@ -199,7 +197,7 @@ def _denied(result: Any) -> str:
     return message.partition(": ")[2]
 
 
-def test_an_answer_counts_once(asking: Workspace, root: Path) -> None:
+def test_mcp_answer_counts_once(asking: Workspace, root: Path) -> None:
     async def act(send: Any) -> list[Any]:
         state = await _question(send)
         first = await send("file.write", WRITE, input_responses=YES, request_state=state)
@@ -221,7 +219,7 @@ def test_an_answer_counts_once(asking: Workspace, root: Path) -> None:
         ("file.delete", {"path": "a.txt"}),
     ],
 )
-def test_an_answer_counts_for_its_own_call_only(
+def test_mcp_answer_counts_only_for_its_call(
     asking: Workspace, root: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
     async def act(send: Any) -> Any:
@@ -239,14 +237,14 @@ def _forged(state: str) -> dict[str, str]:
 
 
 async def _refused_by_the_protocol(send: Any, state: str) -> None:
-    """As it wants for a state that fails its check."""
+    """Check that the server answers a bad state with the error that the protocol requires."""
     with pytest.raises(MCPError, match="the state was not sealed by this server") as caught:
         await send("file.write", WRITE, input_responses=YES, request_state=state)
     assert caught.value.code == INVALID_PARAMS
 
 
 @pytest.mark.parametrize("how", ["changed", "no seal", "empty", "noise", "cut"])
-def test_a_forged_state_is_refused(asking: Workspace, root: Path, how: str) -> None:
+def test_mcp_forged_state_is_refused(asking: Workspace, root: Path, how: str) -> None:
     async def act(send: Any) -> None:
         await _refused_by_the_protocol(send, _forged(await _question(send))[how])
 
@@ -254,13 +252,13 @@ def test_a_forged_state_is_refused(asking: Workspace, root: Path, how: str) -> N
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_the_state_of_another_server_is_refused(asking: Workspace, root: Path) -> None:
+def test_mcp_state_of_another_server_is_refused(asking: Workspace, root: Path) -> None:
     state = _by_hand([asking], _question)
     _by_hand([asking], lambda send: _refused_by_the_protocol(send, state))
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_a_question_expires(root: Path) -> None:
+def test_mcp_question_expires(root: Path) -> None:
     with Workspace(str(root), approve="ask", limits={"question_seconds": 0}) as workspace:
 
         async def act(send: Any) -> Any:
@@ -270,10 +268,8 @@ def test_a_question_expires(root: Path) -> None:
     assert [*root.iterdir()] == []
 
 
-def test_a_clock_that_jumps_brings_no_answer_back(
-    asking: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Set forward, the server must not forget what was used; set back, the old state would be good again."""
+def test_mcp_clock_jump_revives_no_used_answer(asking: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the clock forward and back: the server must not forget a used answer, or the old state would count again."""
     right, other = time.time, {"path": "b.txt", "content": ""}
 
     async def act(send: Any) -> Any:
@@ -289,7 +285,7 @@ def test_a_clock_that_jumps_brings_no_answer_back(
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_another_change_than_the_one_that_was_shown_is_asked_anew(asking: Workspace, root: Path) -> None:
+def test_mcp_changed_file_asks_again(asking: Workspace, root: Path) -> None:
     async def act(send: Any) -> Any:
         state = await _question(send)
         (root / "a.txt").write_text("precious\n")
@@ -302,7 +298,7 @@ def test_another_change_than_the_one_that_was_shown_is_asked_anew(asking: Worksp
     assert (root / "a.txt").read_text() == "new\n"
 
 
-def test_a_state_without_an_answer_is_a_no(asking: Workspace, root: Path) -> None:
+def test_mcp_state_without_answer_denies(asking: Workspace, root: Path) -> None:
     async def act(send: Any) -> Any:
         return await send("file.write", WRITE, request_state=await _question(send))
 
@@ -310,7 +306,7 @@ def test_a_state_without_an_answer_is_a_no(asking: Workspace, root: Path) -> Non
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_an_answer_without_a_state_is_asked_like_any_call(asking: Workspace, root: Path) -> None:
+def test_mcp_answer_without_state_asks(asking: Workspace, root: Path) -> None:
     async def act(send: Any) -> Any:
         return await send("file.write", WRITE, input_responses=YES)
 

@@ -1,4 +1,4 @@
-"""Approvals over real transports: a server in a process of its own, reached over a pipe and over HTTP."""
+"""Tests approvals over real transports: a separate server process, reached over a pipe and over HTTP."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -9,7 +9,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.types import ElicitResult, InputRequiredResult
-from mcp_client import ERAS, envelope, holding, over_http, over_stdio
+from support.mcp_client import ERAS, envelope, holding, over_http, over_stdio
 
 WRITE = {"path": "a.txt", "content": "new\n"}
 TOKENS = ("the-token-of-one-person", "the-token-of-another")
@@ -17,7 +17,7 @@ TOKENS = ("the-token-of-one-person", "the-token-of-another")
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_person_decides_over_every_transport(root: Path, tmp_path: Path, transport: str, era: str) -> None:
+def test_mcp_user_decides_over_every_transport(root: Path, tmp_path: Path, transport: str, era: str) -> None:
     (root / "a.txt").write_text("old\n")
     said = ["no", "once"]
 
@@ -49,7 +49,7 @@ def _holder(url: str, token: str) -> AbstractAsyncContextManager[Client]:
     return holding(url, token, ERAS[1], elicitation_callback=person)
 
 
-def test_a_question_is_answered_by_the_client_that_was_asked(root: Path, tmp_path: Path) -> None:
+def test_mcp_question_accepts_answer_only_from_asked_client(root: Path, tmp_path: Path) -> None:
     (root / "a.txt").write_text("old\n")
     (tmp_path / "tokens").write_text("\n".join(TOKENS))
     yes = {"approval": ElicitResult(action="accept", content={"decision": "once"})}

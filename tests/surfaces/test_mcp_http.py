@@ -1,4 +1,4 @@
-"""The server over HTTP: who may speak to it, how much, and many clients at once."""
+"""Tests the server over HTTP: hosts, tokens, limits and many clients at once."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_client import ERAS, call, command, envelope, over_http, talk
+from support.mcp_client import ERAS, call, command, envelope, over_http, talk
 
 PATIENCE = 300
 SECONDS = float(os.environ.get("HANDRAIL_TEST_SECONDS", "5"))
@@ -34,7 +34,7 @@ INITIALIZE = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that all tests share which change nothing."""
+    """Start one server for all tests that change nothing."""
     home, root = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root")
     (root / "a.txt").write_text("one\n")
     with over_http("--root", root, home=home) as (address, _):
@@ -43,7 +43,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One with two tokens."""
+    """Start a server with two tokens."""
     home, root = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root")
     (home / "tokens").write_text(f"{TOKEN}\n{TOKEN[::-1]}\n")
     with over_http("--root", root, "--token-file", home / "tokens", home=home) as (address, _):
@@ -61,7 +61,7 @@ def _listed(url: str, headers: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_lists_and_calls(url: str, era: str) -> None:
+def test_http_client_lists_and_calls_tools(url: str, era: str) -> None:
     async def act(client: Client) -> Any:
         names = [tool.name for tool in (await client.list_tools()).tools]
         return names, envelope(await client.call_tool("file.read", {"path": "a.txt"}))["output"]["content"]
@@ -109,14 +109,14 @@ def test_a_client_lists_and_calls(url: str, era: str) -> None:
         ({"origin": "://localhost"}, 403),
     ],
 )
-def test_only_known_hosts_and_origins_are_served(url: str, headers: dict[str, str], status: int) -> None:
+def test_http_only_known_hosts_and_origins_are_served(url: str, headers: dict[str, str], status: int) -> None:
     found, text = _status(url, headers)
     assert found == status, text
     if status != 200:
         assert "--allow-host" not in json.loads(text)["error"]["message"]
 
 
-def test_a_named_host_is_served_as_host_and_origin(root: Path) -> None:
+def test_http_allow_host_is_served_as_host_and_origin(root: Path) -> None:
     with over_http("--root", root, "--allow-host", "tools.example") as (url, _):
         assert _status(url, {"host": "tools.example", "origin": "https://tools.example"})[0] == 200
 
@@ -134,14 +134,14 @@ def test_a_named_host_is_served_as_host_and_origin(root: Path) -> None:
         ({"authorization": f"Basic {TOKEN}"}, 401),
     ],
 )
-def test_a_token_is_needed_where_there_is_one(locked: str, given: dict[str, str], status: int) -> None:
+def test_http_token_is_required(locked: str, given: dict[str, str], status: int) -> None:
     headers = [(name.encode(), value.encode("latin-1")) for name, value in (HEADERS | given).items()]
     answer = httpx2.post(locked, json=INITIALIZE, headers=headers, timeout=PATIENCE)
     assert answer.status_code == status
     assert ("www-authenticate" in answer.headers) is (status == 401)
 
 
-def test_a_session_belongs_to_the_token_that_opened_it(locked: str) -> None:
+def test_http_session_belongs_to_its_token(locked: str) -> None:
     opened = httpx2.post(
         locked, json=INITIALIZE, headers=HEADERS | {"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE
     )
@@ -150,19 +150,19 @@ def test_a_session_belongs_to_the_token_that_opened_it(locked: str) -> None:
     assert statuses == [200, 404]
 
 
-def test_where_no_host_is_named_only_this_machine_is_served(root: Path) -> None:
+def test_http_without_host_serves_only_loopback(root: Path) -> None:
     with over_http("--root", root, "--http", ":0") as (address, _):
         assert urlsplit(address).hostname == "127.0.0.1"
 
 
-def test_elsewhere_it_is_served_with_a_token_only(root: Path, tmp_path: Path) -> None:
+def test_http_public_address_requires_token(root: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"{TOKEN}\n")
     with over_http("--root", root, "--http", "0.0.0.0:0", "--token-file", tmp_path / "tokens") as (address, _):
         given = {"authorization": f"Bearer {TOKEN}"}
         assert [_status(address, headers)[0] for headers in ({}, given)] == [401, 200]
 
 
-def test_too_short_a_token_is_refused_at_the_start(root: Path, tmp_path: Path) -> None:
+def test_http_short_token_is_refused_at_start(root: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("short\n")
     out = subprocess.run(
         command("--root", root, "--http", "0.0.0.0:0", "--token-file", tmp_path / "tokens"),
@@ -192,7 +192,7 @@ def _is_up(url: str) -> bool:
         (b"x" * 33_554_433, {}, 413),
     ],
 )
-def test_what_is_no_request_is_refused_with_a_reason(
+def test_http_malformed_request_is_refused_with_reason(
     url: str, content: bytes, headers: dict[str, str], status: int
 ) -> None:
     found, text = _status(url, headers, content)
@@ -200,7 +200,7 @@ def test_what_is_no_request_is_refused_with_a_reason(
     assert _is_up(url)
 
 
-def test_a_body_longer_than_it_said_and_one_without_length_are_capped(url: str) -> None:
+def test_http_body_without_length_is_capped(url: str) -> None:
     def pour() -> Iterator[bytes]:
         for _ in range(100):
             yield b"x" * 1_000_000
@@ -224,7 +224,7 @@ HALF = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json
 
 
 def _impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **limits: float) -> None:
-    """The server's limits, from the user's configuration."""
+    """Set limits of the server in the user's configuration."""
     home = tmp_path / "config"
     home.mkdir()
     lines = "".join(f"{name} = {value}\n" for name, value in limits.items())
@@ -232,7 +232,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **limits: float)
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(home))
 
 
-def test_a_connection_that_does_not_finish_its_request_is_told_and_closed(
+def test_http_unfinished_request_gets_408_and_is_closed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _impatient(monkeypatch, tmp_path, request_seconds=0.5)
@@ -246,7 +246,7 @@ def test_a_connection_that_does_not_finish_its_request_is_told_and_closed(
 
 
 def _finish(connection: socket.socket) -> bytes:
-    """What the server says until it closes; nothing where it closed on what was still being sent."""
+    """Return the answer until the server closes; nothing if it closed while the request was sent."""
     answer = b""
     with contextlib.suppress(ConnectionError):
         while piece := connection.recv(4096):
@@ -258,7 +258,7 @@ MESSAGE = json.dumps(INITIALIZE).encode()
 
 
 def _parts(size: int, *, chunked: bool) -> tuple[bytes, bytes, bytes]:
-    """A request whose body, a padded initialize, has `size` bytes: head, all but the last byte, the rest."""
+    """Return a request with a body of `size` bytes in three parts: head, all but the last byte, last byte."""
     body, headers = b" " * (size - len(MESSAGE)) + MESSAGE, HEADERS | {"host": "localhost", "expect": "100-continue"}
     length = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(size)}
     lines = [f"{name}: {value}" for name, value in (headers | length).items()]
@@ -274,7 +274,7 @@ def _parts(size: int, *, chunked: bool) -> tuple[bytes, bytes, bytes]:
     [({"http_bodies": 5}, len(MESSAGE), 5), ({"message_bytes": 1_000_000, "http_bodies_bytes": 4_500_000}, 900_000, 5)],
     ids=["number", "size"],
 )
-def test_unfinished_bodies_beyond_the_limit_are_given_up_oldest_first(
+def test_http_unfinished_bodies_over_limit_are_dropped_oldest_first(
     root: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -290,8 +290,8 @@ def test_unfinished_bodies_beyond_the_limit_are_given_up_oldest_first(
         sent = []
         for _ in range(60):
             connection = opened.enter_context(_connect(url, head))
-            assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # the body is waited for: it counts
-            with contextlib.suppress(ConnectionError):  # given up while it was sent: told below
+            assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # the server waits for the body, so it counts
+            with contextlib.suppress(ConnectionError):  # dropped while it was sent; checked below
                 connection.sendall(most)
             sent.append(connection)
         given_up = [_finish(connection) for connection in sent[:-room]]
@@ -306,7 +306,7 @@ def test_unfinished_bodies_beyond_the_limit_are_given_up_oldest_first(
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """As many open files as the system lets this process have."""
+    """Raise the limit of open files to the maximum."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
     yield
@@ -314,7 +314,7 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_silent_connections_do_not_keep_others_out(url: str) -> None:
+def test_http_thousand_silent_connections_do_not_block_others(url: str) -> None:
     silent: list[socket.socket] = []
     try:
         silent.extend(_connect(url) for _ in range(1000))
@@ -324,21 +324,19 @@ def test_a_thousand_silent_connections_do_not_keep_others_out(url: str) -> None:
             connection.close()
 
 
-def test_a_client_that_has_gone_silent_loses_its_session(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_http_idle_client_loses_session(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _impatient(monkeypatch, tmp_path, idle_seconds=0.5)
     with over_http("--root", root) as (url, _):
         opened = httpx2.post(url, json=INITIALIZE, headers=HEADERS, timeout=PATIENCE)
         session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
-        for pause in (1, 2, 4, 8, 16, 32):  # each look keeps the session, so the looks are further and further apart
+        for pause in (1, 2, 4, 8, 16, 32):  # each request keeps the session alive, so the pauses grow
             time.sleep(pause)
             if _listed(url, session) == 404:
                 return
     raise AssertionError("the session is still there")
 
 
-def test_the_server_ends_with_open_streams_and_says_nothing_more(root: Path) -> None:
+def test_http_server_ends_with_open_streams(root: Path) -> None:
     with over_http("--root", root) as (url, process):
 
         async def main() -> None:
@@ -347,13 +345,13 @@ def test_the_server_ends_with_open_streams_and_says_nothing_more(root: Path) -> 
                 process.terminate()
                 assert await anyio.to_thread.run_sync(process.wait, PATIENCE) == 0
 
-        with contextlib.suppress(httpx2.HTTPError, ExceptionGroup):  # the client's farewell finds nobody
+        with contextlib.suppress(httpx2.HTTPError, ExceptionGroup):  # the server is gone when the client says goodbye
             anyio.run(main)
         assert process.returncode == 0
 
 
 def _usage(pid: int) -> tuple[int, int, int]:
-    """Open files, threads and kilobytes of a process."""
+    """Return the open files, threads and kilobytes of a process."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().split("\n") if ":" in line)
     return len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"]), int(status["VmRSS"].split()[0])
 
@@ -361,8 +359,8 @@ def _usage(pid: int) -> tuple[int, int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.timeout(600 + 4 * SECONDS)
-def test_fifty_clients_at_once_get_their_own_answers_and_leave_nothing(tmp_path: Path, era: str) -> None:
-    """Each client writes and reads in its own workspace, for as long as HANDRAIL_TEST_SECONDS says."""
+def test_http_fifty_clients_get_own_answers_and_leave_nothing(tmp_path: Path, era: str) -> None:
+    """Let each client write and read in its own workspace for HANDRAIL_TEST_SECONDS."""
     roots = [tmp_path / f"w{number}" for number in range(50)]
     for root in roots:
         root.mkdir()
@@ -402,6 +400,6 @@ def test_fifty_clients_at_once_get_their_own_answers_and_leave_nothing(tmp_path:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     assert calls >= 200
     assert after[0] <= files + 10, (files, after)
-    assert after[1] <= 2 * len(roots) + 20, (threads, after)  # a workspace that was written to has one of its own
+    assert after[1] <= 2 * len(roots) + 20, (threads, after)  # a workspace with a write has its own thread
     assert after[2] <= memory + 60_000, (memory, after)
     assert children == ""

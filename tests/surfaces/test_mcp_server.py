@@ -1,4 +1,4 @@
-"""What the MCP server lists and answers, seen by a real client in both eras."""
+"""Tests what the MCP server lists and answers, with a real client in both eras."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+from support.mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
 
 from handrail import Workspace
 from handrail.dialects import load
@@ -32,9 +32,7 @@ async def _tools(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("dialect", ["gemini", "context", "copilot", "file", "codex"])
-def test_tools_are_listed_in_the_dialects_order_with_exact_schemas(
-    workspace: Workspace, era: str, dialect: str
-) -> None:
+def test_mcp_tools_listed_in_order_with_exact_schemas(workspace: Workspace, era: str, dialect: str) -> None:
     listed = talk(in_memory(workspace, dialect=dialect), _tools, era)
     declared = [*load(dialect).tools.values()]
     assert [tool["name"] for tool in listed] == [tool.name for tool in declared]
@@ -42,7 +40,7 @@ def test_tools_are_listed_in_the_dialects_order_with_exact_schemas(
     assert [tool.get("outputSchema") for tool in listed] == [tool.output for tool in declared]
 
 
-def test_annotations_follow_from_the_effects(workspace: Workspace, era: str) -> None:
+def test_mcp_annotations_follow_effects(workspace: Workspace, era: str) -> None:
     listed = talk(in_memory(workspace), _tools, era)
     hints = {tool["name"]: [*tool["annotations"].values()] for tool in listed}
     assert [*listed[0]["annotations"]] == ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
@@ -51,7 +49,7 @@ def test_annotations_follow_from_the_effects(workspace: Workspace, era: str) -> 
     assert hints["file.delete"] == [False, True, True, False]
 
 
-def test_objects_come_as_structured_content_beside_their_text(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_object_result_has_structured_content_and_text(workspace: Workspace, root: Path, era: str) -> None:
     (root / "a.txt").write_text("one\n")
 
     async def act(client: Client) -> Any:
@@ -63,7 +61,7 @@ def test_objects_come_as_structured_content_beside_their_text(workspace: Workspa
     assert [json.loads(block.text) for block in result.content] == [expected]
 
 
-def test_a_fault_is_a_result_and_never_a_protocol_error(workspace: Workspace, era: str) -> None:
+def test_mcp_fault_is_result_not_protocol_error(workspace: Workspace, era: str) -> None:
     async def act(client: Client) -> list[Any]:
         calls: list[tuple[str, dict[str, Any]]] = [
             ("file.read", {"path": "gone"}),
@@ -82,7 +80,7 @@ def test_a_fault_is_a_result_and_never_a_protocol_error(workspace: Workspace, er
     assert all(result.structured_content is None for result in results)
 
 
-def test_media_come_as_image_audio_or_blob(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_media_result_is_image_audio_or_blob(workspace: Workspace, root: Path, era: str) -> None:
     data = b"\x89PNG\r\n\x1a\nnot really"
     for name in ("a.png", "b.mp3", "c.pdf"):
         (root / name).write_bytes(data)
@@ -100,7 +98,7 @@ def test_media_come_as_image_audio_or_blob(workspace: Workspace, root: Path, era
     assert (blob.type, blob.resource.mime_type, blob.resource.blob) == ("resource", "application/pdf", text)
 
 
-def test_several_roots_are_told_apart_by_an_argument(tmp_path: Path, era: str) -> None:
+def test_mcp_several_roots_are_chosen_by_argument(tmp_path: Path, era: str) -> None:
     roots = [tmp_path / "one" / "app", tmp_path / "two" / "app", tmp_path / "lib"]
     for root in roots:
         root.mkdir(parents=True)
@@ -129,7 +127,7 @@ def test_several_roots_are_told_apart_by_an_argument(tmp_path: Path, era: str) -
     ]
 
 
-def test_read_only_offers_and_does_nothing_that_writes(root: Path, era: str) -> None:
+def test_mcp_read_only_offers_no_writing_tools(root: Path, era: str) -> None:
     async def act(client: Client) -> Any:
         names = [tool.name for tool in (await client.list_tools()).tools]
         return names, envelope(await client.call_tool("file.write", {"path": "a", "content": "x"}))
@@ -140,7 +138,7 @@ def test_read_only_offers_and_does_nothing_that_writes(root: Path, era: str) -> 
     assert [*root.iterdir()] == []
 
 
-def test_only_the_tools_that_were_asked_for_are_offered(root: Path, era: str) -> None:
+def test_mcp_tools_option_limits_tools(root: Path, era: str) -> None:
     async def act(client: Client) -> Any:
         names = [tool.name for tool in (await client.list_tools()).tools]
         return names, envelope(await client.call_tool("file.read", {"path": "a"}))["error"]["code"]
@@ -149,9 +147,7 @@ def test_only_the_tools_that_were_asked_for_are_offered(root: Path, era: str) ->
     assert talk(server, act, era) == (["file.delete", "file.list"], "unknown_tool")
 
 
-def test_names_with_dots_can_be_listed_and_are_always_understood_without(
-    workspace: Workspace, root: Path, era: str
-) -> None:
+def test_mcp_safe_names_are_listed_and_always_accepted(workspace: Workspace, root: Path, era: str) -> None:
     (root / "a.txt").write_text("one\n")
     listed = talk(in_memory(workspace, safe_names=True), _tools, era)
     assert all("." not in tool["name"] for tool in listed)
@@ -164,7 +160,7 @@ class _Wait(Params):
 
 
 def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
-    """A dialect whose tools break, wait for each other, or wait to be cancelled."""
+    """Make a dialect with tools that fail, wait for each other, or wait to be cancelled."""
     probe, events = Dialect("probe"), {"go": threading.Event(), "began": threading.Event(), "ended": threading.Event()}
 
     @probe.tool("break", Effect.READ)
@@ -192,7 +188,7 @@ def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
     return probe, events
 
 
-def test_a_bug_in_a_tool_is_an_answer_and_the_server_lives(workspace: Workspace, era: str) -> None:
+def test_mcp_bug_in_tool_is_answered_and_server_continues(workspace: Workspace, era: str) -> None:
     probe, _ = _probe()
 
     async def act(client: Client) -> list[str]:
@@ -203,7 +199,7 @@ def test_a_bug_in_a_tool_is_an_answer_and_the_server_lives(workspace: Workspace,
     assert talk(build(Offer.of([workspace], probe)), act, era) == ["internal_error", "gone"]
 
 
-def test_a_slow_call_does_not_hold_up_the_others(workspace: Workspace, era: str) -> None:
+def test_mcp_slow_call_does_not_block_others(workspace: Workspace, era: str) -> None:
     probe, _ = _probe()
 
     async def act(client: Client) -> dict[str, str]:
@@ -220,7 +216,7 @@ def test_a_slow_call_does_not_hold_up_the_others(workspace: Workspace, era: str)
     assert talk(build(Offer.of([workspace], probe)), act, era) == {"wait": "went", "go": "gone"}
 
 
-def test_a_cancelled_request_ends_its_call(workspace: Workspace, era: str) -> None:
+def test_mcp_cancelled_request_ends_call(workspace: Workspace, era: str) -> None:
     probe, events = _probe()
 
     async def act(client: Client) -> None:
@@ -234,7 +230,7 @@ def test_a_cancelled_request_ends_its_call(workspace: Workspace, era: str) -> No
     assert events["ended"].is_set()
 
 
-def test_a_long_call_reports_progress_to_who_wants_it(workspace: Workspace, era: str) -> None:
+def test_mcp_long_call_reports_progress(workspace: Workspace, era: str) -> None:
     probe, events = _probe()
     heard: list[tuple[float, str | None]] = []
 
@@ -251,8 +247,8 @@ def test_a_long_call_reports_progress_to_who_wants_it(workspace: Workspace, era:
     assert heard[:2] == [(1.0, "Running for 1 s"), (2.0, "Running for 2 s")], time.monotonic() - started
 
 
-def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) -> None:
-    """A stray print in the process lands on standard error."""
+def test_mcp_print_in_tool_does_not_reach_protocol(root: Path, era: str) -> None:
+    """Print in a tool: the text goes to standard error."""
     import os
     import sys
 
@@ -273,8 +269,8 @@ def test_what_a_tool_prints_does_not_reach_the_protocol(root: Path, era: str) ->
     assert call(server, "file.read", {"path": "a.txt"}, era)["output"]["total_lines"] == 1
 
 
-def test_what_is_no_text_comes_back_replaced(workspace: Workspace, era: str) -> None:
-    """The wire is UTF-8: a half of a surrogate pair cannot be sent back as it came."""
+def test_mcp_lone_surrogate_in_result_is_replaced(workspace: Workspace, era: str) -> None:
+    """Return a lone surrogate: UTF-8 messages cannot carry it."""
     probe = Dialect("probe")
 
     @probe.tool("echo", Effect.READ)
@@ -290,11 +286,11 @@ def test_what_is_no_text_comes_back_replaced(workspace: Workspace, era: str) -> 
     assert (result.structured_content, envelope(result)["metadata"]) == ({"plain": "a?b"}, {"names": ["plain"]})
 
 
-def test_the_instructions_name_the_roots(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_instructions_name_roots(workspace: Workspace, root: Path, era: str) -> None:
     async def act(client: Client) -> str | None:
         return client.instructions
 
-    if era == "legacy":  # without a handshake they are in server/discover, which a pinned version skips
+    if era == "legacy":  # without a handshake, server/discover has them; a pinned version skips it
         assert talk(in_memory(workspace), act, era) == f"The workspace is {root}. Nothing outside of it can be reached."
     else:
         assert str(root) in talk(in_memory(workspace), act, "auto")

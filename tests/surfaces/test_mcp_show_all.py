@@ -1,11 +1,11 @@
-"""Over MCP too, all that would happen can be seen before the answer."""
+"""Tests that a user can see a whole change over MCP before the answer."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.types import ElicitResult
-from mcp_client import ERAS, call, in_memory
+from support.mcp_client import ERAS, call, in_memory
 
 from handrail import Workspace
 
@@ -15,7 +15,7 @@ WHOLE = "".join(f"+{line}" for line in LINES)
 
 
 class Person:
-    """Says one thing after the other, and remembers what was shown and which answers were offered."""
+    """Gives the answers in turn; keeps the messages and the offered answers."""
 
     def __init__(self, *says: str) -> None:
         self.says, self.shown, self.offered = [*says], list[str](), list[list[str]]()
@@ -34,7 +34,7 @@ def asking(root: Path) -> Any:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(("decision", "success"), [("once", True), ("no", False)])
-def test_a_long_change_can_be_seen_whole_before_the_answer(
+def test_mcp_show_all_shows_whole_change_before_answer(
     asking: Workspace, root: Path, era: str, decision: str, success: bool
 ) -> None:
     person = Person("show all", decision)
@@ -46,15 +46,15 @@ def test_a_long_change_can_be_seen_whole_before_the_answer(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_to_have_seen_it_all_is_no_yes(asking: Workspace, root: Path, era: str) -> None:
-    """One that goes on asking for more is asked for more, or refused; nothing is written."""
+def test_mcp_show_all_is_not_approval(asking: Workspace, root: Path, era: str) -> None:
+    """Answer "show all" repeatedly: the server asks again or denies, and writes nothing."""
     person = Person("show all", "show all", "no")
     answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person)
     assert answer["error"]["code"] == "approval_denied"
     assert not (root / "a.txt").exists()
 
 
-def test_a_change_that_came_meanwhile_is_another_question(asking: Workspace, root: Path) -> None:
+def test_mcp_show_all_after_file_changed_asks_again(asking: Workspace, root: Path) -> None:
     person = Person("show all", "no")
 
     async def look(context: Any, params: Any) -> ElicitResult:
@@ -68,7 +68,7 @@ def test_a_change_that_came_meanwhile_is_another_question(asking: Workspace, roo
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_address_of_a_fetch_is_never_shortened(root: Path, era: str) -> None:
+def test_mcp_question_fetch_url_is_never_shortened(root: Path, era: str) -> None:
     person, url = Person("no"), f"https://example.com/{'a' * 5000}?the=end"
     with Workspace(str(root), approve="ask") as workspace:
         server = in_memory(workspace, dialect="copilot")
@@ -78,7 +78,7 @@ def test_the_address_of_a_fetch_is_never_shortened(root: Path, era: str) -> None
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_no_blank_or_invisible_character_is_shown_as_it_is(asking: Workspace, era: str) -> None:
+def test_mcp_question_escapes_blank_and_invisible_characters(asking: Workspace, era: str) -> None:
     person = Person("no")
     odd = {"path": "a\xa0b\u2800.txt", "content": "x\u3000y\u200dz\U000e0041\n"}
     call(in_memory(asking), "file.write", odd, era, elicitation_callback=person)

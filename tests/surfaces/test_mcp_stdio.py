@@ -1,4 +1,4 @@
-"""The server on a pipe: whatever is written into it, it stays up and says why."""
+"""Tests the server on a pipe: after any input it keeps running and reports errors."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import command
-from terminal import Terminal
+from support.mcp_client import command
+from support.pseudo_terminal import Terminal
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -22,7 +22,7 @@ READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 class Raw:
-    """A client that may write anything."""
+    """Writes any bytes to the server."""
 
     def __init__(self, root: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -55,7 +55,7 @@ class Raw:
         return bool(answer["id"] == "up?" and answer["result"]["tools"])
 
     def close(self) -> tuple[int, str]:
-        """Its exit status, and what it said on standard error."""
+        """Return the exit status and the standard error of the server."""
         self.input.close()
         assert self.output.read() == b""
         said = self.errors.read().decode()
@@ -83,7 +83,7 @@ def raw(root: Path) -> Iterator[Raw]:
         (b'{"jsonrpc": "1.0", "id": 7}\n', -32600, "The line is not a JSON-RPC message"),
     ],
 )
-def test_a_line_that_is_no_message_is_answered_and_said(raw: Raw, line: bytes, code: int, why: str) -> None:
+def test_stdio_malformed_line_is_answered_and_logged(raw: Raw, line: bytes, code: int, why: str) -> None:
     raw.write(line)
     answer = raw.answer()
     assert answer["error"]["code"] == code
@@ -94,7 +94,7 @@ def test_a_line_that_is_no_message_is_answered_and_said(raw: Raw, line: bytes, c
     assert (status, why in said) == (0, True)
 
 
-def test_a_message_of_100_mb_is_refused_without_being_kept(raw: Raw) -> None:
+def test_stdio_huge_message_is_refused_without_memory(raw: Raw) -> None:
     raw.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "file.write", "arguments": "')
     for _ in range(100):
         raw.write(b"x" * 1_000_000)
@@ -105,13 +105,13 @@ def test_a_message_of_100_mb_is_refused_without_being_kept(raw: Raw) -> None:
     assert raw.is_up()
 
 
-def test_a_message_in_pieces_is_put_together(raw: Raw) -> None:
+def test_stdio_message_in_pieces_is_joined(raw: Raw) -> None:
     for byte in json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n":
         raw.write(bytes([byte]))
     assert raw.answer() == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
-def test_unknown_methods_and_bad_parameters_are_protocol_errors(raw: Raw) -> None:
+def test_stdio_unknown_method_and_bad_params_are_protocol_errors(raw: Raw) -> None:
     raw.send({"jsonrpc": "2.0", "id": 1, "method": "no/such"})
     assert raw.answer()["error"]["code"] == -32601
     raw.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "file.read", "arguments": "x"}})
@@ -120,7 +120,7 @@ def test_unknown_methods_and_bad_parameters_are_protocol_errors(raw: Raw) -> Non
     assert raw.is_up()
 
 
-def test_text_that_is_no_text_is_refused(raw: Raw) -> None:
+def test_stdio_lone_surrogate_is_refused(raw: Raw) -> None:
     arguments = '{"path": "\\ud800"}'
     raw.write(
         f'{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"file.read","arguments":{arguments}}}}}\n'.encode()
@@ -130,7 +130,7 @@ def test_text_that_is_no_text_is_refused(raw: Raw) -> None:
     assert raw.is_up()
 
 
-def test_half_a_message_at_the_end_is_answered(raw: Raw) -> None:
+def test_stdio_half_message_at_end_is_answered(raw: Raw) -> None:
     raw.write(b'{"jsonrpc": "2.0", "id": 1, "meth')
     raw.input.close()
     assert raw.answer()["error"]["code"] == -32700
@@ -138,13 +138,13 @@ def test_half_a_message_at_the_end_is_answered(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_server_in_order(raw: Raw, how: signal.Signals) -> None:
+def test_stdio_signal_ends_server_with_status_0(raw: Raw, how: signal.Signals) -> None:
     raw.process.send_signal(how)
     assert raw.process.wait(300) == 0
 
 
-def test_the_server_ends_when_its_client_is_killed(root: Path) -> None:
-    """The client is a process of its own, killed with -9 while the server waits for it."""
+def test_stdio_server_ends_when_client_is_killed(root: Path) -> None:
+    """Kill a client process with SIGKILL while the server waits for it."""
     reader, writer = os.pipe()
     program = (
         "import subprocess, sys, time\n"
@@ -159,12 +159,12 @@ def test_the_server_ends_when_its_client_is_killed(root: Path) -> None:
         assert client.stdout
         assert int(client.stdout.readline())
         client.kill()
-        # The write end lives in the client and in the server: the read ends when both are gone.
+        # Client and server hold the write end: the read ends when both are gone.
         assert os.read(reader, 1) == b""
     os.close(reader)
 
 
-def test_a_client_that_stops_reading_does_not_stop_the_shutdown(root: Path) -> None:
+def test_stdio_client_not_reading_does_not_block_shutdown(root: Path) -> None:
     client = Raw(root).shake_hands()
     for number in range(3000):
         client.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
@@ -186,13 +186,13 @@ def test_a_client_that_stops_reading_does_not_stop_the_shutdown(root: Path) -> N
         (["--token-file", "/no/such/file"], "there is no token in /no/such/file"),
     ],
 )
-def test_what_cannot_be_served_is_said_at_the_start(root: Path, arguments: list[str], why: str) -> None:
+def test_mcp_bad_arguments_are_reported_at_start(root: Path, arguments: list[str], why: str) -> None:
     out = subprocess.run(command("--root", root, *arguments), capture_output=True, text=True, input="", check=False)
     assert (out.returncode, out.stdout) == (2, "")
     assert why in out.stderr
 
 
-def test_a_person_who_starts_it_in_a_terminal_is_told_who_should(root: Path) -> None:
+def test_mcp_started_in_terminal_explains_itself(root: Path) -> None:
     with Terminal(*command("--root", root)) as terminal:
         shown = terminal.until("handrail config")
         assert "waiting for an MCP client" in shown

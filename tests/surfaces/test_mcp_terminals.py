@@ -1,4 +1,4 @@
-"""Terminals and commands belong to their client: they end with it, however it ends."""
+"""Tests that terminals and commands end with their client, however it ends."""
 
 import os
 import subprocess
@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_client import ERAS, call, envelope, over_http, over_stdio, talk
+from support.mcp_client import ERAS, call, envelope, over_http, over_stdio, talk
 
-# The client kills itself as soon as its terminal runs: nothing of it can say goodbye.
+# The client kills itself as soon as its terminal runs, without any cleanup.
 DOOMED = """
 import os, signal, sys, anyio
 from mcp import Client
-from mcp_client import over_stdio
+from support.mcp_client import over_stdio
 
 async def main():
     where, era, root = sys.argv[1:]
@@ -32,8 +32,8 @@ anyio.run(main)
 """
 
 
-def _wait_for_the_end(root: Path, act: Callable[[], Any]) -> None:
-    """The command holds a pipe open; reading it ends when the command is gone."""
+def _assert_command_ends(root: Path, act: Callable[[], Any]) -> None:
+    """Run `act`, then wait for the end of the command, which holds a pipe open."""
     os.mkfifo(root / "alive")
     ended = threading.Event()
 
@@ -56,32 +56,32 @@ def _doomed(root: Path, era: str, url: str = "") -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_killed_client_on_a_pipe_takes_its_terminals_with_it(root: Path, era: str) -> None:
-    _wait_for_the_end(root, lambda: _doomed(root, era))
+def test_stdio_killed_client_ends_its_terminals(root: Path, era: str) -> None:
+    _assert_command_ends(root, lambda: _doomed(root, era))
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_killed_client_over_http_takes_its_terminals_with_it(
+def test_http_killed_client_ends_its_terminals(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text("[limits]\nidle_seconds = 1\n")
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "config"))
     with over_http("--root", root, "--approve", "auto", dialect="codex") as (url, _):
-        _wait_for_the_end(root, lambda: _doomed(root, era, url))
+        _assert_command_ends(root, lambda: _doomed(root, era, url))
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_stopped_server_ends_all_terminals(root: Path, era: str) -> None:
+def test_http_stopped_server_ends_all_terminals(root: Path, era: str) -> None:
     def serve() -> None:
         with over_http("--root", root, "--approve", "auto", dialect="codex") as (url, _):
             _doomed(root, era, url)
 
-    _wait_for_the_end(root, serve)
+    _assert_command_ends(root, serve)
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_cancelled_command_is_gone(root: Path, era: str) -> None:
+def test_mcp_cancelled_command_is_ended(root: Path, era: str) -> None:
     async def act(client: Client) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "shell", {"command": "exec 3>alive; echo up >&3; sleep 600"})
@@ -105,7 +105,7 @@ def test_a_cancelled_command_is_gone(root: Path, era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_each_client_over_http_has_its_own_last_command(root: Path, era: str) -> None:
+def test_http_each_client_has_own_last_command(root: Path, era: str) -> None:
     async def main(url: str) -> list[Any]:
         said = []
         for word in ("one", "two"):
@@ -124,7 +124,7 @@ def test_each_client_over_http_has_its_own_last_command(root: Path, era: str) ->
 
 
 @pytest.mark.parametrize("level", ["strict", "network"])
-def test_commands_are_confined_as_the_server_was_told(root: Path, level: str) -> None:
+def test_mcp_sandbox_option_sets_level_of_commands(root: Path, level: str) -> None:
     server = over_stdio("--root", root, "--approve", "auto", "--sandbox", level, dialect="copilot")
     ran = call(server, "run_in_terminal", {"command": "echo hello"})
     assert (ran["success"], ran["metadata"]["sandbox"]) == (True, level)

@@ -1,4 +1,4 @@
-"""What registries and bundles say about the server is what the server understands."""
+"""Tests that the registry entry, the bundle and the image name options and files that exist."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def _help() -> str:
     return CliRunner().invoke(main, ["mcp", "--help"]).stdout
 
 
-def test_the_registry_names_options_that_exist() -> None:
+def test_registry_entry_names_existing_options() -> None:
     first, *named = SERVER["packages"][0]["packageArguments"]
     assert first["value"] == "mcp"
     assert all(argument["name"] in _help() for argument in named)
@@ -31,7 +31,7 @@ def test_the_registry_names_options_that_exist() -> None:
     assert len(SERVER["description"]) <= 100
 
 
-def test_the_bundle_starts_a_command_that_exists() -> None:
+def test_bundle_manifest_starts_existing_command() -> None:
     arguments: list[str] = BUNDLE["server"]["mcp_config"]["args"]
     assert arguments[:4] == ["-P", "-m", "handrail", "mcp"]
     assert all(argument in _help() for argument in arguments if argument.startswith("--"))
@@ -40,7 +40,7 @@ def test_the_bundle_starts_a_command_that_exists() -> None:
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", ".dockerignore"])
-def test_the_image_is_built_from_files_that_exist(name: str) -> None:
+def test_docker_files_name_existing_files(name: str) -> None:
     text = (HOME / name).read_text()
     wanted: list[Any] = re.findall(r"^(?:!|COPY )(.+?)(?: \./| src)?$", text, re.MULTILINE)
     assert all((HOME / file).exists() for line in wanted for file in line.split())

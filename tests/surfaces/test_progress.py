@@ -1,4 +1,4 @@
-"""What the person sees beside an answer: colours and a line that says that a call still runs, on a terminal only."""
+"""Tests colours and the progress line of a long call, which only a terminal gets."""
 
 import json
 import os
@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail, in_process
-from terminal import Terminal
+from support.command_line import ARGV, envelope, handrail, in_process
+from support.pseudo_terminal import Terminal
 
 PROMPT = "Approve? (y/n/always): "
 LINE = "\r\x1b[K… run_in_terminal "
@@ -24,7 +24,7 @@ def terminal_that_can_erase(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def go(root: Path) -> Path:
-    """What WAITING waits for."""
+    """Return the file that WAITING waits for."""
     os.mkfifo(root / "go")
     return root / "go"
 
@@ -33,7 +33,7 @@ def calling(params: dict[str, str], root: Path, *flags: str) -> tuple[str, ...]:
     return (*ARGV, "call", "run_in_terminal", json.dumps(params), "--root", str(root), *flags)
 
 
-def test_a_call_that_takes_more_than_a_second_says_so_and_takes_it_back(root: Path, go: Path) -> None:
+def test_progress_long_call_shows_and_erases_line(root: Path, go: Path) -> None:
     with Terminal(*calling(WAITING, root, "--json", "--approve", "auto")) as terminal:
         terminal.until(LINE)
         go.write_text("")
@@ -42,7 +42,7 @@ def test_a_call_that_takes_more_than_a_second_says_so_and_takes_it_back(root: Pa
     assert re.fullmatch(r"\d+s(\r\x1b\[K… run_in_terminal \d+s)*\r\x1b\[K", rest)
 
 
-def test_the_line_stays_out_of_the_way_of_a_question(root: Path, go: Path) -> None:
+def test_progress_line_hidden_during_question(root: Path, go: Path) -> None:
     with Terminal(*calling(WAITING, root, "--json")) as terminal:
         assert "…" not in terminal.until(PROMPT).rpartition("\r\x1b[K")[2]
         terminal.send("y\n")
@@ -51,7 +51,7 @@ def test_the_line_stays_out_of_the_way_of_a_question(root: Path, go: Path) -> No
         assert terminal.finish()[0] == 0
 
 
-def test_run_says_it_too(root: Path, go: Path) -> None:
+def test_progress_run_shows_line(root: Path, go: Path) -> None:
     line = json.dumps({"tool": "run_in_terminal", "params": WAITING}).encode() + b"\n"
     with Terminal(*ARGV, "run", "--approve", "auto", "--root", str(root), stdin=line) as terminal:
         terminal.until(LINE)
@@ -62,13 +62,13 @@ def test_run_says_it_too(root: Path, go: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dumb", ""])
-def test_a_terminal_that_cannot_erase_gets_no_line(root: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_terminal_without_erase_gets_no_line(root: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", kind)
     with Terminal(*calling(SLOW, root, "--json", "--approve", "auto")) as terminal:
         assert terminal.finish()[::2] == (0, "")
 
 
-def test_without_a_terminal_there_is_one_document_and_nothing_else(root: Path) -> None:
+def test_progress_without_terminal_prints_only_document(root: Path) -> None:
     (root / ".handrail.toml").write_text('approve = "auto"\n')
     done = handrail(*calling(SLOW, root, "--json", "--approve", "auto")[len(ARGV) :])
     assert envelope(done.stdout)["success"]
@@ -91,7 +91,7 @@ def test_without_a_terminal_there_is_one_document_and_nothing_else(root: Path) -
         ("codex", "read_file", {"path": "none"}),
     ],
 )
-def test_every_dialect_has_a_human_and_a_json_form(root: Path, dialect: str, tool: str, params: dict[str, str]) -> None:
+def test_call_text_and_json_agree_in_every_dialect(root: Path, dialect: str, tool: str, params: dict[str, str]) -> None:
     given = json.dumps(params).replace("{root}", str(root))
     argv = ("call", tool, given, "--dialect", dialect, "--root", str(root))
     as_json, human = in_process(*argv, "--json"), in_process(*argv)
@@ -106,7 +106,7 @@ def test_every_dialect_has_a_human_and_a_json_form(root: Path, dialect: str, too
         assert any(line.startswith("  Suggestion: ") for line in lines)
 
 
-def test_marks_are_coloured_where_somebody_looks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render_marks_are_coloured_only_if_asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from handrail import ToolResult
     from handrail.surfaces.cli.render import human
     from handrail.tools.messages import ToolError

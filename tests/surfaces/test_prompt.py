@@ -1,11 +1,11 @@
-"""The approval question, answered by a person at a real terminal."""
+"""Tests the approval question at a real terminal."""
 
 import json
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope, handrail
-from terminal import Terminal
+from support.command_line import ARGV, envelope, handrail
+from support.pseudo_terminal import Terminal
 
 from handrail.surfaces.cli.terminal_question import HELP
 
@@ -33,7 +33,7 @@ PROMPT = "Approve? (y/n/always): "
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
 
 
 def call(root: Path, tool: str, *arguments: str) -> Terminal:
@@ -45,7 +45,7 @@ def write(root: Path, path: str = "hello.py", content: str = HELLO) -> Terminal:
 
 
 @pytest.mark.parametrize("answer", ["y", "yes", "Y", "  yes  "])
-def test_the_question_shows_the_diff_and_the_call_and_yes_lets_it_happen(root: Path, answer: str) -> None:
+def test_question_shows_diff_and_yes_allows(root: Path, answer: str) -> None:
     with write(root) as terminal:
         assert terminal.until(PROMPT) == SHOWN
         assert not (root / "hello.py").exists()
@@ -57,7 +57,7 @@ def test_the_question_shows_the_diff_and_the_call_and_yes_lets_it_happen(root: P
 
 
 @pytest.mark.parametrize("answer", ["n\n", "no\n", "N\n", "\x04"], ids=["n", "no", "N", "end of file"])
-def test_no_and_the_end_of_input_change_nothing(root: Path, answer: str) -> None:
+def test_question_no_or_end_of_input_changes_nothing(root: Path, answer: str) -> None:
     with write(root) as terminal:
         terminal.until(PROMPT)
         terminal.send(answer)
@@ -71,7 +71,7 @@ def test_no_and_the_end_of_input_change_nothing(root: Path, answer: str) -> None
     assert not list(root.iterdir())
 
 
-def test_other_answers_are_asked_again(root: Path) -> None:
+def test_question_other_answers_ask_again(root: Path) -> None:
     with write(root) as terminal:
         terminal.until(PROMPT)
         for junk in ("", "maybe", "yn", "ja"):
@@ -82,7 +82,7 @@ def test_other_answers_are_asked_again(root: Path) -> None:
         assert terminal.finish()[0] == 0
 
 
-def test_always_stores_and_shows_a_rule_for_exactly_this_call(root: Path) -> None:
+def test_question_always_stores_and_shows_exact_rule(root: Path) -> None:
     pattern = r'^\{"path":"hello\.py","content":"print\(\\"hello\ world\\"\)"\}$'
     with write(root) as terminal:
         terminal.until(PROMPT)
@@ -106,7 +106,7 @@ def test_always_stores_and_shows_a_rule_for_exactly_this_call(root: Path) -> Non
             assert terminal.finish()[0] == 3
 
 
-def test_a_rule_that_cannot_be_stored_approves_this_once_and_says_so(root: Path) -> None:
+def test_question_always_unstorable_rule_approves_once(root: Path) -> None:
     with write(root, content="long " * 5000) as terminal:
         terminal.until(PROMPT)
         terminal.send("always\n")
@@ -119,7 +119,7 @@ def test_a_rule_that_cannot_be_stored_approves_this_once_and_says_so(root: Path)
     assert handrail("approvals", "list").stdout.startswith("No rules.")
 
 
-def test_an_interrupt_at_the_question_ends_with_130_and_nothing_changed(root: Path) -> None:
+def test_question_interrupt_exits_130_and_changes_nothing(root: Path) -> None:
     with write(root) as terminal:
         terminal.until(PROMPT)
         terminal.send("\x03")
@@ -128,7 +128,7 @@ def test_an_interrupt_at_the_question_ends_with_130_and_nothing_changed(root: Pa
     assert not list(root.iterdir())
 
 
-def test_an_edit_is_shown_as_a_diff_of_what_would_really_change(root: Path) -> None:
+def test_question_edit_shows_real_diff(root: Path) -> None:
     (root / "real.txt").write_bytes(b"".join(b"line %d\r\n" % n for n in range(1, 10)))
     (root / "link").symlink_to("real.txt")
     patches = '[{"find": "line 5\\n", "replace": "line five\\nline \\u001b[31m5½\\n"}]'
@@ -156,7 +156,7 @@ def test_an_edit_is_shown_as_a_diff_of_what_would_really_change(root: Path) -> N
         terminal.finish()
 
 
-def test_a_deletion_shows_what_would_be_lost(root: Path) -> None:
+def test_question_deletion_shows_lost_contents(root: Path) -> None:
     (root / "old.txt").write_text("precious\n")
     with call(root, "file.delete", "path=old.txt") as terminal:
         assert terminal.until(PROMPT) == (
@@ -170,7 +170,7 @@ def test_a_deletion_shows_what_would_be_lost(root: Path) -> None:
     assert (root / "old.txt").exists()
 
 
-def test_a_link_to_be_deleted_is_named(root: Path) -> None:
+def test_question_deletion_of_link_names_link(root: Path) -> None:
     (root / "link").symlink_to("/etc/passwd")
     with call(root, "file.delete", "path=link") as terminal:
         assert terminal.until(PROMPT).startswith("deleted link\n\nTool: file.delete\n")
@@ -179,7 +179,7 @@ def test_a_link_to_be_deleted_is_named(root: Path) -> None:
     assert not (root / "link").is_symlink()
 
 
-def test_a_long_diff_is_folded_to_fit_the_screen(root: Path) -> None:
+def test_question_long_diff_is_folded_to_screen(root: Path) -> None:
     content = "".join(f"{n}\n" for n in range(1000))
     with Terminal(
         *ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root), rows=15
@@ -192,7 +192,7 @@ def test_a_long_diff_is_folded_to_fit_the_screen(root: Path) -> None:
     assert shown[29:32] == ["+999", "", "Tool: file.write"]
 
 
-def test_a_terminal_that_does_not_know_its_size_is_taken_for_an_ordinary_one(root: Path) -> None:
+def test_question_unknown_terminal_size_uses_default(root: Path) -> None:
     content = "".join(f"{n}\n" for n in range(1000))
     argv = [*ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root)]
     with Terminal(*argv, rows=0, columns=0) as terminal:
@@ -203,7 +203,7 @@ def test_a_terminal_that_does_not_know_its_size_is_taken_for_an_ordinary_one(roo
     assert len(shown) == 48 + 2
 
 
-def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> None:
+def test_question_not_asked_at_foreign_terminal(root: Path) -> None:
     argv = [*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)]
     with Terminal(*argv, controlling=False) as terminal:
         status, out, shown = terminal.finish()
@@ -212,7 +212,7 @@ def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> No
     assert out.startswith("✗ file.write was not approved: no approver can be asked\n")
 
 
-def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
+def test_question_escapes_terminal_controls(root: Path) -> None:
     with write(root, path="a\n\x1b[2J\u202etxt", content="x\x1b]0;title\x07\n") as terminal:
         assert terminal.until(PROMPT) == (
             'diff --git "a/a\\n\\033[2J\\342\\200\\256txt" "b/a\\n\\033[2J\\342\\200\\256txt"\n'
@@ -234,7 +234,7 @@ def test_names_and_values_cannot_play_with_the_terminal(root: Path) -> None:
         terminal.finish()
 
 
-def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")
     with write(root, content="one\n") as terminal:
@@ -248,7 +248,7 @@ def test_a_capable_terminal_gets_colours(root: Path, monkeypatch: pytest.MonkeyP
         terminal.finish()
 
 
-def test_run_asks_at_the_terminal_while_the_calls_come_through_a_pipe(root: Path) -> None:
+def test_run_asks_at_terminal_while_calls_come_from_pipe(root: Path) -> None:
     lines = [
         {"tool": "file.write", "params": {"path": "a", "content": "1"}},
         {"tool": "file.write", "params": {"path": "a", "content": "1"}},
@@ -259,14 +259,14 @@ def test_run_asks_at_the_terminal_while_the_calls_come_through_a_pipe(root: Path
     with Terminal(*ARGV, "run", "--root", str(root), stdin=stdin) as terminal:
         assert "path: a\n" in terminal.until(PROMPT)
         terminal.send("y\n")
-        assert "path: b\n" in terminal.until(PROMPT)  # the second call changes nothing and is not asked
+        assert "path: b\n" in terminal.until(PROMPT)  # the second call changes nothing and asks nothing
         terminal.send("n\n")
         status, out, rest = terminal.finish()
     assert (status, rest) == (0, "n\n")
     assert [envelope(line)["success"] for line in out.splitlines()] == [True, True, False, True]
 
 
-def test_reading_and_an_edit_that_changes_nothing_ask_nobody(root: Path) -> None:
+def test_call_reading_and_empty_edit_ask_nothing(root: Path) -> None:
     (root / "a.txt").write_text("same\n")
     for tool, *arguments in (
         ("file.read", "path=a.txt"),
@@ -281,14 +281,14 @@ def test_reading_and_an_edit_that_changes_nothing_ask_nobody(root: Path) -> None
         assert (status in (0, 1), shown) == (True, "")
 
 
-def test_an_answer_that_is_piped_in_is_not_an_answer(root: Path) -> None:
-    """Standard input belongs to the calls: nobody can answer there for the person."""
+def test_question_answer_from_stdin_is_ignored(root: Path) -> None:
+    """Pipe an answer in: standard input is for calls, never for answers."""
     done = handrail("call", "file.write", "path=a", "content=x", "--root", str(root), stdin="y\ny\n")
     assert done.returncode == 3
     assert not list(root.iterdir())
 
 
-def test_policies_that_ask_nobody_show_no_question(root: Path) -> None:
+def test_question_not_shown_by_other_policies(root: Path) -> None:
     told = 'handrail: file.write: Use approve="ask" or approve="auto"\n'
     for policy, status, said in (("auto", 0, ""), ("host", 0, ""), ("never", 3, told)):
         with Terminal(

@@ -1,4 +1,4 @@
-"""`make release-check` passes for this tree, and names what is broken in another one."""
+"""Tests that `make release-check` passes for this tree and names what is broken in another one."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documents import names, section, table
+from support.documents import names, section, table
 
 HOME = Path(__file__).parent.parent.parent
 Break = Callable[[Path], object]
@@ -22,7 +22,7 @@ def check(home: Path, *chosen: str) -> tuple[int, list[str]]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Copies what a release is made of."""
+    """Copy the files of a release."""
     left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "bench", "build", "dist", "tests")
     return shutil.copytree(HOME, tmp_path / "tree", ignore=left_out)
 
@@ -75,7 +75,7 @@ BROKEN: dict[str, tuple[str, Break, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_release_check_names_what_is_broken(name: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_release_check_names_broken_part(name: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = tree / "site" / "unlicensed-1.dist-info"
     bare.mkdir(parents=True)
     (bare / "METADATA").write_text("Metadata-Version: 2.1\nName: unlicensed\nVersion: 1\n")
@@ -89,7 +89,7 @@ def test_release_check_names_what_is_broken(name: str, tree: Path, monkeypatch: 
     assert says in line
 
 
-def test_release_check_goes_on_after_a_failure(tree: Path) -> None:
+def test_release_check_continues_after_failure(tree: Path) -> None:
     (tree / "LICENSE").write_text("")
     status, lines = check(tree)
     assert status == 1

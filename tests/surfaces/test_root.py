@@ -1,4 +1,4 @@
-"""The command line finds its workspace upwards, and says which it took."""
+"""Tests that the command line finds its workspace upwards and names the root that it took."""
 
 import json
 import os
@@ -10,10 +10,10 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from command import handrail
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp_client import talk
+from support.command_line import handrail
+from support.mcp_client import talk
 
 from handrail.surfaces.cli import main
 
@@ -74,13 +74,13 @@ def test_cli_root_option_wins(project: Path) -> None:
     assert handrail("call", "file.list", "--root", ".", cwd=project.parent).returncode == 0
 
 
-def test_cli_config_writes_the_found_root(project: Path) -> None:
+def test_cli_config_writes_found_root(project: Path) -> None:
     done = handrail("config", "cursor", cwd=project / "src")
     arguments = json.loads(done.stdout)["mcpServers"]["handrail"]["args"]
     assert arguments[arguments.index("--root") + 1] == str(project)
 
 
-def test_cli_odd_name_of_root_cannot_play_with_the_terminal(project: Path) -> None:
+def test_cli_odd_root_name_is_escaped(project: Path) -> None:
     odd = project.rename(project.with_name("a\x1b[2Jb"))
     assert handrail("tools", cwd=odd / "src").stderr == said(project.with_name("a\\x1b[2Jb"))
 
@@ -95,7 +95,7 @@ def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.
             yield f"{before}{name}", command
 
 
-def test_cli_every_command_with_a_root_is_tested() -> None:
+def test_cli_every_command_with_root_is_tested() -> None:
     rooted = [name for name, command in commands(main) if any("--root" in each.opts for each in command.params)]
     assert sorted(rooted) == sorted([*LINES, "mcp"])
 
@@ -108,7 +108,7 @@ def test_cli_in_home_refuses_and_names_root(name: str, project: Path, monkeypatc
     assert done.stderr.endswith(f"\nError: {REFUSAL.format(project.parent)}\n")
 
 
-def test_cli_refusal_is_json_where_asked_for(project: Path) -> None:
+def test_cli_root_refusal_with_json_is_json(project: Path) -> None:
     done = handrail("history", "--json", cwd=project.parent)
     error = {"code": "usage_error", "message": REFUSAL.format(project.parent)}
     assert json.loads(done.stdout) == {"success": False, "error": error}
@@ -131,7 +131,7 @@ def test_cli_in_deleted_directory_refuses(project: Path, monkeypatch: pytest.Mon
     assert ". is not taken as the workspace: it does not exist any more; choose one with --root DIR" in done.stderr
 
 
-def test_cli_completion_lists_paths_of_the_found_root(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cli_completion_lists_paths_of_found_root(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_HANDRAIL_COMPLETE", "bash_complete")
 
     def offered(line: str, cwd: Path) -> list[str]:
@@ -149,7 +149,7 @@ def test_cli_completion_lists_paths_of_the_found_root(project: Path, monkeypatch
     assert offered("handrail restore sr", project.parent) == ["file,sr"]
 
 
-def test_mcp_takes_the_current_directory_itself(project: Path) -> None:
+def test_mcp_root_is_current_directory(project: Path) -> None:
     async def act(client: Client) -> Any:
         return await client.call_tool("file.list", {})
 

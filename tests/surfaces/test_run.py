@@ -1,4 +1,4 @@
-"""`handrail run`: JSON lines in, one envelope a line out, one session."""
+"""Tests `handrail run`: it reads JSON lines and prints one envelope for each, in one session."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ARGV, envelope, handrail, usage_error
+from support.command_line import ARGV, envelope, handrail, usage_error
 
 HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}'
 
@@ -29,7 +29,7 @@ def bad(message: str, **known: Any) -> dict[str, Any]:
     }
 
 
-def test_every_line_is_answered_in_order_with_its_id(root: Path) -> None:
+def test_run_answers_every_line_in_order_with_id(root: Path) -> None:
     lines = [
         {"tool": "file.write", "params": {"path": "a", "content": "x\n"}, "id": 1},
         {"tool": "file.read", "params": {"path": "a"}, "id": {"any": ["json"]}},
@@ -47,7 +47,7 @@ def test_every_line_is_answered_in_order_with_its_id(root: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_bad_line_is_an_error_line_and_not_the_end(root: Path) -> None:
+def test_run_bad_line_is_error_and_run_continues(root: Path) -> None:
     lines = [
         b"not json",
         b'"a string"',
@@ -75,27 +75,27 @@ def test_a_bad_line_is_an_error_line_and_not_the_end(root: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", [400, 900])
-def test_parameters_of_any_depth_are_an_answer(root: Path, depth: int) -> None:
+def test_run_deep_parameters_are_answered(root: Path, depth: int) -> None:
     nest = "[" * depth + "]" * depth
     (answer,) = run(root, f'{{"tool": "file.read", "params": {{"path": {nest}}}}}\n')
     assert answer["error"]["message"] == "Parameter 'path' must be a string, not array"
 
 
-def test_a_tools_error_and_a_refusal_are_answers_too(root: Path) -> None:
+def test_run_tool_error_and_denial_are_answered(root: Path) -> None:
     write = '{"tool": "file.write", "params": {"path": "a", "content": ""}}\n'
     first, second = run(root, '{"tool": "file.read", "params": {"path": "no"}}\n' + write)
     assert first["error"]["code"] == "file_not_found"
     assert second["error"]["code"] == "approval_denied"
 
 
-def test_names_that_no_encoder_takes_do_not_end_it(root: Path) -> None:
+def test_run_lone_surrogates_are_answered(root: Path) -> None:
     lines = '{"tool": "\\ud800", "id": "\\udfff"}\n{"tool": "file.list", "params": {"\\ud800": 1}}\n'
     first, second = run(root, lines)
     assert (first["id"], first["tool"], first["error"]["code"]) == ("\udfff", "\ud800", "unknown_tool")
     assert second["error"]["message"] == "Unknown parameter '\ud800'; expected path, pattern"
 
 
-def test_a_tool_of_several_dialects_is_a_bad_line_unless_one_is_named(root: Path) -> None:
+def test_run_ambiguous_tool_needs_dialect(root: Path) -> None:
     (root / "a").write_text("x")
     line = '{"tool": "read_file", "params": {"path": "a"}, "id": 1}\n'
     message = "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
@@ -104,15 +104,15 @@ def test_a_tool_of_several_dialects_is_a_bad_line_unless_one_is_named(root: Path
     assert named["success"] is True
 
 
-def test_read_only_offers_only_reading(root: Path) -> None:
+def test_run_read_only_refuses_writing_tool(root: Path) -> None:
     lines = '{"tool": "file.write", "params": {"path": "a", "content": ""}}\n{"tool": "file.list"}\n'
     first, second = run(root, lines, "--read-only", "--approve", "auto")
     assert first["error"]["code"] == "unknown_tool"
     assert second["success"] is True
 
 
-def test_an_answer_comes_before_the_next_line_is_sent(root: Path) -> None:
-    """A host that waits for each answer must not wait for ever."""
+def test_run_answers_before_next_line(root: Path) -> None:
+    """Send a call only after the answer to the one before."""
     process = subprocess.Popen(
         [*ARGV, "run", "--root", str(root), "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -128,9 +128,9 @@ def test_an_answer_comes_before_the_next_line_is_sent(root: Path) -> None:
     process.stdout.close()
 
 
-def test_no_input_is_no_output(root: Path) -> None:
+def test_run_without_input_prints_nothing(root: Path) -> None:
     assert run(root, "") == []
 
 
-def test_a_bad_option_is_a_usage_error() -> None:
+def test_run_bad_option_is_usage_error() -> None:
     assert usage_error(handrail("run", "--approve", "perhaps")).startswith("Invalid value for '--approve'")

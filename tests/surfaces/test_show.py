@@ -3,14 +3,14 @@ from handrail.surfaces.cli.render import human
 from handrail.tools.messages import ToolError
 
 
-def test_a_success_is_printed_as_the_catalogue_prints_it() -> None:
+def test_human_success_has_catalogue_format() -> None:
     result = ToolResult("create_file", True, "Created file: hello.py (125 bytes)", ["hello.py"], 5.0)
     assert human(result, "/home/user/project") == (
         "✓ Created file: hello.py (125 bytes)\n  Location: /home/user/project/hello.py\n  Time: 5ms"
     )
 
 
-def test_an_error_is_printed_with_its_suggestion_and_code() -> None:
+def test_human_error_has_suggestion_and_code() -> None:
     error = ToolError("file_exists", "File 'a' already exists", "Choose another name")
     result = ToolResult("create_file", False, "Error: File 'a' already exists", [], 12_345.0, error=error)
     assert human(result, "/") == (
@@ -18,7 +18,7 @@ def test_an_error_is_printed_with_its_suggestion_and_code() -> None:
     )
 
 
-def test_structured_output_is_laid_out_by_its_keys() -> None:
+def test_human_structured_output_is_printed_by_key() -> None:
     output = {
         "content": "     1\tone\n     2\ttwo",
         "matches": [{"path": "a.py", "line": 3}, "plain"],
@@ -41,6 +41,6 @@ def test_structured_output_is_laid_out_by_its_keys() -> None:
     )
 
 
-def test_nothing_that_moves_the_cursor_or_hides_reaches_the_terminal() -> None:
+def test_human_escapes_terminal_controls() -> None:
     result = ToolResult("t", True, "red \x1b[31m back \u202e end \x9b2J \udcff\n", ["a"], 2.0)
     assert human(result, "/w") == ("✓ red \\x1b[31m back \\u202e end \\x9b2J \\xff\n  Location: /w/a\n  Time: 2ms")

@@ -1,7 +1,7 @@
 from handrail.surfaces.cli.history import spark
 
 
-def test_a_spark_shows_how_much_happened_when() -> None:
+def test_spark_shows_activity_over_time() -> None:
     assert spark([]) == ""
     assert spark([5.0], 4) == "█   "
     assert spark([0, 1, 2, 3], 4) == "████"

@@ -1,12 +1,12 @@
-"""The command line where standard streams are closed, or the terminal speaks no UTF-8."""
+"""Tests the command line with closed standard streams and with terminals that do not use UTF-8."""
 
 import json
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import ARGV
-from terminal import Terminal
+from support.command_line import ARGV
+from support.pseudo_terminal import Terminal
 
 CALL = ("call", "file.write", "path=a.txt", "content=✓", "--approve", "auto")
 COMMANDS = {
@@ -30,7 +30,7 @@ def run(root: Path, arguments: tuple[str, ...], closing: str = "") -> "subproces
 
 @pytest.mark.parametrize("closing", CLOSED)
 @pytest.mark.parametrize("command", [*COMMANDS])
-def test_what_is_closed_is_no_reason_to_fail(root: Path, command: str, closing: str) -> None:
+def test_cli_closed_streams_do_not_fail(root: Path, command: str, closing: str) -> None:
     arguments, status = COMMANDS[command]
     done = run(root, arguments, closing)
     assert (done.returncode, b"Traceback" in done.stderr) == (status, False)
@@ -39,7 +39,7 @@ def test_what_is_closed_is_no_reason_to_fail(root: Path, command: str, closing: 
 
 
 @pytest.mark.parametrize("command", [*COMMANDS])
-def test_what_a_terminal_cannot_show_is_escaped(root: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cli_unencodable_output_is_escaped(root: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     arguments, status = COMMANDS[command]
     done = run(root, arguments)
@@ -51,7 +51,7 @@ def test_what_a_terminal_cannot_show_is_escaped(root: Path, command: str, monkey
 @pytest.mark.parametrize(
     ("closing", "encoding"), [("<&-", "utf-8"), ("2>&-", "utf-8"), ("", "latin-1"), ("", "ascii"), (">&-", "utf-8")]
 )
-def test_the_demo_is_played_to_its_end(
+def test_demo_closed_stream_or_other_encoding_plays_to_end(
     root: Path, closing: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
@@ -60,7 +60,7 @@ def test_the_demo_is_played_to_its_end(
     assert (b"Next: handrail --help" in done.stdout) is (closing != ">&-")
 
 
-def test_the_question_is_asked_in_what_the_terminal_speaks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_uses_encoding_of_terminal(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     monkeypatch.setenv("TERM", "dumb")
     argv = [*ARGV, "call", "file.write", "path=a", "content=ü✓", "--root", str(root), "--json"]

@@ -1,11 +1,11 @@
-"""`handrail tools`: what is offered, and in which form."""
+"""Tests `handrail tools`: which tools it lists, and in which formats."""
 
 import json
 from pathlib import Path
 
 import pytest
-from command import in_process as handrail
-from command import usage_error
+from support.command_line import in_process as handrail
+from support.command_line import usage_error
 
 READ = {
     "name": "file.read",
@@ -45,7 +45,7 @@ RISKS = {
 }
 
 
-def test_functions_are_the_objects_of_the_function_calling_form() -> None:
+def test_tools_format_functions_prints_function_objects() -> None:
     done = handrail("tools", "--dialect", "file", "--format", "functions")
     functions = {function["name"]: function for function in json.loads(done.stdout)}
     assert functions["file.read"] == READ
@@ -55,7 +55,7 @@ def test_functions_are_the_objects_of_the_function_calling_form() -> None:
     assert done.stderr == ""
 
 
-def test_json_tells_risk_permissions_and_approval() -> None:
+def test_tools_json_has_risk_permissions_and_approval() -> None:
     done = handrail("tools", "--dialect", "file", "--json")
     tools = {tool["name"]: tool for tool in json.loads(done.stdout)}
     told = {
@@ -68,7 +68,7 @@ def test_json_tells_risk_permissions_and_approval() -> None:
     assert json.loads(handrail("tools", "--dialect", "file", "--format", "json").stdout) == list(tools.values())
 
 
-def test_a_person_reads_name_risk_and_parameters() -> None:
+def test_tools_text_has_name_risk_and_parameters() -> None:
     done = handrail("tools", "--dialect", "file")
     assert (
         "file.read  (file, read_only)\n"
@@ -81,7 +81,7 @@ def test_a_person_reads_name_risk_and_parameters() -> None:
 
 
 @pytest.mark.parametrize("how", ["flag", "variable", "project", "user"])
-def test_read_only_does_not_even_list_what_writes(how: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_read_only_lists_no_writing_tools(how: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = []
     if how == "flag":
         flags = ["--read-only"]
@@ -99,14 +99,14 @@ def test_read_only_does_not_even_list_what_writes(how: str, root: Path, monkeypa
     assert {"file.read", "file.list"} <= {tool["name"] for tool in tools}
 
 
-def test_every_dialect_is_listed_where_none_is_named() -> None:
+def test_tools_without_dialect_lists_every_dialect() -> None:
     from handrail.dialects import NAMES
 
     tools = json.loads(handrail("tools", "--json").stdout)
     assert list(dict.fromkeys(tool["dialect"] for tool in tools)) == list(NAMES)
 
 
-def test_what_makes_no_sense_is_a_usage_error(root: Path) -> None:
+def test_tools_bad_option_or_root_is_usage_error(root: Path) -> None:
     assert usage_error(handrail("tools", "--format", "xml")).startswith("Invalid value for '--format'")
     assert (
         usage_error(handrail("tools", "--root", f"{root}/no"))

@@ -1,12 +1,12 @@
-"""What was typed before a question was shown is no answer to it, at a real terminal."""
+"""Tests that input typed before a question is discarded, at a real terminal."""
 
 import io
 import json
 from pathlib import Path
 
 import pytest
-from command import ARGV, envelope
-from terminal import Terminal
+from support.command_line import ARGV, envelope
+from support.pseudo_terminal import Terminal
 
 from handrail import Workspace
 from handrail.model.limits import Limits
@@ -19,10 +19,10 @@ WRITES = [{"tool": "file.write", "params": {"path": name, "content": "x"}} for n
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no line that comes and goes where the machine is slow
+    monkeypatch.setenv("TERM", "dumb")  # no progress line, which would depend on the speed of the machine
 
 
-def test_a_yes_that_is_typed_twice_approves_one_call(root: Path) -> None:
+def test_typed_ahead_second_yes_approves_nothing(root: Path) -> None:
     with Terminal(*ARGV, "run", "--root", str(root), stdin="\n".join(map(json.dumps, WRITES)).encode()) as terminal:
         terminal.until(PROMPT)
         terminal.send("y\ny\n")
@@ -34,18 +34,18 @@ def test_a_yes_that_is_typed_twice_approves_one_call(root: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", ["y\n", "y"], ids=["a line", "the beginning of one"])
-def test_what_was_typed_while_the_command_started_is_forgotten(root: Path, typed: str) -> None:
+def test_typed_ahead_before_question_is_discarded(root: Path, typed: str) -> None:
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.send(typed)
         terminal.until(PROMPT)
-        terminal.send("\n")  # alone it is no answer: the list of answers is shown
+        terminal.send("\n")  # an empty line is no answer: the list of answers is shown
         assert "show everything again" in terminal.until(PROMPT)
         terminal.send("n\n")
         assert terminal.finish()[0] == 3
     assert list(root.iterdir()) == []
 
 
-def test_what_was_typed_before_a_pattern_is_shown_is_not_part_of_it(root: Path) -> None:
+def test_typed_ahead_before_pattern_is_discarded(root: Path) -> None:
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n\nuser\ny\n")
@@ -56,7 +56,7 @@ def test_what_was_typed_before_a_pattern_is_shown_is_not_part_of_it(root: Path) 
         assert terminal.finish()[0] == 3
 
 
-def test_answers_that_are_piped_in_are_taken_one_after_another(root: Path) -> None:
+def test_terminal_approver_piped_answers_are_taken_in_order(root: Path) -> None:
     shown = io.StringIO()
     with Workspace(str(root), approver=TerminalApprover(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
         done = [workspace.call("file", each["tool"], each["params"]).success for each in WRITES]  # type: ignore[arg-type]

@@ -1,0 +1,91 @@
+"""Plays every case of every contract through a real MCP client, in both eras, in memory and over stdio.
+
+Over stdio one server serves the workspaces of many cases at once; the `workspace` argument chooses one.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from support import contract_cases
+from support.mcp_client import ERAS, envelope, in_memory, over_stdio, talk
+
+from handrail import Workspace
+
+CASES = contract_cases.without_ordinary_user(contract_cases.read_all())
+AT_ONCE, MOST = 4, 200
+
+
+def _is_text(params: dict[str, Any]) -> bool:
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+async def _assert_case_holds(client: Client, case: contract_cases.Case, root: Path, named: dict[str, str]) -> None:
+    for step in case.steps:
+        params = contract_cases.params_of(step, root)
+        if not isinstance(params, dict) or not _is_text(params):
+            return  # MCP arguments must be an object, and the messages are UTF-8
+        result = await client.call_tool(step.tool, named | params)
+        contract_cases.check(step, envelope(result), root)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_contract_holds_over_mcp_in_memory(case: contract_cases.Case, era: str, root: Path) -> None:
+    contract_cases.build(case, root)
+    with Workspace(str(root), **case.settings) as workspace:
+        talk(in_memory(workspace, dialect=case.dialect), lambda client: _assert_case_holds(client, case, root, {}), era)
+
+
+def _groups() -> Iterator[Any]:
+    """Group the cases that one server can serve: same dialect and same settings."""
+    groups: dict[tuple[str, str], list[contract_cases.Case]] = {}
+    for case in CASES:
+        alike = json.dumps([case.settings, case.options.get("patient", False)], sort_keys=True)
+        groups.setdefault((case.dialect, alike), []).append(case)
+    for (dialect, _), cases in groups.items():
+        if cases[0].settings.keys() <= contract_cases.FLAGS.keys():
+            for start in range(0, len(cases), MOST):
+                yield pytest.param(cases[start : start + MOST], id=f"{dialect}-{cases[0].line}-{start}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("cases", [*_groups()])
+def test_contracts_hold_over_mcp_stdio(cases: list[contract_cases.Case], era: str, tmp_path: Path) -> None:
+    roots = {f"case{number}": tmp_path / f"case{number}" for number in range(len(cases))}
+    for case, root in zip(cases, roots.values(), strict=True):
+        root.mkdir()
+        contract_cases.build(case, root)
+    flags = [
+        part
+        for key, value in cases[0].settings.items()
+        for part in ([contract_cases.FLAGS[key]] if value is True else [contract_cases.FLAGS[key], str(value)])
+    ]
+    wanted = [part for root in roots.values() for part in ("--root", root)]
+    failed: dict[str, str] = {}
+
+    async def play_all(client: Client) -> None:
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+
+        async def play(case: contract_cases.Case, name: str) -> None:
+            async with limiter:
+                try:
+                    await _assert_case_holds(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})
+                except Exception as error:
+                    failed[str(case)] = f"{error!r:.2000}"
+
+        async with anyio.create_task_group() as tasks:
+            for case, name in zip(cases, roots, strict=True):
+                tasks.start_soon(play, case, name)
+
+    talk(over_stdio(*wanted, *flags, dialect=cases[0].dialect), play_all, era)
+    assert failed == {}

@@ -1,0 +1,172 @@
+"""Tests what holds for every tool, from its declaration, and counts the cases that the catalogue requires."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import run_coverage, tool_scenarios
+
+from handrail import Workspace
+from handrail.dialects import NAMES
+from handrail.tools.tool import Tool
+
+TOOLS = tool_scenarios.every_tool()
+WITH_PATHS = [tool for tool in TOOLS if tool.params.paths]
+OUTSIDE_CODES = {"path_outside_workspace", "path_outside_working_dir"}
+
+
+def name_of(tool: Tool) -> str:
+    return f"{tool.dialect}.{tool.name}"
+
+
+@pytest.fixture
+def planted(root: Path) -> Path:
+    tool_scenarios.plant(root)
+    (root / "out").symlink_to("/")
+    return root
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dialect_tool_order_matches_contract(name: str) -> None:
+    cases = contract_cases.read(contract_cases.CONTRACTS / f"{name}.md")
+    assert [tool.name for tool in TOOLS if tool.dialect == name] == list(dict.fromkeys(case.tool for case in cases))
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=name_of)
+def test_every_tool_example_call_succeeds(tool: Tool, planted: Path) -> None:
+    with Workspace(str(planted), approve="auto") as workspace:
+        result = workspace.call(tool.dialect, tool.name, tool_scenarios.example(tool, planted))
+    assert result.success is (tool.name not in tool_scenarios.NEEDS_MORE), result
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=name_of)
+def test_every_tool_bad_parameters_named_and_nothing_changed(tool: Tool, planted: Path) -> None:
+    before = sorted(path.name for path in planted.rglob("*") if not path.is_symlink())
+    with Workspace(str(planted), approve="auto") as workspace:
+        for name, params in tool_scenarios.wrong_parameters(tool, planted):
+            result = workspace.call(tool.dialect, tool.name, params)
+            assert result.error is not None, (params, result)
+            assert result.error.code == "invalid_parameters", (params, result)
+            assert name in result.error.message, (params, result)
+            assert result.error.suggestion
+        for whole in (["x"], "x", 7):
+            result = workspace.call(tool.dialect, tool.name, whole)
+            assert result.error is not None
+            assert result.error.code == "invalid_parameters"
+    assert sorted(path.name for path in planted.rglob("*") if not path.is_symlink()) == before
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_every_tool_outside_path_is_refused(tool: Tool, planted: Path) -> None:
+    with Workspace(str(planted), approve="auto") as workspace:
+        for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.OUTSIDE_PATHS):
+            result = workspace.call(tool.dialect, tool.name, params)
+            assert result.error is not None, (path, result)
+            absolute_directory = tool.name == "run_shell_command"  # its contract refuses every absolute path first
+            expected = {"invalid_parameters"} if absolute_directory else OUTSIDE_CODES
+            assert result.error.code in expected, (path, result)
+    assert not (planted.parent / "x").exists()
+
+
+@pytest.mark.parametrize("path", ["..", "out", "out/etc", "src/../..", "src/../../x"])
+@pytest.mark.parametrize("tool", [tool for tool in WITH_PATHS if "RunCommands" in tool.permissions], ids=name_of)
+def test_every_tool_command_outside_directory_is_refused(tool: Tool, path: str, planted: Path) -> None:
+    (directory,) = tool.params.paths
+    with Workspace(str(planted), approve="auto", sandbox="off") as workspace:
+        result = workspace.call(tool.dialect, tool.name, {**tool_scenarios.example(tool, planted), directory: path})
+    assert result.error is not None
+    assert result.error.code in OUTSIDE_CODES
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_every_tool_windows_path_never_escapes(tool: Tool, planted: Path) -> None:
+    """Call with Windows paths: on POSIX a drive or a share is outside; after a slash it is an ordinary name."""
+    with Workspace(str(planted), approve="auto") as workspace:
+        for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.WINDOWS_PATHS):
+            result = workspace.call(tool.dialect, tool.name, params)
+            if path.startswith("/"):
+                assert result.error is None or result.error.code not in OUTSIDE_CODES, (path, result)
+            else:
+                assert result.error is not None, (path, result)
+                codes = OUTSIDE_CODES | ({"invalid_parameters"} if tool.dialect == "gemini" else set())
+                assert result.error.code in codes, (path, result)
+    assert not any("Windows" in each.name or "server" in each.name for each in planted.rglob("*"))
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_every_tool_odd_file_name_works(tool: Tool, planted: Path) -> None:
+    """Call with odd names: a call that works with a plain name works with an odd one."""
+    (field,) = tool.params.paths
+    plain = tool_scenarios.example(tool, planted)
+    given = Path(plain[field])
+    kind = {True: "directory", False: "file"}[(planted / given).is_dir()]
+    exists = (planted / given).exists()
+    for name in tool_scenarios.ODD_NAMES:
+        odd = planted / "odd" / name
+        odd.parent.mkdir(exist_ok=True)
+        if exists and kind == "directory":
+            odd.mkdir()
+            (odd / "b.py").write_text("one\n")
+        elif exists:
+            odd.write_text("one\n")
+        with Workspace(str(planted), approve="auto") as workspace:
+            path = str(odd) if given.is_absolute() else f"odd/{name}"
+            result = workspace.call(tool.dialect, tool.name, {**plain, field: path})
+        assert result.success, (name, result)
+        json.dumps(result.to_dict()).encode()
+
+
+def test_every_tool_has_ten_cases_and_every_scenario_kind() -> None:
+    """Fail with the name of each tool and the kinds that it lacks."""
+    counted, missing = tool_scenarios.contract_kinds(), dict[str, list[str]]()
+    root = Path("/root-of-the-count")
+    for tool in TOOLS:
+        has = counted.get((tool.dialect, tool.name), dict.fromkeys((*tool_scenarios.KINDS, "all"), 0))
+        declared = {
+            tool_scenarios.PARAMETERS: len(list(tool_scenarios.wrong_parameters(tool, root))),
+            tool_scenarios.OUTSIDE: len(list(tool_scenarios.path_scenarios(tool, root, tool_scenarios.OUTSIDE_PATHS))),
+            tool_scenarios.SYSTEMS: len(list(tool_scenarios.path_scenarios(tool, root, tool_scenarios.WINDOWS_PATHS))),
+            tool_scenarios.SPECIAL: len(list(tool_scenarios.path_scenarios(tool, root, tool_scenarios.ODD_NAMES))),
+        }
+        kinds = [kind for kind in tool_scenarios.KINDS if tool.params.paths or kind not in tool_scenarios.NEED_A_PATH]
+        elsewhere = tool_scenarios.ELSEWHERE.get((tool.dialect, tool.name), {})
+        assert all((Path(__file__).parent.parent / test).exists() for test in elsewhere.values())
+        lacks = [kind for kind in kinds if not (has[kind] or declared.get(kind) or kind in elsewhere)]
+        if has["all"] < tool_scenarios.FEWEST:
+            lacks.append(f"only {has['all']} cases in its contract")
+        if lacks:
+            missing[name_of(tool)] = lacks
+    assert missing == {}
+    assert len(TOOLS) == 42
+    assert len(NAMES) == 5
+
+
+def test_run_coverage_low_file_or_tool_is_named_with_lines() -> None:
+    """Check what `make coverage` does with the report: it names a tool or file below the floor, with lines."""
+    tools = run_coverage.functions_of_tools()
+    assert len(tools) == 42
+    where = {file for file, _ in tools.values()}
+    assert "src/handrail/dialects/copilot.py" in where
+    files = {
+        file: {
+            "summary": {"percent_covered": 100.0},
+            "missing_lines": [],
+            "functions": {
+                name: {"summary": {"percent_covered": 100.0}, "missing_lines": []}
+                for each, name in tools.values()
+                if each == file
+            },
+        }
+        for file in where
+    }
+    assert run_coverage.below_the_floor(files) == []
+    copilot: Any = files["src/handrail/dialects/copilot.py"]
+    copilot["functions"]["list_dir"] = {"summary": {"percent_covered": 90.0}, "missing_lines": [7]}
+    del copilot["functions"]["create_file"]
+    copilot["summary"]["percent_covered"], copilot["missing_lines"] = 94.9, [7, 8]
+    assert run_coverage.below_the_floor(files) == [
+        "src/handrail/dialects/copilot.py: 94.9 %, missing [7, 8]",
+        "copilot.create_file: not in the report",
+        "copilot.list_dir: 90.0 %, missing [7]",
+    ]

@@ -1,0 +1,238 @@
+"""Tests the documents: snippets run, names exist, and every command, setting, limit and code is listed."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from support.command_line import at_terminal, handrail
+from support.documents import HOME, NAMED, fences, names, prose, section, table, text
+
+from handrail import Workspace
+from handrail.dialects import NAMES, load
+from handrail.kernel.sandbox.view.visible_paths import KEPT_VARIABLES
+from handrail.model.effects import Effect
+from handrail.model.files import Put
+from handrail.model.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits
+from handrail.runtime.call import Call
+from handrail.settings import Settings
+from handrail.surfaces.cli import main
+from handrail.tools.common_messages import COMMON
+from handrail.tools.schema import Params, field
+from handrail.tools.tool import Dialect
+
+SOURCE = HOME / "src" / "handrail"
+SOURCES = "".join(path.read_text() for path in sorted(SOURCE.rglob("*.py")))
+
+# ── snippets ──
+
+PROGRAMS = [(page, n) for page in NAMED for n in range(len(fences(page, "python")))]
+NEEDS_MORE = "# each needs its package"
+"""Programs with this comment are tested by `make test-adapters`."""
+
+
+@pytest.mark.parametrize(("page", "n"), PROGRAMS)
+def test_documented_program_runs(page: str, n: int, root: Path) -> None:
+    code = fences(page, "python")[n].replace("/path/to/project", str(root))
+    compiled = compile(code, page, "exec")
+    (root / "README.md").write_text("hello\n")
+    if NEEDS_MORE not in code:
+        exec(compiled, stand_ins())
+
+
+def stand_ins() -> dict[str, Any]:
+    """Return the names that snippets use: a conversation with a model, and the imports of a dialect's module."""
+    chat = {"id": "1", "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}
+    use = SimpleNamespace(type="tool_use", id="1", name="list_dir", input={})
+    part = SimpleNamespace(function_call={"name": "list_dir", "args": {}})
+    return {
+        "messages": [],
+        "completion": SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(tool_calls=[chat]))]),
+        "message": SimpleNamespace(content=[use]),
+        "candidate": SimpleNamespace(content=SimpleNamespace(parts=[part])),
+        "dialect": Dialect("mine"),
+        "Any": Any,
+        "field": field,
+    } | {each.__name__: each for each in (Call, Effect, Params, Put)}
+
+
+def command_lines(page: str) -> Iterator[list[str]]:
+    for block in fences(page, "sh", "console"):
+        for alone, within in re.findall(
+            r"^(?:\$ |.*\| |.* -- )?(handrail .+)$|\$\((handrail [^)]+)\)", block, re.MULTILINE
+        ):
+            yield shlex.split(alone or within, comments=True)[1:]
+
+
+@pytest.mark.parametrize("page", [page for page in NAMED if [*command_lines(page)]])
+def test_documented_command_line_parses(page: str) -> None:
+    for words in command_lines(page):
+        context = click.Context(main)
+        name, command, rest = main.resolve_command(context, words)
+        while isinstance(command, click.Group):
+            name, command, rest = command.resolve_command(context, rest)
+        assert command is not None, words
+        command.make_context(name, rest, parent=context).close()
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_documented_inline_command_has_its_options(page: str) -> None:
+    for found in re.findall(r"`(?:[\w ]+ -- )?handrail ([^`]+)`", prose(page)):
+        command: click.Command | None = main
+        for word in found.split():
+            if isinstance(command, click.Group) and re.fullmatch("[a-z]+", word):
+                command = command.get_command(click.Context(main), word)
+                assert command is not None, found
+            elif word.startswith("--") and command is not None:
+                assert word in {name for each in command.params for name in each.opts}, found
+
+
+def test_documented_console_session_prints_as_shown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("HANDRAIL_APPROVE", "auto")
+    monkeypatch.setenv("HANDRAIL_SANDBOX", "off")
+    numbers = "".join(f"{n}\n" for n in range(1, 6))
+    with Workspace(str(root)) as workspace:
+        for dialect, tool, params in (
+            ("file", "file.write", {"path": "src/a.txt", "content": numbers}),
+            ("file", "file.patch", {"path": "src/a.txt", "patches": [{"find": "2", "replace": "two"}]}),
+            ("codex", "shell", {"command": "mkdir x; mv src/a.txt x/b.txt"}),
+        ):
+            assert workspace.call(dialect, tool, params).success
+    for page in ("docs/undo.md", "docs/approvals.md"):
+        for shown in "".join(fences(page, "console")).split("$ handrail ")[1:]:
+            line, _, expected = shown.partition("\n")
+            done = at_terminal(*shlex.split(line, comments=True))
+            assert done.returncode == 0, (line, done.stderr)
+            assert not expected or timeless(done.stdout) == timeless(expected)
+
+
+def timeless(listing: str) -> str:
+    """Remove everything that differs between machines."""
+    placeless = re.sub(r"(?m)^  in \S+/", "  in PLACE/", listing)
+    return re.sub(r".*█.*|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", placeless)
+
+
+# ── names ──
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_dialect_page_lists_every_tool(dialect: str) -> None:
+    tools = sorted(load(dialect).tools)
+    column = 1 if dialect == "context" else 0
+    listed = table(text(f"docs/dialects/{dialect}.md"))
+    assert sorted(name for row in listed for name in names(row[column])) == tools
+    if column == 0:
+        asking = {name: row[2] == "yes" for row in listed for name in names(row[0])}
+        assert asking == {name: tool.requires_approval for name, tool in load(dialect).tools.items()}
+
+
+def test_readme_dialects_have_right_tool_counts() -> None:
+    listed = {names(row[0])[0]: int(row[2]) for row in table(section("README.md", "The dialects"))}
+    assert listed == {name: len(load(name).tools) for name in NAMES}
+
+
+def test_readme_fits_three_screens() -> None:
+    lines = text("README.md").splitlines()
+    assert sum(-(-max(1, len(line)) // 100) for line in lines) <= 120
+
+
+def test_command_line_page_lists_every_command() -> None:
+    listed = [name for row in table(text("docs/command-line.md")) for name in names(row[0])]
+    assert sorted(listed) == sorted(main.list_commands(click.Context(main)))
+
+
+def test_settings_page_lists_every_setting() -> None:
+    listed = {name for row in table(text("docs/settings.md")) for name in names(row[0])}
+    assert listed == {*Settings._fields} - {"rules", "limits"} | {"[limits]"}
+
+
+def test_limits_page_lists_every_limit_with_default() -> None:
+    units = {"KiB": KIB, "MiB": MIB, "GiB": GIB}
+    listed = {}
+    for name, default, what, lowered in table(text("docs/limits.md")):
+        number, unit = re.fullmatch(r"([\d. ]+?)(?: (\wiB))?", default).groups()  # type: ignore[union-attr]
+        listed[name.strip("`")] = float(number.replace(" ", "")) * units.get(unit, 1)
+        assert what.endswith(".")
+        assert (lowered == "yes") is (name.strip("`") in MAY_BE_LOWERED)
+    assert listed == Limits()._asdict()
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_documented_limit_names_exist(page: str) -> None:
+    for listed in re.findall(r"`\[limits\]`\s+with ([^.]+)\.", text(page)):
+        assert {*names(listed)} <= {*Limits._fields}
+
+
+def test_settings_page_lists_every_variable() -> None:
+    read = {*re.findall(r'environ\.get\(\s*"(\w+)"', SOURCES), *re.findall(r'"((?:HANDRAIL|XDG)_[A-Z_]+)"', SOURCES)}
+    assert {*re.findall(r"`([A-Z_]+[A-Z])`", section("docs/settings.md", "Variables"))} == read
+    settable = {f"HANDRAIL_{name.upper()}" for name in Settings._fields}
+    named = {name for page in NAMED for name in re.findall(r"HANDRAIL_[A-Z_]*[A-Z]", text(page))}
+    assert named <= settable | read
+    assert all(name in text("docs/sandbox.md") for name in KEPT_VARIABLES)
+
+
+def test_results_page_lists_every_error_code() -> None:
+    tables = [COMMON, *(load(name).words for name in NAMES)]
+    codes = {say.code for words in tables for say in words.values()} - {"note"}
+    codes |= {*re.findall(r'ToolError\(\s*"(\w+)"', SOURCES), *re.findall(r'"code": "(\w+)"', SOURCES)}
+    listed = [name for row in table(section("docs/results.md", "Error codes")) for name in names(row[0])]
+    assert sorted(listed) == sorted(codes)
+    patches = table(section("docs/patches.md", "What is refused, with nothing touched"))
+    assert {name for row in patches for name in names(row[1])} <= codes
+
+
+@pytest.mark.parametrize("row", table(section("docs/results.md", "Exit codes")), ids=lambda row: row[0])
+def test_documented_exit_code_example_ends_with_it(row: list[str], root: Path) -> None:
+    code, _, example = row
+    for line in names(example):
+        done = handrail(*shlex.split(line)[1:], cwd=root)
+        assert done.returncode == int(code), done
+
+
+def test_results_page_lists_every_exit_code() -> None:
+    codes = {*re.findall(r"SystemExit\((?:.*?)(\d+)", SOURCES), *re.findall(r"EXIT = .*?(\d+).*?(\d+)", SOURCES)[0]}
+    assert {row[0] for row in table(section("docs/results.md", "Exit codes"))} == codes | {"0", "2"}
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_documented_links_and_anchors_exist(page: str) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", prose(page)):
+        there = ((HOME / page).parent / target).resolve() if target else HOME / page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there.read_text()), (target, anchor)
+
+
+def anchors(markdown: str) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    slugs = (re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+    return {*slugs, *re.findall(r'<a id="([^"]+)">', markdown)}
+
+
+NOT_KEPT = ("bench/out", "src/handrail/dialects/NAME.py", "contracts/NAME.md")
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_documented_files_and_tests_exist(page: str) -> None:
+    here = "tests|bench|docs|contracts|packaging|src|kernel|ops|policy|surfaces|dialects"
+    for name, test in re.findall(rf"`((?:{here})/[\w./*-]*|test_\w+\.py)(?:::(\w+))?`", prose(page)):
+        found = [*HOME.glob(name), *SOURCE.glob(name), *HOME.glob(f"tests/*/{name}")]
+        assert found or name in NOT_KEPT, name
+        assert not test or f"def {test}(" in found[0].read_text(), (name, test)
+
+
+def test_threat_model_rows_name_a_test() -> None:
+    rows = [line for line in text("docs/threat-model.md").split("\n") if line.startswith("|") and "---" not in line]
+    assert [row for row in rows if "::test_" not in row] == [row for row in rows if "| shown by |" in row]
+    assert len(rows) > 50
+
+
+def test_site_navigation_has_every_page() -> None:
+    listed = re.findall(r"[\w./-]+\.md\b", text("mkdocs.yml").partition("\nnav:\n")[2].partition("\nvalidation:\n")[0])
+    contracts = [str(page.relative_to(HOME)) for page in HOME.glob("contracts/*.md")]
+    assert sorted(listed) == sorted({*NAMED, *contracts, "CHANGELOG.md"})

@@ -1,0 +1,44 @@
+"""Makes one fault of every kind, with made-up facts."""
+
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+from handrail.model.faults import BadPatch, BadPath, Denied, Fault, HunkNotFound, Problem
+from handrail.model.warnings import FileSkipped, MoreFilesSkipped, SandboxRefused
+
+CONTEXT = {"root": "/w", "params": {}}
+# One value for every type of fact. CHOSEN holds the facts that are words from a list.
+VALUES: dict[Any, Any] = {
+    str: "some text",
+    int: 3,
+    float: 2.5,
+    int | None: None,
+    list[str]: ["a", "b"],
+    list[int]: [1, 5],
+    list[Problem]: [Problem("", "missing", "path")],
+}
+CHOSEN: dict[tuple[type[Fault], str], str] = {
+    (BadPath, "why"): "nul",
+    (BadPatch, "why"): "no_hunks",
+    (HunkNotFound, "part"): "lines",
+    (FileSkipped, "why"): "too_large",
+    (MoreFilesSkipped, "why"): "unreadable",
+    (SandboxRefused, "kind"): "network",
+}
+
+
+def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
+    """Yield the kinds that Handrail raises: the leaves of the class tree, and Denied."""
+    for kind in of.__subclasses__():
+        if kind.__module__.startswith("handrail."):
+            if kind is Denied or not kind.__subclasses__():
+                yield kind
+            yield from kinds(kind)
+
+
+def sample(kind: type[Fault]) -> Fault:
+    types = get_type_hints(kind)
+    facts = {name: CHOSEN.get((kind, name), VALUES[types[name]]) for name in kind.fact_names}
+    if "difference" in facts:
+        facts["difference"] = "case"
+    return kind(**facts)
