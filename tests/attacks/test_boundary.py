@@ -186,7 +186,7 @@ def all_verdicts(arena: Arena, path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("path", "read", "write"), ROWS)
-def test_no_tool_gets_out_and_both_resolvers_agree(
+def test_file_tools_stay_inside_root_and_both_resolvers_agree(
     path: str, read: str, write: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = []
@@ -202,9 +202,7 @@ def test_no_tool_gets_out_and_both_resolvers_agree(
 
 @pytest.mark.parametrize("resolver", RESOLVERS)
 @pytest.mark.parametrize(("path", "read", "write"), ROWS)
-def test_every_handle_of_a_boundary_lies_beneath_its_root(
-    path: str, read: str, write: str, resolver: Any, tmp_path: Path
-) -> None:
+def test_boundary_handles_lie_inside_root(path: str, read: str, write: str, resolver: Any, tmp_path: Path) -> None:
     arena = build(tmp_path / "arena")
     boundary = FsBoundary(arena.root, resolver=resolver)
     assert boundary.resolver == resolver
@@ -235,13 +233,13 @@ def _handles(boundary: FsBoundary, path: str) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("tool", CALLS)
 @pytest.mark.parametrize("path", [None, 7, 1.5, True, ["inside.txt"], {"path": "inside.txt"}])
-def test_a_path_that_is_not_a_string_is_named_and_refused(workspace: Workspace, tool: str, path: Any) -> None:
+def test_path_parameter_that_is_not_a_string_is_rejected(workspace: Workspace, tool: str, path: Any) -> None:
     result = workspace.call("file", tool, {**CALLS[tool], "path": path})
     assert result.error is not None
     assert (result.error.code, result.error.message[:32]) == (BAD, "Parameter 'path' must be a strin")
 
 
-def test_deleting_a_link_takes_the_link_and_leaves_its_target(arena: Arena) -> None:
+def test_delete_of_link_removes_link_and_keeps_target(arena: Arena) -> None:
     with open_arena(arena) as workspace:
         for link in ("out_abs", "out_dir", "dangling_out", "in_rel", "in_dir_abs", "loop_a", "sub/up"):
             assert workspace.call("file", "file.delete", {"path": link}).success
@@ -251,7 +249,7 @@ def test_deleting_a_link_takes_the_link_and_leaves_its_target(arena: Arena) -> N
     assert (arena.root / "sub" / "file.txt").exists()
 
 
-def test_writing_through_a_link_changes_its_target_and_leaves_the_link(arena: Arena) -> None:
+def test_write_through_link_changes_target_and_keeps_link(arena: Arena) -> None:
     with open_arena(arena) as workspace:
         result = workspace.call("file", "file.write", {"path": "in_abs", "content": "new"})
     assert result.files_affected == ["inside.txt"]
@@ -259,7 +257,7 @@ def test_writing_through_a_link_changes_its_target_and_leaves_the_link(arena: Ar
     assert (arena.root / "inside.txt").read_text() == "new"
 
 
-def test_a_hard_link_to_a_file_outside_is_replaced_not_written_through(arena: Arena) -> None:
+def test_write_to_hard_link_replaces_it_and_keeps_outside_file(arena: Arena) -> None:
     with open_arena(arena) as workspace:
         assert workspace.call("file", "file.write", {"path": "twin.txt", "content": "mine"}).success
     arena.check()
@@ -267,7 +265,7 @@ def test_a_hard_link_to_a_file_outside_is_replaced_not_written_through(arena: Ar
     assert (arena.outside / "twin.txt").stat().st_nlink == 1
 
 
-def test_listing_never_looks_behind_a_link_that_leads_out(arena: Arena) -> None:
+def test_list_omits_links_that_lead_outside(arena: Arena) -> None:
     with open_arena(arena) as workspace:
         output = workspace.call("file", "file.list", {}).output
     assert isinstance(output, dict)
@@ -277,7 +275,7 @@ def test_listing_never_looks_behind_a_link_that_leads_out(arena: Arena) -> None:
     assert {"in_rel", "in_abs", "in_dir/", "in_dir_abs/", "sub/"} <= listed
 
 
-def test_an_undecodable_name_is_listed_read_edited_and_deleted_like_any_other(arena: Arena) -> None:
+def test_undecodable_name_can_be_listed_read_edited_and_deleted(arena: Arena) -> None:
     directory = os.fsencode(arena.root) + b"/d\xe9"
     os.mkdir(directory)
     with open(directory + b"/\xff.txt", "w") as file:
@@ -302,7 +300,7 @@ def test_an_undecodable_name_is_listed_read_edited_and_deleted_like_any_other(ar
         assert file.read() == "new\n"
 
 
-def test_a_tree_deeper_than_any_path_is_no_trouble(arena: Arena) -> None:
+def test_deep_tree_works_up_to_path_length_limit(arena: Arena) -> None:
     handle = os.open(arena.root, os.O_RDONLY)
     for _ in range(30):
         os.mkdir("d" * 200, dir_fd=handle)
@@ -318,7 +316,7 @@ def test_a_tree_deeper_than_any_path_is_no_trouble(arena: Arena) -> None:
         assert verdict(workspace.call("file", "file.read", {"path": f"{deep}/{deep}/deepest"})) == BAD
 
 
-def test_a_character_device_inside_is_refused_unread(arena: Arena) -> None:
+def test_character_device_is_refused(arena: Arena) -> None:
     try:
         os.mknod(arena.root / "zero", 0o600 | 0o020000, os.makedev(1, 5))
     except PermissionError:
@@ -329,7 +327,7 @@ def test_a_character_device_inside_is_refused_unread(arena: Arena) -> None:
     assert result.error.message == "'zero' is a character device, not a regular file"
 
 
-def test_a_huge_sparse_file_is_read_in_moments_and_not_edited_whole(arena: Arena) -> None:
+def test_huge_sparse_file_is_read_by_page_and_not_as_a_whole(arena: Arena) -> None:
     with open(arena.root / "sparse", "r+b") as file:
         file.write(b"first\nsecond\n")
         file.seek(1 << 39)
@@ -345,7 +343,7 @@ def test_a_huge_sparse_file_is_read_in_moments_and_not_edited_whole(arena: Arena
         workspace.services.reader.read("sparse")
 
 
-def test_a_replaced_root_is_said_and_the_original_kept(arena: Arena) -> None:
+def test_replaced_root_gives_warning_and_original_is_written(arena: Arena) -> None:
     with open_arena(arena) as workspace:
         arena.root.rename(arena.top / "workspace.moved")
         arena.root.symlink_to(arena.outside)
@@ -356,14 +354,14 @@ def test_a_replaced_root_is_said_and_the_original_kept(arena: Arena) -> None:
     assert (arena.outside / "secret.txt").read_text() == SECRET
 
 
-def test_a_root_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
+def test_boundary_root_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("file", "missing"):
         with pytest.raises(PathFault):
             FsBoundary(tmp_path / name)
 
 
-def test_the_path_of_a_fault_is_what_the_caller_wrote(arena: Arena) -> None:
+def test_path_fault_shows_path_as_caller_wrote_it(arena: Arena) -> None:
     with pytest.raises(BadPath) as caught:
         FsBoundary(arena.root).open_file("lone\ud800")
     assert (caught.value.path, caught.value.why) == ("lone\\ud800", "not_text")

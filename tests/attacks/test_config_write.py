@@ -31,7 +31,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("client", IN_PROJECT)
 @pytest.mark.parametrize("target", ["secret.json", "new.json"])
-def test_config_behind_a_link_that_leads_out_is_refused(root: Path, outside: Path, client: str, target: str) -> None:
+def test_config_write_through_link_to_outside_is_refused(root: Path, outside: Path, client: str, target: str) -> None:
     file = Path(CLIENTS[client].file(str(root)))
     file.parent.mkdir(exist_ok=True)
     file.symlink_to(outside / target)
@@ -44,7 +44,7 @@ def test_config_behind_a_link_that_leads_out_is_refused(root: Path, outside: Pat
 
 
 @pytest.mark.parametrize("client", ["cursor", "vscode", "gemini-cli"])
-def test_config_in_a_directory_that_leads_out_is_refused(root: Path, outside: Path, client: str) -> None:
+def test_config_write_in_directory_linked_to_outside_is_refused(root: Path, outside: Path, client: str) -> None:
     file = Path(CLIENTS[client].file(str(root)))
     file.parent.symlink_to(outside)
     before = tree(outside)
@@ -53,7 +53,7 @@ def test_config_in_a_directory_that_leads_out_is_refused(root: Path, outside: Pa
 
 
 @pytest.mark.parametrize("client", [*CLIENTS])
-def test_config_that_is_a_fifo_is_refused_at_once(
+def test_config_write_to_fifo_is_refused(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -67,7 +67,7 @@ def test_config_that_is_a_fifo_is_refused_at_once(
 
 
 @pytest.mark.parametrize("client", IN_PROJECT)
-def test_config_without_end_or_nested_without_end_is_refused(root: Path, client: str) -> None:
+def test_config_write_to_huge_or_deeply_nested_file_is_refused(root: Path, client: str) -> None:
     file = Path(CLIENTS[client].file(str(root)))
     file.parent.mkdir(exist_ok=True)
     file.write_text("[" * 100_000)
@@ -76,7 +76,7 @@ def test_config_without_end_or_nested_without_end_is_refused(root: Path, client:
     assert "more than the limit" in config(client, root).stderr
 
 
-def test_config_behind_a_link_that_stays_inside_is_written_there(root: Path) -> None:
+def test_config_write_through_link_inside_root_changes_target(root: Path) -> None:
     (root / "tools").mkdir()
     (root / "tools" / "mcp.json").write_text('{"mcpServers": {"other": {}}}')
     (root / ".cursor").symlink_to("tools")

@@ -46,7 +46,7 @@ def texts(value: Any) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_fault_of_any_dialect_is_worded_with_a_key(name: str) -> None:
+def test_fault_texts_do_not_say_how_to_allow(name: str) -> None:
     dialect = load(name)
     for tool in dialect.tools:
         for fault in samples():
@@ -55,13 +55,13 @@ def test_no_fault_of_any_dialect_is_worded_with_a_key(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_that_a_model_is_told_beforehand_is_a_key(name: str) -> None:
+def test_tool_descriptions_and_prompts_do_not_say_how_to_allow(name: str) -> None:
     dialect = load(name)
     shown = [tool.description + texts(tool.params.schema()) for tool in dialect.tools.values()]
     assert not KEY.search(texts([*shown, system_prompt(dialect, [*dialect.tools.values()])]))
 
 
-def test_the_user_is_told_what_would_allow_what_was_refused() -> None:
+def test_refusal_texts_for_user_say_how_to_allow() -> None:
     tables = load("file").tables
     keys = {type(fault).__name__: how_to_allow(tables, "file.write", fault, CONTEXT) for fault in samples()}
     told = {name for name, key in keys.items() if key}
@@ -106,14 +106,14 @@ def refused(root: Path, situation: str) -> tuple[ToolResult, list[str]]:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_an_answer_holds_no_key_and_the_user_hears_of_it(root: Path, situation: str) -> None:
+def test_refusal_tells_user_and_not_model_how_to_allow(root: Path, situation: str) -> None:
     result, told = refused(root, situation)
     assert not KEY.search(texts([result.to_dict(), to_mcp(result)])), result
     key = SITUATIONS[situation][2]
     assert [key in line for line in told] == ([True] if key else [])
 
 
-def test_a_library_that_says_nothing_else_warns_its_program(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_refusal_without_tell_is_logged_as_warning(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Workspace(str(root)) as workspace:
         workspace.call(*WRITE)
     (record,) = caplog.records
@@ -123,7 +123,7 @@ def test_a_library_that_says_nothing_else_warns_its_program(root: Path, caplog: 
     )
 
 
-def test_a_workspace_for_reading_only_refuses_an_undo_without_a_key(root: Path) -> None:
+def test_undo_refused_when_read_only_hides_how_to_allow_from_model(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         workspace.call(*WRITE)
     with Workspace(str(root), read_only=True) as workspace, pytest.raises(Denied) as denied:
@@ -133,7 +133,7 @@ def test_a_workspace_for_reading_only_refuses_an_undo_without_a_key(root: Path) 
 
 
 @pytest.mark.parametrize("arguments", [("call", "file.write", "path=a", "content=x"), ("run",), ("undo",)])
-def test_the_command_line_without_a_terminal_prints_no_key(root: Path, arguments: tuple[str, ...]) -> None:
+def test_cli_without_terminal_does_not_print_how_to_allow(root: Path, arguments: tuple[str, ...]) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         workspace.call("file", "file.write", {"path": "b", "content": "x"})
     call = json.dumps({"tool": "file.write", "params": {"path": "a", "content": "x"}})
@@ -151,7 +151,7 @@ async def _cannot(context: Any, params: Any) -> Any:
     [(ERAS[0], {}), (ERAS[1], {}), (ERAS[0], {"elicitation_callback": _cannot})],
     ids=["cannot ask", "cannot ask, stateless", "fails to ask"],
 )
-def test_over_mcp_only_standard_error_has_the_key(
+def test_mcp_says_how_to_allow_only_on_standard_error(
     root: Path, tmp_path: Path, era: str, options: dict[str, Callable[..., Any]]
 ) -> None:
     async def act(client: Client) -> Any:
@@ -164,7 +164,7 @@ def test_over_mcp_only_standard_error_has_the_key(
     assert not (root / "a").exists()
 
 
-def test_a_server_whose_standard_error_is_not_read_goes_on(root: Path) -> None:
+def test_mcp_server_continues_when_standard_error_is_not_read(root: Path) -> None:
     """A pipe that is full must not stop it, however many calls are refused."""
     reader, writer = os.pipe()
 
@@ -223,7 +223,7 @@ def rules() -> Path:
 
 @pytest.mark.parametrize("which", LOOSENING)
 @pytest.mark.parametrize("how", ["no terminal", "input from elsewhere", "not its own terminal"])
-def test_loosening_without_a_terminal_is_refused_and_names_no_way_around(
+def test_loosening_without_terminal_is_refused_without_workaround(
     rules: Path, root: Path, which: str, how: str
 ) -> None:
     arguments = (*LOOSENING[which], "--root", str(root))
@@ -240,19 +240,19 @@ def test_loosening_without_a_terminal_is_refused_and_names_no_way_around(
 
 
 @pytest.mark.parametrize("which", TIGHTENING)
-def test_tightening_needs_no_terminal(rules: Path, root: Path, which: str) -> None:
+def test_tightening_works_without_terminal(rules: Path, root: Path, which: str) -> None:
     assert handrail(*TIGHTENING[which], "--root", str(root)).returncode == 0
     assert "unattended" not in rules.read_text()
 
 
 @pytest.mark.parametrize("which", LOOSENING)
-def test_a_user_at_a_terminal_may_loosen_and_no_rule_is_marked(rules: Path, root: Path, which: str) -> None:
+def test_loosening_at_terminal_is_allowed_and_rule_is_not_marked(rules: Path, root: Path, which: str) -> None:
     assert at_terminal(*LOOSENING[which], "--root", str(root)).returncode == 0
     assert "unattended" not in rules.read_text()
 
 
 @pytest.mark.parametrize("which", ["add", "enable", "disable a denial"])
-def test_what_is_loosened_unattended_is_marked(rules: Path, root: Path, which: str) -> None:
+def test_rule_loosened_unattended_is_marked(rules: Path, root: Path, which: str) -> None:
     here = ("--root", str(root))
     assert handrail(*LOOSENING[which], "--unattended", *here).returncode == 0
     assert rules.read_text().count("unattended = true") == 1
@@ -264,18 +264,18 @@ def test_what_is_loosened_unattended_is_marked(rules: Path, root: Path, which: s
 
 
 @pytest.mark.parametrize("which", ["remove a denial", "config"])
-def test_what_leaves_no_rule_behind_can_be_done_unattended(rules: Path, root: Path, which: str) -> None:
+def test_unattended_change_that_leaves_no_rule_is_allowed(rules: Path, root: Path, which: str) -> None:
     assert handrail(*LOOSENING[which], "--unattended", "--root", str(root)).returncode == 0
 
 
-def test_a_mark_stays_when_the_rule_is_switched_at_a_terminal(rules: Path, root: Path) -> None:
+def test_unattended_mark_stays_after_rule_is_switched_at_terminal(rules: Path, root: Path) -> None:
     assert handrail("approvals", "enable", "1", "--unattended", "--root", str(root)).returncode == 0
     for switch in ("disable", "enable"):
         assert at_terminal("approvals", switch, "1", "--root", str(root)).returncode == 0
     assert rules.read_text().count("unattended = true") == 1
 
 
-def test_a_verdict_of_a_callback_may_tell_the_user_something_of_its_own(root: Path) -> None:
+def test_approver_verdict_can_tell_user_how_to_allow(root: Path) -> None:
     told: list[str] = []
 
     def no(_question: Any) -> Verdict:

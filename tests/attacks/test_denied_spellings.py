@@ -326,21 +326,21 @@ def denying(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("command", EVALUATED_BY_THE_SHELL)
-def test_denied_program_evaluated_by_the_shell_is_not_approved(denying: Any, command: str) -> None:
+def test_denied_program_evaluated_by_shell_is_not_approved(denying: Any, command: str) -> None:
     assert denying(command) != "free"
 
 
 @pytest.mark.parametrize("command", RUN_BY_A_PROGRAM)
-def test_denied_program_run_by_another_is_not_approved(denying: Any, command: str) -> None:
+def test_denied_program_run_by_another_program_is_not_approved(denying: Any, command: str) -> None:
     assert denying(command) != "free"
 
 
 @pytest.mark.parametrize("command", ORDINARY)
-def test_ordinary_command_beside_a_deny_rule_stays_free(denying: Any, command: str) -> None:
+def test_ordinary_command_is_approved_despite_deny_rule(denying: Any, command: str) -> None:
     assert denying(command) == "free"
 
 
-def test_bash_runs_the_denied_program_in_every_attack() -> None:
+def test_bash_runs_denied_program_in_every_shell_attack() -> None:
     sandbox = find_sandbox()
     if sandbox is None:
         pytest.skip("bash is only run in a sandbox, and none can be had here")
@@ -349,7 +349,7 @@ def test_bash_runs_the_denied_program_in_every_attack() -> None:
     assert tame == []
 
 
-def test_no_way_to_set_and_evaluate_a_variable_runs_the_denied_program_unasked(denying: Any) -> None:
+def test_variable_attack_that_works_in_bash_is_never_approved(denying: Any) -> None:
     """Where bash runs it, it is not free."""
     sandbox = find_sandbox()
     if sandbox is None:
@@ -362,7 +362,7 @@ def test_no_way_to_set_and_evaluate_a_variable_runs_the_denied_program_unasked(d
     assert [command for command in ran if denying(command) == "free"] == []
 
 
-def test_a_denied_spelling_changes_nothing_and_runs_nothing(root: Path) -> None:
+def test_denied_spelling_is_refused_and_file_is_kept(root: Path) -> None:
     (root / "v").write_text("precious")
     with Workspace(str(root), approve="auto") as workspace:
         workspace.rules.add(NO_RM)

@@ -42,7 +42,7 @@ def level(workspace: Workspace) -> str | None:
     ],
     ids=["nul", "nul in a terminal", "too long", "nul in the directory"],
 )
-def test_a_first_command_that_cannot_start_leaves_the_level_as_it_is(
+def test_first_command_that_cannot_start_keeps_sandbox_strict(
     strict_root: Path, tool: str, params: dict[str, str]
 ) -> None:
     with Workspace(str(strict_root), approve="auto") as workspace:
@@ -53,7 +53,7 @@ def test_a_first_command_that_cannot_start_leaves_the_level_as_it_is(
     assert os.listdir(strict_root / ".git" / "hooks") == []
 
 
-def test_a_name_that_cannot_be_guarded_lets_nothing_run(strict_root: Path) -> None:
+def test_name_too_long_to_guard_stops_every_command(strict_root: Path) -> None:
     with Workspace(str(strict_root), approve="auto", guarded=["x" * 300]) as workspace:
         for _ in range(2):
             result = workspace.call("codex", "shell", {"command": "echo evil > .git/hooks/pre-commit"})
@@ -63,7 +63,7 @@ def test_a_name_that_cannot_be_guarded_lets_nothing_run(strict_root: Path) -> No
     assert os.listdir(strict_root / ".git" / "hooks") == []
 
 
-def test_a_workspace_in_which_bubblewrap_fails_lets_nothing_run(strict_root: Path, tmp_path: Path) -> None:
+def test_bubblewrap_failure_in_deleted_root_stops_every_command(strict_root: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     with Workspace(str(gone), approve="auto") as workspace:
@@ -74,7 +74,7 @@ def test_a_workspace_in_which_bubblewrap_fails_lets_nothing_run(strict_root: Pat
             assert result.error.code == "sandbox_unavailable"
 
 
-def test_a_guarded_file_cannot_be_replaced_by_moving_its_directory(strict_root: Path) -> None:
+def test_guarded_file_survives_move_of_its_directory(strict_root: Path) -> None:
     (strict_root / "a" / "conf").mkdir(parents=True)
     (strict_root / "a" / "conf" / "run.sh").write_text("good\n")
     with Workspace(str(strict_root), approve="auto", guarded=["a/conf/run.sh"]) as workspace:
@@ -85,7 +85,7 @@ def test_a_guarded_file_cannot_be_replaced_by_moving_its_directory(strict_root: 
     assert (strict_root / "a" / "conf" / "other").read_text() == "fine\n"
 
 
-def test_a_module_in_the_workspace_is_not_imported(tmp_path: Path) -> None:
+def test_module_in_workspace_is_not_imported(tmp_path: Path) -> None:
     for name in ("regex", "click", "rich", "tomllib", "json", "tree_sitter"):
         (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
     (tmp_path / "config").mkdir()
@@ -121,7 +121,7 @@ COMMANDS = [
 @pytest.mark.usefixtures("no_strict_level")
 @pytest.mark.parametrize(("dialect", "tool", "params"), COMMANDS)
 @pytest.mark.parametrize("level", ["strict", "network"])
-def test_level_that_cannot_be_had_is_an_error_and_not_a_weaker_one(
+def test_unavailable_sandbox_level_is_an_error_not_a_weaker_level(
     root: Path, dialect: str, tool: str, params: dict[str, object], level: str
 ) -> None:
     with Workspace(str(root), approve="auto", sandbox=level) as workspace:
@@ -138,7 +138,7 @@ def test_level_that_cannot_be_had_is_an_error_and_not_a_weaker_one(
 
 @pytest.mark.usefixtures("no_strict_level")
 @pytest.mark.parametrize(("dialect", "tool", "params"), COMMANDS)
-def test_reduced_level_that_the_settings_allow_is_said_in_every_answer(
+def test_allowed_reduced_level_is_warned_about_in_every_answer(
     root: Path, dialect: str, tool: str, params: dict[str, object]
 ) -> None:
     why = "bubblewrap: none outside the workspace"
@@ -152,7 +152,7 @@ def test_reduced_level_that_the_settings_allow_is_said_in_every_answer(
 
 
 @pytest.mark.usefixtures("no_strict_level")
-def test_project_cannot_allow_a_reduced_level_and_may_forbid_it(root: Path) -> None:
+def test_project_settings_can_forbid_but_not_allow_reduced_level(root: Path) -> None:
     (root / ".handrail.toml").write_text("allow_reduced = true\n")
     with Workspace(str(root), approve="auto") as workspace:
         assert workspace.notes == [".handrail.toml cannot set allow_reduced = True: a project may only tighten"]

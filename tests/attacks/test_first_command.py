@@ -33,7 +33,7 @@ def environments_with(marker: str) -> list[int]:
     return found
 
 
-def test_first_command_runs_only_its_own_process_shows_the_text(root: Path) -> None:
+def test_first_command_text_is_visible_only_in_its_own_process(root: Path) -> None:
     secret = secrets.token_hex()
     text = f"echo > started; read line < go; : {secret}"
     with ThreadPoolExecutor() as pool, workspace(root) as processes:
@@ -60,14 +60,14 @@ def first_words(processes: Processes, *given: str) -> str:
     ],
     ids=["odd", "many quotes", "many letters"],
 )
-def test_first_command_arrives_word_for_word(root: Path, given: list[str]) -> None:
+def test_first_command_receives_its_arguments_unchanged(root: Path, given: list[str]) -> None:
     wanted = "".join(f"<{word}>" for word in given)
     with workspace(root) as processes:
         assert first_words(processes, *given) == os.fsencode(wanted).decode(errors="replace")
         assert processes.sandbox.start().level == "strict"
 
 
-def test_first_command_sees_the_same_variables_as_the_second(root: Path) -> None:
+def test_first_command_sees_same_variables_as_second(root: Path) -> None:
     with workspace(root) as processes:
         first, second = (sh(processes, "exec env | sort").stdout.head for _ in range(2))
     assert first == second

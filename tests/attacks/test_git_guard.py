@@ -60,7 +60,7 @@ def notes_of(workspace: Workspace) -> list[str]:
 # ── who made it, and when it is looked for ──
 
 
-def test_a_plant_of_a_background_process_is_set_aside_when_the_session_ends(repository: Path) -> None:
+def test_git_plant_of_background_process_is_set_aside_at_session_end(repository: Path) -> None:
     for name in ("go", "done"):
         os.mkfifo(repository / name)
     with Workspace(str(repository), approve="auto") as workspace:
@@ -75,14 +75,14 @@ def test_a_plant_of_a_background_process_is_set_aside_when_the_session_ends(repo
         assert "git: .git/logs/HEAD set aside (link)" in notes_of(later)[0]
 
 
-def test_a_link_is_set_aside_while_another_process_runs_on(opened: Workspace, repository: Path) -> None:
+def test_git_link_is_set_aside_while_another_process_runs(opened: Workspace, repository: Path) -> None:
     assert opened.call("gemini", "run_shell_command", {"command": "sleep 1000 &"}).success
     said = shell(opened, "ln -sf /nothing .git/logs/HEAD").warnings
     assert ".git/logs/HEAD was moved to .git/handrail-aside/HEAD" in said[0]
     assert not (repository / ".git/logs/HEAD").is_symlink()
 
 
-def test_a_rebase_that_still_runs_is_left_alone(opened: Workspace, repository: Path) -> None:
+def test_running_rebase_is_left_alone(opened: Workspace, repository: Path) -> None:
     given = {"session_id": "t", "cmd": "git rebase -x 'echo waiting; read line' HEAD~1"}
     started: Any = opened.call("codex", "exec_command", given)
     assert "waiting" in started.output["output"]
@@ -93,7 +93,7 @@ def test_a_rebase_that_still_runs_is_left_alone(opened: Workspace, repository: P
     assert not (repository / ".git/rebase-merge").exists()
 
 
-def test_a_plant_of_a_killed_handrail_is_set_aside_by_the_next_command(repository: Path) -> None:
+def test_git_plant_of_killed_process_is_set_aside_by_next_command(repository: Path) -> None:
     for name in ("ready", "never"):
         os.mkfifo(repository / name)
     program = textwrap.dedent(f"""
@@ -116,7 +116,7 @@ def test_a_plant_of_a_killed_handrail_is_set_aside_by_the_next_command(repositor
     assert sorted(path.name for path in (repository / ".git").iterdir() if path.name in ("commondir", "unknown")) == []
 
 
-def test_what_the_user_had_before_is_left_alone(repository: Path) -> None:
+def test_git_files_of_user_are_left_alone(repository: Path) -> None:
     user(repository, "mv .git/logs logs && ln -s ../logs .git/logs && mkdir .git/svn && echo x > .git/svn/state")
     with Workspace(str(repository), approve="auto") as workspace:
         assert shell(workspace, f"{GIT} commit -q --allow-empty -m x").warnings == []
@@ -128,7 +128,7 @@ def test_what_the_user_had_before_is_left_alone(repository: Path) -> None:
     assert "exec false" in (repository / ".git/rebase-merge/git-rebase-todo").read_text()
 
 
-def test_commands_added_to_a_rebase_of_the_users_are_set_aside(repository: Path) -> None:
+def test_commands_added_to_rebase_of_user_are_set_aside(repository: Path) -> None:
     user(repository, "! git rebase -q -x false HEAD~2")
     with Workspace(str(repository), approve="auto") as workspace:
         said = shell(workspace, "echo 'exec evil' >> .git/rebase-merge/git-rebase-todo").warnings
@@ -136,7 +136,7 @@ def test_commands_added_to_a_rebase_of_the_users_are_set_aside(repository: Path)
     assert not (repository / ".git/rebase-merge").exists()
 
 
-def test_a_rebase_that_holds_commands_is_given_back_to_the_next_session(repository: Path) -> None:
+def test_rebase_with_commands_is_restored_for_next_session(repository: Path) -> None:
     with Workspace(str(repository), approve="auto") as workspace:
         said = shell(workspace, "git rebase -q -x 'test -f fixed' HEAD~2").warnings
         assert "it holds commands" in said[0]
@@ -145,7 +145,7 @@ def test_a_rebase_that_holds_commands_is_given_back_to_the_next_session(reposito
         assert shell(workspace, "touch fixed && git rebase --continue").output["returncode"] == 0
 
 
-def test_a_rebase_that_was_left_behind_is_not_given_back(repository: Path) -> None:
+def test_abandoned_rebase_is_not_restored(repository: Path) -> None:
     with Workspace(str(repository), approve="auto") as workspace:
         shell(workspace, "git rebase -q -x 'test -f fixed' HEAD~2")
         user(repository, "git checkout -q main")
@@ -153,20 +153,20 @@ def test_a_rebase_that_was_left_behind_is_not_given_back(repository: Path) -> No
     assert (repository / ".git/handrail-aside/rebase-merge").is_dir()
 
 
-def test_a_setting_of_the_users_in_between_does_not_open_the_configuration(opened: Workspace, repository: Path) -> None:
+def test_git_config_stays_guarded_after_user_changes_it(opened: Workspace, repository: Path) -> None:
     assert shell(opened, "true").output["returncode"] == 0
     user(repository, "git config user.name other")
     assert shell(opened, "git config core.fsmonitor evil").output["returncode"] != 0
     assert "fsmonitor" not in (repository / ".git/config").read_text()
 
 
-def test_a_stand_in_that_the_user_removed_stands_again(opened: Workspace, repository: Path) -> None:
+def test_placeholder_removed_by_user_is_created_again(opened: Workspace, repository: Path) -> None:
     assert shell(opened, "true").output["returncode"] == 0
     (repository / ".git/commondir").unlink()
     assert shell(opened, "echo ../evil > .git/commondir").output["returncode"] != 0
 
 
-def test_nothing_of_the_guard_is_left_in_a_git_directory(repository: Path) -> None:
+def test_git_guard_leaves_no_files_in_git_directory(repository: Path) -> None:
     before = sorted(path.name for path in (repository / ".git").iterdir())
     with Workspace(str(repository), approve="auto") as workspace:
         assert shell(workspace, "git status").output["returncode"] == 0
@@ -189,7 +189,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_repository_that_git_could_run_is_named_in_answer_and_history(opened: Workspace, name: str) -> None:
+def test_risky_new_repository_is_named_in_answer_and_history(opened: Workspace, name: str) -> None:
     command, place = MADE[name]
     said = shell(opened, command).warnings
     assert f"the git repository in {place}, which the command made or changed" in said[0], said
@@ -197,38 +197,38 @@ def test_a_repository_that_git_could_run_is_named_in_answer_and_history(opened: 
     assert shell(opened, "true").warnings == []
 
 
-def test_a_plain_repository_is_not_warned_about(opened: Workspace) -> None:
+def test_plain_new_repository_causes_no_warning(opened: Workspace) -> None:
     command = f"git clone -q . copy && git init -q n && {GIT} -C n commit -q --allow-empty -m x"
     assert shell(opened, command).warnings == []
     assert shell(opened, "git -C n config user.name x").warnings == []
 
 
-def test_a_repository_that_is_armed_later_is_named_then(opened: Workspace) -> None:
+def test_repository_with_risky_settings_added_later_is_named_then(opened: Workspace) -> None:
     assert shell(opened, "git init -q n").warnings == []
     assert "the git repository in n" in shell(opened, ARMED.format(config="n/.git/config")).warnings[0]
     assert "the git repository in n" in shell(opened, "git -C n config core.pager x").warnings[0]
 
 
-def test_a_workspace_that_becomes_a_repository_is_named(root: Path) -> None:
+def test_root_that_becomes_risky_repository_is_named(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         assert shell(workspace, "git init -q").warnings == []
         assert "the git repository in ." in shell(workspace, "git config core.pager x").warnings[0]
 
 
-def test_the_users_own_nested_repository_is_not_warned_about(repository: Path) -> None:
+def test_nested_repository_of_user_is_named_only_after_risky_change(repository: Path) -> None:
     user(repository, "git init -q n && git -C n config core.pager x")
     with Workspace(str(repository), approve="auto") as workspace:
         assert shell(workspace, f"{GIT} -C n commit -q --allow-empty -m x").warnings == []
         assert "the git repository in n" in shell(workspace, "git -C n config core.editor x").warnings[0]
 
 
-def test_other_stores_of_objects_are_set_aside(opened: Workspace, repository: Path) -> None:
+def test_git_alternates_file_is_set_aside(opened: Workspace, repository: Path) -> None:
     said = shell(opened, "mkdir -p .git/objects/info && echo /elsewhere > .git/objects/info/alternates").warnings
     assert ".git/objects/info/alternates was moved" in said[0]
     assert not (repository / ".git/objects/info/alternates").exists()
 
 
-def test_a_submodule_in_an_index_that_leads_outside_is_not_followed(repository: Path, tmp_path: Path) -> None:
+def test_submodule_in_index_that_leads_outside_is_not_followed(repository: Path, tmp_path: Path) -> None:
     """The index is the agent's to write: it must not make the sandbox show, or the guard touch, what lies outside."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -244,7 +244,7 @@ def test_a_submodule_in_an_index_that_leads_outside_is_not_followed(repository: 
     assert (outside / ".git").is_dir()
 
 
-def test_a_user_reads_the_warning_in_the_history(opened: Workspace, repository: Path) -> None:
+def test_history_command_shows_git_warning(opened: Workspace, repository: Path) -> None:
     shell(opened, "ln -sf /nothing .git/logs/HEAD")
     told = handrail("history", "--root", str(repository))
     assert "note: git: .git/logs/HEAD set aside (link) as .git/handrail-aside/HEAD" in told.stdout

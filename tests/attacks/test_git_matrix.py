@@ -119,7 +119,7 @@ def inside(ground: Ground, command: str) -> str:
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize("name", WORK)
-def test_ordinary_work_succeeds_in_the_sandbox(ground: Ground, name: str) -> None:
+def test_ordinary_git_work_succeeds_in_sandbox(ground: Ground, name: str) -> None:
     with Workspace(str(ground.root), approve="auto") as workspace:
         for command in WORK[name]:
             ran = shell(workspace, inside(ground, f"set -e\n{command}"))
@@ -130,7 +130,7 @@ def test_ordinary_work_succeeds_in_the_sandbox(ground: Ground, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_plant_works_where_nothing_guards(ground: Ground, name: str) -> None:
+def test_git_plant_works_without_guard(ground: Ground, name: str) -> None:
     ground.user(PLANTS[name]["plant"])
     assert ground.damage() == []
     used = ground.user(PLANTS[name]["use"])
@@ -139,7 +139,7 @@ def test_a_plant_works_where_nothing_guards(ground: Ground, name: str) -> None:
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_plant_does_not_run_when_the_user_uses_git(ground: Ground, name: str) -> None:
+def test_git_plant_from_sandbox_does_not_run_for_user(ground: Ground, name: str) -> None:
     with Workspace(str(ground.root), approve="auto") as workspace:
         shell(workspace, inside(ground, PLANTS[name]["plant"]))
         used = ground.user(PLANTS[name]["use"])
@@ -148,6 +148,6 @@ def test_a_plant_does_not_run_when_the_user_uses_git(ground: Ground, name: str) 
     assert ground.damage() == [], used
 
 
-def test_the_matrix_is_as_large_as_it_says() -> None:
+def test_git_matrix_has_at_least_25_rows_of_each_kind() -> None:
     assert len(WORK) >= 25
     assert len(PLANTS) >= 25

@@ -64,7 +64,7 @@ def python(script: str) -> str:
 
 @pytest.mark.parametrize("name", ["../outside", ".git/hooks/post-checkout", "a/../../outside", "/outside"])
 @pytest.mark.parametrize("use", ["git checkout .", "git rm -rqf .", "git commit -qam x"])
-def test_git_with_a_planted_index_touches_nothing_outside(repository: Path, name: str, use: str) -> None:
+def test_git_with_planted_index_touches_nothing_outside(repository: Path, name: str, use: str) -> None:
     entry = f'(b"{name}", 0o100755, blob(b"#!/bin/sh\\ntouch ../mark\\n"), 0)'
     told = commands(repository, python(f'write([{entry}, (b"a.txt", 0o100644, blob(b"one\\n"), 0)])'))
     user(repository, use)
@@ -77,7 +77,7 @@ def test_git_with_a_planted_index_touches_nothing_outside(repository: Path, name
 @pytest.mark.parametrize(
     "entry", ['(b"dep", 0o160001, h, 0)', '(b"dep", 0o160000, h, 0xFFF)', '(b"./dep", 0o160000, h, 0)']
 )
-def test_git_with_an_oddly_written_submodule_runs_nothing(repository: Path, entry: str) -> None:
+def test_git_with_malformed_submodule_entry_runs_no_program(repository: Path, entry: str) -> None:
     head = (
         'h = bytes.fromhex(subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True).stdout.decode().strip())'
     )
@@ -87,7 +87,7 @@ def test_git_with_an_oddly_written_submodule_runs_nothing(repository: Path, entr
     assert not (repository.parent / "mark").exists()
 
 
-def test_git_with_a_record_of_a_merge_elsewhere_reads_nothing(repository: Path) -> None:
+def test_git_with_planted_merge_record_reads_no_file_outside(repository: Path) -> None:
     name = "1" * 40
     plant = f"mkdir -p .git/rr-cache/{name}; echo p > .git/rr-cache/{name}/preimage; "
     commands(repository, plant + f"printf '{name}\\t../outside\\0' > .git/MERGE_RR")
@@ -96,19 +96,19 @@ def test_git_with_a_record_of_a_merge_elsewhere_reads_nothing(repository: Path) 
 
 
 @pytest.mark.parametrize("later", [["true"], ["true", "true"]])
-def test_an_unfinished_rebase_is_set_aside_after_each_command(repository: Path, later: list[str]) -> None:
+def test_unfinished_rebase_is_set_aside_after_each_command(repository: Path, later: list[str]) -> None:
     commands(repository, REBASE, *later)
     user(repository, "git rebase --continue")
     assert not (repository.parent / "mark").exists()
 
 
-def test_a_rebase_that_its_owner_cannot_list_is_set_aside(repository: Path) -> None:
+def test_rebase_directory_that_cannot_be_listed_is_set_aside(repository: Path) -> None:
     commands(repository, f"{REBASE}; chmod 311 .git/rebase-merge")
     user(repository, "git rebase --continue")
     assert not (repository.parent / "mark").exists()
 
 
-def test_a_workspace_made_a_bare_repository_is_named(tmp_path: Path) -> None:
+def test_root_turned_into_bare_repository_is_warned_about(tmp_path: Path) -> None:
     if not has_bubblewrap(tmp_path / "probe"):
         pytest.skip("there is no bubblewrap here")
     root = tmp_path / "plain"
@@ -119,13 +119,13 @@ def test_a_workspace_made_a_bare_repository_is_named(tmp_path: Path) -> None:
     assert any("settings that can name programs" in each for each in commands(root, plant)[0].warnings)
 
 
-def test_a_new_hook_beside_odd_settings_is_named(repository: Path) -> None:
+def test_new_hook_in_repository_with_aliases_is_warned_about(repository: Path) -> None:
     user(repository, "git init -q clone; git -C clone config alias.st status")
     plant = "printf '#!/bin/sh\\n' > clone/.git/hooks/pre-commit; chmod +x clone/.git/hooks/pre-commit"
     assert any("clone" in each for each in commands(repository, plant)[0].warnings)
 
 
 @pytest.mark.parametrize("leads", ["../lnk/../.git/modules/sub", " ../.git/modules/sub"])
-def test_a_git_file_that_only_seems_to_lead_to_modules_is_named(repository: Path, leads: str) -> None:
+def test_git_file_that_seems_to_lead_to_modules_is_warned_about(repository: Path, leads: str) -> None:
     plant = f"mkdir -p evil/x new .git/x 2>/dev/null; ln -s evil/x lnk; printf 'gitdir: {leads}\\n' > new/.git"
     assert any("new" in each for each in commands(repository, plant)[0].warnings)

@@ -41,13 +41,13 @@ def convert(seconds: float = PLENTY, **order: Any) -> str:
     return to_markdown(json.dumps(order), "http://page.test/", Deadline("http://page.test/", seconds), Limits())[0]
 
 
-def test_the_hostile_converter_is_the_one_that_runs() -> None:
+def test_hostile_converter_replaces_real_one_in_these_tests() -> None:
     page = "no order"
     assert to_markdown(page, "http://page.test/", Deadline("x", PLENTY), Limits()) == (page, False)
 
 
 @NEEDS_A_FILTER
-def test_a_converter_that_was_taken_over_reaches_nothing(tmp_path: Path, port: int) -> None:
+def test_hostile_converter_reaches_no_file_network_or_process(tmp_path: Path, port: int) -> None:
     precious, file = tmp_path / "precious", tmp_path / "made"
     precious.write_text("x")
     mode = precious.stat().st_mode
@@ -57,19 +57,19 @@ def test_a_converter_that_was_taken_over_reaches_nothing(tmp_path: Path, port: i
     assert (precious.read_text(), precious.stat().st_mode, file.exists()) == ("x", mode, False)
 
 
-def test_a_converter_sees_no_variable_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_converter_sees_no_variable_of_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "precious")
     assert "precious" not in convert(attempt="secrets")
 
 
 @pytest.mark.parametrize("way", ["run", "sleep", "write"])
-def test_a_converter_that_never_ends_is_ended(way: str) -> None:
+def test_endless_converter_is_stopped(way: str) -> None:
     with pytest.raises((FetchTimeout, NotConverted)):
         convert(BRIEF, attempt=way)
 
 
 @pytest.mark.skipif(not landlock_exec.available(), reason="no Landlock here")
-def test_without_a_filter_files_and_ports_are_refused_all_the_same(
+def test_hostile_converter_without_filter_reaches_no_file_or_port(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("handrail.kernel.web.markdown.assemble_for_computing", lambda _: b"")

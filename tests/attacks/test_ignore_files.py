@@ -57,9 +57,7 @@ def link_to_a_fifo(path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"])
 @pytest.mark.parametrize("make", [huge, os.mkfifo, many])
-def test_an_unfit_ignore_file_is_named_and_the_search_answers(
-    root: Path, make: Callable[[Path], None], name: str
-) -> None:
+def test_unusable_ignore_file_is_named_and_search_answers(root: Path, make: Callable[[Path], None], name: str) -> None:
     (root / "a.txt").write_text("needle\n")
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     make(root / name)
@@ -73,7 +71,7 @@ def test_an_unfit_ignore_file_is_named_and_the_search_answers(
 
 
 @pytest.mark.parametrize("make", [huge, os.mkfifo, link_to_a_fifo])
-def test_an_unfit_ignore_file_further_down_costs_ripgrep_its_turn(root: Path, make: Callable[[Path], None]) -> None:
+def test_unusable_ignore_file_in_subdirectory_does_not_stop_search(root: Path, make: Callable[[Path], None]) -> None:
     (root / "a.txt").write_text("needle\n")
     (root / "sub").mkdir()
     (root / "sub" / "b.txt").write_text("needle\n")
@@ -86,7 +84,7 @@ def test_an_unfit_ignore_file_further_down_costs_ripgrep_its_turn(root: Path, ma
             assert all("ran out of time" not in said for said in result.warnings)
 
 
-def test_the_built_in_engine_is_not_asked_where_the_user_forbids_it(root: Path) -> None:
+def test_unusable_ignore_file_with_builtin_search_off_is_an_error(root: Path) -> None:
     os.mkfifo(root / ".gitignore")
     with Workspace(str(root), builtin_search=False) as workspace:
         result = workspace.call("file", "file.search", NEEDLE)
@@ -94,7 +92,7 @@ def test_the_built_in_engine_is_not_asked_where_the_user_forbids_it(root: Path) 
     assert result.error.code == "ripgrep_not_found"
 
 
-def test_braces_that_stand_for_many_rules_are_counted(root: Path) -> None:
+def test_ignore_rule_with_braces_counts_as_many_rules(root: Path) -> None:
     braces(root / ".gitignore")
     (root / "a.txt").write_text("needle\n")
     with opened(root) as fd:
@@ -102,7 +100,7 @@ def test_braces_that_stand_for_many_rules_are_counted(root: Path) -> None:
     assert (result.total, result.skipped.rules.names) == (1, [".gitignore"])
 
 
-def test_ripgrep_runs_within_limits_of_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ripgrep_runs_with_limits_from_settings(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a.txt").write_text("needle\n")
     seen: list[tuple[int, int]] = []
 
@@ -136,7 +134,7 @@ Searcher(limits, engine="ripgrep").search(fd, SearchRequest("needle", count_sear
 """
 
 
-def test_ripgrep_that_hangs_dies_with_its_parent(root: Path) -> None:
+def test_hanging_ripgrep_dies_with_its_parent(root: Path) -> None:
     (root / "sub").mkdir()
     os.mkfifo(root / "sub" / ".gitignore")
     with subprocess.Popen([sys.executable, "-c", SEARCHING, str(root)], stdout=subprocess.PIPE, text=True) as parent:
@@ -153,7 +151,7 @@ def test_ripgrep_that_hangs_dies_with_its_parent(root: Path) -> None:
     assert ended
 
 
-def test_ripgrep_answers_where_the_user_has_lower_limits(root: Path) -> None:
+def test_ripgrep_answers_under_lower_cpu_limit_of_user(root: Path) -> None:
     (root / "a.txt").write_text("needle\n")
     asked = """
 import sys

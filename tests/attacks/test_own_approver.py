@@ -55,7 +55,7 @@ def run(url: str, token: str, line: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_own_approver_without_the_token_is_turned_away(planted: Path, era: str) -> None:
+def test_own_approver_without_token_gets_status_401(planted: Path, era: str) -> None:
     with with_generated_token("--root", planted, *OPTIONS) as (url, token):
         assert len(token) >= 32
         ran = run(url, token, f"{PYTHON} attack.py {url} {era}")
@@ -64,14 +64,14 @@ def test_own_approver_without_the_token_is_turned_away(planted: Path, era: str) 
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_own_approver_on_a_server_without_token_is_not_asked(planted: Path, era: str) -> None:
+def test_own_approver_on_server_without_token_is_not_asked(planted: Path, era: str) -> None:
     with over_http("--root", planted, *OPTIONS, "--no-token", dialect="copilot") as (url, _):
         ran = run(url, "none", f"{PYTHON} attack.py {url} {era}")
     assert "a server without a token asks nobody" in str(ran["output"]), ran
     assert not (planted / ".git/hooks/pre-commit").exists()
 
 
-def test_own_approver_with_the_token_would_succeed(planted: Path, tmp_path: Path) -> None:
+def test_own_approver_with_leaked_token_can_approve(planted: Path, tmp_path: Path) -> None:
     """The attack is a real one: whoever has the token is asked, and is believed."""
     (tmp_path / "tokens").write_text("a token that leaked\n")
     with over_http("--root", planted, *OPTIONS, "--token-file", tmp_path / "tokens", dialect="copilot") as (url, _):
@@ -81,7 +81,7 @@ def test_own_approver_with_the_token_would_succeed(planted: Path, tmp_path: Path
     assert (planted / ".git/hooks/pre-commit").read_text() == "#!/bin/sh\necho planted\n"
 
 
-def test_the_token_is_nowhere_where_a_command_looks(planted: Path) -> None:
+def test_generated_token_is_not_visible_to_commands(planted: Path) -> None:
     own = f"{os.environ['HANDRAIL_STATE_DIR']} {os.environ['HANDRAIL_CONFIG_DIR']}"
     places = f"/proc/[0-9]*/environ /proc/[0-9]*/cmdline . {own}"
     with with_generated_token("--root", planted, *OPTIONS) as (url, token):
@@ -92,7 +92,7 @@ def test_the_token_is_nowhere_where_a_command_looks(planted: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["token file", "standard error", "readable"])
-def test_a_token_that_the_agent_would_read_is_refused(root: Path, tmp_path: Path, where: str) -> None:
+def test_token_in_file_that_agent_can_read_is_refused(root: Path, tmp_path: Path, where: str) -> None:
     shown = tmp_path / "shown"
     shown.mkdir()
     (root / "tokens").write_text("a token of some length\n")
@@ -111,7 +111,7 @@ def test_a_token_that_the_agent_would_read_is_refused(root: Path, tmp_path: Path
     assert (refused.returncode, "lies where the agent reads" in said, "Bearer" in said) == (2, True, False), said
 
 
-def test_without_a_token_a_host_cannot_approve_by_itself(root: Path) -> None:
+def test_host_approval_without_token_is_refused(root: Path) -> None:
     refused = subprocess.run(
         command("--root", root, "--http", "127.0.0.1:0", "--no-token", "--approve", "host"),
         capture_output=True,
@@ -122,7 +122,7 @@ def test_without_a_token_a_host_cannot_approve_by_itself(root: Path) -> None:
     assert (refused.returncode, "every client would approve for itself" in refused.stderr) == (2, True)
 
 
-def test_a_question_goes_to_the_connection_that_made_the_call(root: Path, tmp_path: Path) -> None:
+def test_question_goes_to_connection_that_made_the_call(root: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("one and the same token\n")
     heard: list[str] = []
 

@@ -31,20 +31,20 @@ def run(root: Path, argv: list[str]) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_safe_path_keeps_a_repository_from_standing_for_handrail(root: Path, command: list[str]) -> None:
+def test_safe_path_keeps_workspace_modules_from_replacing_handrail(root: Path, command: list[str]) -> None:
     marker = plant(root, [*OTHERS, "handrail", "importlib", "runpy"])
     assert run(root, [sys.executable, "-P", "-m", "handrail", *command])
     assert not marker.exists()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_without_safe_path_no_module_that_handrail_imports_is_the_repositorys(root: Path, command: list[str]) -> None:
+def test_command_without_safe_path_imports_no_workspace_module(root: Path, command: list[str]) -> None:
     marker = plant(root, OTHERS)
     assert run(root, [sys.executable, "-m", "handrail", *command])
     assert not marker.exists()
 
 
-def test_the_command_for_clients_is_never_one_of_the_repositorys(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_command_for_clients_is_never_a_workspace_program(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("handrail", "python"):
         (root / name).write_text("#!/bin/sh\n")
         (root / name).chmod(0o755)
@@ -55,7 +55,7 @@ def test_the_command_for_clients_is_never_one_of_the_repositorys(root: Path, mon
     assert client_files.own_command() == [str(elsewhere), "-P", "-m", "handrail"]
 
 
-def test_whatever_starts_handrail_as_a_module_asks_for_a_safe_path() -> None:
+def test_manifest_and_documents_start_handrail_with_safe_path() -> None:
     arguments = json.loads((HOME / "packaging/mcpb/manifest.json").read_text())["server"]["mcp_config"]["args"]
     assert arguments[:3] == ["-P", "-m", "handrail"]
     documents = [*HOME.glob("*.md"), *HOME.glob("docs/**/*.md"), HOME / "Dockerfile", HOME / "Makefile"]

@@ -32,7 +32,7 @@ def shell(workspace: Workspace, command: str) -> int:
 
 
 @pytest.mark.parametrize("name", OWN_FILES)
-def test_a_command_cannot_create_a_project_file(workspace: Workspace, root: Path, name: str) -> None:
+def test_command_cannot_create_project_file(workspace: Workspace, root: Path, name: str) -> None:
     for attempt in ATTEMPTS:
         assert shell(workspace, attempt.format(name=name)) != 0, attempt
         assert [*(root / name).iterdir()] == []
@@ -41,7 +41,7 @@ def test_a_command_cannot_create_a_project_file(workspace: Workspace, root: Path
 
 
 @pytest.mark.parametrize("name", OWN_FILES)
-def test_a_command_cannot_change_a_project_file(root: Path, name: str) -> None:
+def test_command_cannot_change_project_file(root: Path, name: str) -> None:
     (root / name).write_text("")
     with Workspace(str(root), approve="auto") as workspace:
         for attempt in ATTEMPTS:
@@ -49,12 +49,12 @@ def test_a_command_cannot_change_a_project_file(root: Path, name: str) -> None:
     assert (root / name).read_text() == ""
 
 
-def test_git_sees_no_stand_in_for_a_project_file(workspace: Workspace, root: Path) -> None:
+def test_git_does_not_see_placeholder_of_project_file(workspace: Workspace, root: Path) -> None:
     assert shell(workspace, 'git init -q && git add -A && test -z "$(git status --porcelain)"') == 0
     assert (root / ".handrail.toml").is_dir()
 
 
-def test_a_session_opened_beside_another_reads_its_stand_ins_as_absent(workspace: Workspace, root: Path) -> None:
+def test_second_session_reads_placeholder_of_first_as_absent(workspace: Workspace, root: Path) -> None:
     assert shell(workspace, "true") == 0
     with Workspace(str(root), approve="auto") as second:
         assert second.notes == []
@@ -64,7 +64,7 @@ def test_a_session_opened_beside_another_reads_its_stand_ins_as_absent(workspace
     assert not (root / ".handrail.toml").exists()
 
 
-def test_a_file_tool_creates_a_project_file_when_the_user_says_yes(root: Path) -> None:
+def test_file_tool_creates_project_file_after_approval(root: Path) -> None:
     with Workspace(str(root), asker=lambda _: True) as workspace:
         assert shell(workspace, "true") == 0
         made = workspace.call("file", "file.write", {"path": ".handrail.toml", "content": "read_only = true\n"})

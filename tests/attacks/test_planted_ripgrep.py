@@ -64,7 +64,7 @@ WAYS = [in_the_workspace, behind_a_linked_directory, behind_a_link_that_leads_in
 
 
 @pytest.mark.parametrize("plant", WAYS)
-def test_a_ripgrep_in_the_workspace_is_not_run(
+def test_ripgrep_in_workspace_is_not_run(
     plant: Callable[[Path, Path, Path], Path], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere, marker = tmp_path / "elsewhere", tmp_path / "marker"
@@ -96,7 +96,7 @@ def static_shell(place: Path) -> list[str]:
     return [str(loaders[0].resolve()), "--library-path", ".", "./bash", "-c"]
 
 
-def test_what_is_run_as_ripgrep_reaches_no_network(tmp_path: Path) -> None:
+def test_confined_ripgrep_cannot_connect_to_network(tmp_path: Path) -> None:
     if landlock_exec.abi() < TCP_SINCE:
         pytest.skip("Landlock cannot forbid TCP here")
     with socket.create_server(("127.0.0.1", 0)) as listener, open(tmp_path / "said", "w+b") as said:

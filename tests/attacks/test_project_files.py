@@ -16,14 +16,14 @@ def refusal(root: Path) -> str:
 
 
 @pytest.mark.parametrize("name", [".handrail.toml", ".handrailignore"])
-def test_a_project_file_without_end_is_refused(root: Path, name: str) -> None:
+def test_huge_project_file_is_refused(root: Path, name: str) -> None:
     with (root / name).open("wb") as file:
         file.truncate(3 << 30)
     assert refusal(root) == f"{name} cannot be read: '{name}' has {3 << 30} bytes, more than the limit of 65536"
 
 
 @pytest.mark.parametrize("name", [".handrail.toml", ".handrailignore"])
-def test_a_project_file_that_is_a_fifo_is_refused(root: Path, name: str) -> None:
+def test_project_file_that_is_a_fifo_is_refused(root: Path, name: str) -> None:
     os.mkfifo(root / name)
     assert refusal(root) == f"{name} cannot be read: '{name}' is a FIFO, not a regular file"
 
@@ -38,7 +38,7 @@ def test_a_project_file_that_is_a_fifo_is_refused(root: Path, name: str) -> None
         f"limits = {{ a{'.a' * 30_000} = 1 }}\n",
     ],
 )
-def test_a_key_of_thousands_of_parts_is_refused_unparsed(
+def test_toml_key_with_thousands_of_parts_is_refused_unparsed(
     root: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr("tomllib.loads", None)
@@ -50,9 +50,7 @@ MANY = [f"q{number}" for number in range(2001)]
 
 
 @pytest.mark.parametrize("text", ["\n".join(MANY), "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}\n" * 5])
-def test_more_globs_than_a_project_may_name_are_refused_uncompiled(
-    root: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_too_many_project_globs_are_refused_uncompiled(root: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("handrail.settings.protection", None)
     (root / ".handrailignore").write_text(text)
     assert refusal(root) == ".handrailignore: more than 2000 globs to protect"
@@ -61,7 +59,7 @@ def test_more_globs_than_a_project_may_name_are_refused_uncompiled(
     assert refusal(root) == ".handrail.toml: more than 2000 globs to protect"
 
 
-def test_the_user_may_allow_a_project_more(root: Path) -> None:
+def test_user_limits_can_allow_larger_project_files(root: Path) -> None:
     (root / ".handrailignore").write_text("\n".join(MANY))
     with Workspace(str(root), limits={"protect_globs": 2001}) as workspace:
         assert len(workspace.settings.protect) == 2001
@@ -70,7 +68,7 @@ def test_the_user_may_allow_a_project_more(root: Path) -> None:
         pass
 
 
-def test_a_configuration_of_the_user_is_read_only_if_it_is_a_file(root: Path) -> None:
+def test_user_configuration_that_is_a_fifo_is_refused(root: Path) -> None:
     config = Path(os.environ["HANDRAIL_CONFIG_DIR"])
     config.mkdir(parents=True)
     os.mkfifo(config / "config.toml")

@@ -14,7 +14,7 @@ def lowered(root: Path, value: int, names: frozenset[str] | tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_what_was_recorded_stays_and_what_is_deleted_is_kept(root: Path, value: int) -> None:
+def test_lowered_project_limits_keep_journal_and_undo(root: Path, value: int) -> None:
     (root / "file").write_text("mine\n")
     with Workspace(str(root), approve="auto") as before:
         assert before.call("file", "file.write", {"path": "new", "content": "x"}).success
@@ -29,7 +29,7 @@ def test_what_was_recorded_stays_and_what_is_deleted_is_kept(root: Path, value: 
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_commands_stay_as_confined_as_they_were(root: Path, value: int) -> None:
+def test_lowered_project_limits_keep_sandbox_level(root: Path, value: int) -> None:
     def confinement() -> object:
         with Workspace(str(root), approve="auto") as workspace:
             return workspace.call("copilot", "run_in_terminal", {"command": "true"}).metadata["sandbox"]
@@ -57,7 +57,7 @@ READS: list[tuple[str, str, Callable[[Path], dict[str, object]]]] = [
 
 
 @pytest.mark.parametrize("name", sorted(MAY_BE_LOWERED))
-def test_no_lowered_limit_breaks_a_tool(root: Path, name: str) -> None:
+def test_lowered_project_limit_causes_no_internal_error(root: Path, name: str) -> None:
     (root / "a").write_text("one\ntwo\n")
     lowered(root, 0, (name,))
     with Workspace(str(root)) as workspace:

@@ -75,14 +75,14 @@ def test_find_root_takes_nearest_marker(
     assert find_root() == found._replace(path=there)
 
 
-def test_find_root_git_file_of_a_worktree_counts(home: Path, stand_in: Go) -> None:
+def test_find_root_counts_git_file_of_worktree(home: Path, stand_in: Go) -> None:
     stand_in(home / "tree/src")
     (home / "tree" / GIT).write_text("gitdir: /somewhere\n")
     assert find_root() == FoundRoot(str(home / "tree"), GIT)
 
 
 @pytest.mark.parametrize("name", MARKERS)
-def test_find_root_marked_home_is_not_taken(name: str, home: Path, stand_in: Go) -> None:
+def test_find_root_ignores_marker_in_home(name: str, home: Path, stand_in: Go) -> None:
     mark(home, name)
     mark(home.parent, name)
     stand_in(home / "project/src")
@@ -97,7 +97,9 @@ def test_find_root_in_home_or_above_refuses(name: str, home: Path, stand_in: Go)
         assert refusal() == (str(place), "home")
 
 
-def test_find_root_home_named_through_link_is_known(home: Path, stand_in: Go, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_root_recognizes_home_named_through_link(
+    home: Path, stand_in: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home.parent / "link").symlink_to(home)
     monkeypatch.setenv("HOME", str(home.parent / "link" / "." / ""))
     mark(home, GIT)
@@ -108,7 +110,7 @@ def test_find_root_home_named_through_link_is_known(home: Path, stand_in: Go, mo
 
 
 @pytest.mark.parametrize("variable", [None, "", "relative", "/nowhere/at/all"])
-def test_find_root_home_of_the_account_is_known(variable: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_root_recognizes_home_of_account(variable: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     homes = [Path(each.pw_dir) for each in pwd.getpwall() if each.pw_uid == os.getuid()]
     if not homes or not os.access(homes[0], os.X_OK):
         pytest.skip("this user has no account, or no home directory")
@@ -120,7 +122,7 @@ def test_find_root_home_of_the_account_is_known(variable: str | None, monkeypatc
     assert refusal() == (str(account.resolve()), "home")
 
 
-def test_find_root_user_without_account_or_home_works(
+def test_find_root_works_for_user_without_account_or_home(
     home: Path, stand_in: Go, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOME")
@@ -131,7 +133,7 @@ def test_find_root_user_without_account_or_home_works(
     assert find_root() == FoundRoot(str(home), GIT)
 
 
-def test_find_root_linked_current_directory_is_searched_where_it_lies(home: Path, stand_in: Go) -> None:
+def test_find_root_in_linked_directory_searches_real_parents(home: Path, stand_in: Go) -> None:
     mark(home / "named", GIT)
     mark(home / "real", SETTINGS)
     (home / "real/src").mkdir()
@@ -140,7 +142,7 @@ def test_find_root_linked_current_directory_is_searched_where_it_lies(home: Path
     assert find_root() == FoundRoot(str(home / "real"), SETTINGS)
 
 
-def test_find_root_link_into_home_is_refused(home: Path, stand_in: Go) -> None:
+def test_find_root_in_link_to_home_refuses(home: Path, stand_in: Go) -> None:
     mark(home / "project", GIT)
     (home / "project/link").symlink_to(home)
     stand_in(home / "project/link")
@@ -152,7 +154,7 @@ def test_find_root_in_deleted_directory_refuses(home: Path, stand_in: Go) -> Non
     assert refusal() == (".", "gone")
 
 
-def test_find_root_public_directory_is_not_taken(home: Path, stand_in: Go) -> None:
+def test_find_root_ignores_marker_in_public_directory(home: Path, stand_in: Go) -> None:
     mark(home / "tmp", GIT)
     (home / "tmp").chmod(0o1777)
     stand_in(home / "tmp/work")
@@ -171,9 +173,7 @@ def test_find_root_in_directory_of_another_user_refuses(
 @ROOT_ONLY
 @pytest.mark.parametrize("name", MARKERS)
 @pytest.mark.parametrize("theirs", ["a", "a/b", "a/b/c"])
-def test_find_root_search_ends_below_directory_of_another_user(
-    theirs: str, name: str, home: Path, stand_in: Go
-) -> None:
+def test_find_root_stops_below_directory_of_another_user(theirs: str, name: str, home: Path, stand_in: Go) -> None:
     stand_in(home / "a/b/c/d")
     for place in ("a", theirs):
         if not (home / place / name).exists():
@@ -184,14 +184,14 @@ def test_find_root_search_ends_below_directory_of_another_user(
 
 @ROOT_ONLY
 @pytest.mark.parametrize("name", MARKERS)
-def test_find_root_marker_of_another_user_does_not_count(name: str, home: Path, stand_in: Go) -> None:
+def test_find_root_ignores_marker_of_another_user(name: str, home: Path, stand_in: Go) -> None:
     os.chown(mark(home / "project", name), OTHER_USER, OTHER_USER)
     stand_in(home / "project/src")
     assert find_root() == FoundRoot(".")
 
 
 @ROOT_ONLY
-def test_find_root_marker_linked_by_another_user_does_not_count(home: Path, stand_in: Go) -> None:
+def test_find_root_ignores_marker_linked_by_another_user(home: Path, stand_in: Go) -> None:
     own = mark(home / "own", GIT)
     stand_in(home / "project/src")
     link = home / "project" / GIT

@@ -29,7 +29,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("path", "rule"), NAMED)
-def test_no_spelling_of_a_protected_name_is_read_or_written(guarded: Any, path: str, rule: str) -> None:
+def test_protected_name_in_any_spelling_is_refused(guarded: Any, path: str, rule: str) -> None:
     """Also where there is no such file: whether there is one is not told."""
     refused(guarded, "copilot", "read_file", {"path": path}, rule)
     refused(guarded, "copilot", "read_file", {"path": f"{guarded.root}/{path}"}, rule)
@@ -90,7 +90,9 @@ EVERY_WAY = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "params"), EVERY_WAY)
-def test_every_tool_of_every_dialect_refuses(guarded: Any, dialect: str, tool: str, params: dict[str, Any]) -> None:
+def test_every_tool_of_every_dialect_refuses_protected_file(
+    guarded: Any, dialect: str, tool: str, params: dict[str, Any]
+) -> None:
     given = json.loads(json.dumps(params).replace("{root}", guarded.root))
     result = guarded.call(dialect, tool, given)
     assert result.error is not None, result
@@ -99,7 +101,7 @@ def test_every_tool_of_every_dialect_refuses(guarded: Any, dialect: str, tool: s
     assert (Path(guarded.root) / "open.txt").exists()
 
 
-def test_links_to_protected_files_are_refused_and_listed_as_what_they_are(guarded: Any, root: Path) -> None:
+def test_links_to_protected_files_are_refused_but_listed(guarded: Any, root: Path) -> None:
     (root / "innocent").symlink_to(".env")
     (root / "chain").symlink_to("innocent")
     (root / "door").symlink_to("vault")
@@ -114,7 +116,7 @@ def test_links_to_protected_files_are_refused_and_listed_as_what_they_are(guarde
     assert (root / ".env").exists()
 
 
-def test_what_a_protected_link_leads_to_is_protected_under_its_own_name(root: Path) -> None:
+def test_target_of_protected_link_is_protected_under_its_own_name(root: Path) -> None:
     (root / "real.txt").write_text(f"{SECRET}\n")
     (root / ".env").symlink_to("real.txt")
     with Workspace(str(root), approve="auto", protect=RULES) as workspace:
@@ -124,7 +126,7 @@ def test_what_a_protected_link_leads_to_is_protected_under_its_own_name(root: Pa
         assert found.output == "Found 0 matches for 'TOKEN':"
 
 
-def test_a_hard_link_is_known_by_what_it_is(root: Path) -> None:
+def test_hard_link_of_protected_file_is_protected(root: Path) -> None:
     grow(root)
     os.link(root / ".env", root / "twin.txt")
     os.link(root / "vault/deep/x.txt", root / "conf/copy.txt")
@@ -143,7 +145,7 @@ def test_a_hard_link_is_known_by_what_it_is(root: Path) -> None:
         assert "twin" not in workspace.call("copilot", "list_dir", {}).output
 
 
-def test_a_file_that_is_moved_out_of_a_protected_place_stays_protected(guarded: Any, root: Path) -> None:
+def test_protected_file_moved_with_its_directory_stays_protected(guarded: Any, root: Path) -> None:
     """As a command could do with the directory around it."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
     (root / "conf").rename(root / "conf2")
@@ -153,7 +155,7 @@ def test_a_file_that_is_moved_out_of_a_protected_place_stays_protected(guarded: 
     assert found.output == "Found 1 matches for 'TOKEN':\n  open.txt:1: TOKEN is elsewhere"
 
 
-def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Any, root: Path) -> None:
+def test_new_file_with_reused_inode_is_not_protected(guarded: Any, root: Path) -> None:
     """File systems give the number of a deleted file to the next."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
     born = (root / "conf/private.txt").stat().st_mtime_ns
@@ -167,7 +169,7 @@ def test_a_new_file_is_not_taken_for_an_old_protected_one(guarded: Any, root: Pa
 
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
-def test_no_search_finds_lists_or_counts_them(guarded: Any, engine: str) -> None:
+def test_searches_neither_find_nor_list_nor_count_protected_files(guarded: Any, engine: str) -> None:
     from handrail.kernel.search.searcher import Searcher
 
     guarded.services.__dict__["searcher"] = Searcher(guarded.settings.limits, engine)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ def bubblewrap(tmp_path: Path) -> None:
 
 
 @needs_bubblewrap
-def test_commands_do_not_reach_them(guarded: Any, root: Path) -> None:
+def test_commands_cannot_read_protected_files(guarded: Any, root: Path) -> None:
     attempts = [
         "cat .env; cat sub/.env id.key conf/private.txt vault/deep/x.txt",
         "ln .env twin; cat twin",
@@ -51,7 +51,7 @@ def test_commands_do_not_reach_them(guarded: Any, root: Path) -> None:
 
 
 @needs_bubblewrap
-def test_a_diff_of_git_does_not_print_what_was_never_committed(root: Path) -> None:
+def test_git_diff_does_not_print_protected_files(root: Path) -> None:
     grow(root)
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-C", str(root)]
     for command in (["init", "-q"], ["add", "open.txt"], ["commit", "-qm", "x"]):
@@ -67,7 +67,7 @@ def test_a_diff_of_git_does_not_print_what_was_never_committed(root: Path) -> No
 
 
 @needs_bubblewrap
-def test_a_file_that_comes_or_is_replaced_later_is_covered_for_the_next_command(guarded: Any, root: Path) -> None:
+def test_new_or_replaced_protected_file_is_hidden_from_next_command(guarded: Any, root: Path) -> None:
     first = guarded.call("codex", "shell", {"command": "cat open.txt"})
     assert first.output["returncode"] == 0
     (root / "new.key").write_text(f"{SECRET}\n")
@@ -81,7 +81,7 @@ def test_a_file_that_comes_or_is_replaced_later_is_covered_for_the_next_command(
     assert "hunter2" not in terminal.output["output"]
 
 
-def test_without_a_sandbox_it_is_said_that_commands_reach_them(root: Path) -> None:
+def test_sandbox_off_warns_that_commands_can_read_protected_files(root: Path) -> None:
     grow(root)
     with Workspace(str(root), approve="auto", protect=RULES, sandbox="off") as workspace:
         result = workspace.call("codex", "shell", {"command": "true"})
@@ -89,7 +89,7 @@ def test_without_a_sandbox_it_is_said_that_commands_reach_them(root: Path) -> No
 
 
 @needs_bubblewrap
-def test_more_files_than_can_be_covered_stop_commands_rather_than_protection(root: Path) -> None:
+def test_too_many_protected_files_to_cover_stop_commands(root: Path) -> None:
     for number in range(12):
         (root / f"{number}.key").write_text("x")
     with Workspace(str(root), approve="auto", protect=["*.key"], limits={"masked_files": 10}) as workspace:
@@ -100,7 +100,7 @@ def test_more_files_than_can_be_covered_stop_commands_rather_than_protection(roo
 
 
 @needs_bubblewrap
-def test_what_somebody_else_changes_during_a_command_is_neither_named_nor_kept(root: Path) -> None:
+def test_change_of_protected_file_during_command_is_not_recorded(root: Path) -> None:
     grow(root)
     with Workspace(str(root), approve="auto", protect=RULES) as workspace:
         workspace.call("codex", "shell", {"command": "true"})

@@ -23,7 +23,7 @@ def opened(root: Path) -> Any:
     return lambda: Workspace(str(root), approve="auto", protect="secrets")
 
 
-def test_a_removed_link_does_not_uncover_the_file_that_it_led_to(root: Path, opened: Any) -> None:
+def test_removed_protected_link_keeps_target_protected(root: Path, opened: Any) -> None:
     plant(root, "conf/real.txt")
     (root / ".env").symlink_to("conf/real.txt")
     with opened() as workspace:
@@ -37,7 +37,7 @@ def test_a_removed_link_does_not_uncover_the_file_that_it_led_to(root: Path, ope
         shown_nowhere(workspace, "c/real.txt", ".env")
 
 
-def test_a_link_that_is_turned_elsewhere_does_not_uncover_the_file_that_it_led_to(root: Path, opened: Any) -> None:
+def test_redirected_protected_link_keeps_old_target_protected(root: Path, opened: Any) -> None:
     plant(root, "conf/real.txt")
     (root / "other.txt").write_text("other\n")
     (root / ".env").symlink_to("conf/real.txt")
@@ -46,7 +46,7 @@ def test_a_link_that_is_turned_elsewhere_does_not_uncover_the_file_that_it_led_t
         shown_nowhere(workspace, "conf/real.txt", ".env")
 
 
-def test_a_protected_link_to_a_directory_protects_all_that_lies_in_it(root: Path, opened: Any) -> None:
+def test_protected_link_to_directory_protects_everything_in_it(root: Path, opened: Any) -> None:
     plant(root, "keys/one", "keys/deep/two")
     (root / ".ssh").symlink_to("keys")
     with opened() as workspace:
@@ -62,7 +62,7 @@ def test_a_protected_link_to_a_directory_protects_all_that_lies_in_it(root: Path
             shown_nowhere(workspace, path, ".ssh")
 
 
-def test_chains_and_links_within_protected_directories_are_followed_to_their_end(root: Path, opened: Any) -> None:
+def test_link_chains_and_links_in_protected_directories_are_followed(root: Path, opened: Any) -> None:
     plant(root, "store/one", "store/far/two", "real.txt")
     (root / "step").symlink_to("real.txt")
     (root / ".env").symlink_to("step")
@@ -78,7 +78,7 @@ def test_chains_and_links_within_protected_directories_are_followed_to_their_end
         refused(workspace, "copilot", "read_file", {"path": "step"}, ".env")
 
 
-def test_a_place_behind_an_ordinary_link_is_the_place_that_it_leads_to(root: Path, opened: Any) -> None:
+def test_rule_with_linked_parent_protects_file_behind_link(root: Path, opened: Any) -> None:
     plant(root, "k/config", "g/gcloud/db")
     (root / ".kube").symlink_to("k")
     (root / ".config").symlink_to("g")
@@ -91,7 +91,7 @@ def test_a_place_behind_an_ordinary_link_is_the_place_that_it_leads_to(root: Pat
         shown_nowhere(workspace, "g/gcloud/db", "**/.config/gcloud")
 
 
-def test_a_link_that_leads_nowhere_protects_what_comes_there_later(root: Path, opened: Any) -> None:
+def test_dangling_protected_link_protects_later_target(root: Path, opened: Any) -> None:
     (root / ".env").symlink_to("later.txt")
     (root / ".ssh").symlink_to("keys")
     with opened() as workspace:
@@ -102,7 +102,7 @@ def test_a_link_that_leads_nowhere_protects_what_comes_there_later(root: Path, o
         shown_nowhere(workspace, "keys/one", ".ssh")
 
 
-def test_loops_and_links_to_what_they_lie_in_protect_nothing_else(root: Path, opened: Any) -> None:
+def test_link_loops_and_links_to_parents_protect_nothing_else(root: Path, opened: Any) -> None:
     (root / "sub").mkdir()
     for name, target in ((".env", ".env"), (".ssh", "."), (".aws", ".."), ("sub/.ssh", "../sub"), (".kube", ".")):
         (root / name).symlink_to(target)
@@ -112,9 +112,7 @@ def test_loops_and_links_to_what_they_lie_in_protect_nothing_else(root: Path, op
         assert "open" in run(workspace, "cat sub/open.txt")
 
 
-def test_what_a_protected_link_leads_to_outside_is_covered_where_commands_may_read_it(
-    root: Path, tmp_path: Path
-) -> None:
+def test_outside_target_of_protected_link_is_hidden_if_readable(root: Path, tmp_path: Path) -> None:
     plant(tmp_path, "data/real.txt")
     (tmp_path / "data/open.txt").write_text("open\n")
     (root / ".env").symlink_to(tmp_path / "data/real.txt")

@@ -71,14 +71,12 @@ def shown_nowhere(workspace: Workspace, path: str, rule: str) -> None:
     run(workspace, f"cat {path}; grep -r TOKEN .; tar cf - . | tr -d '\\0'")
 
 
-def test_every_place_rule_of_the_secrets_is_tried() -> None:
+def test_tests_cover_every_secret_rule_with_a_directory() -> None:
     assert {glob for glob in SECRET_FILES if "/" in glob} == set(PLACES)
 
 
 @pytest.mark.parametrize(("rule", "path"), EVERY.items())
-def test_a_renamed_parent_uncovers_nothing_in_this_session_or_the_next(
-    root: Path, opened: Any, rule: str, path: str
-) -> None:
+def test_renamed_parent_keeps_file_protected_in_both_sessions(root: Path, opened: Any, rule: str, path: str) -> None:
     plant(root, path)
     parent, _, rest = path.partition("/")
     with opened() as workspace:
@@ -95,9 +93,7 @@ def test_a_renamed_parent_uncovers_nothing_in_this_session_or_the_next(
         run(workspace, f"cat other/{rest}")
 
 
-def test_a_protected_directory_that_the_user_moves_is_protected_with_all_that_comes_into_it(
-    root: Path, opened: Any
-) -> None:
+def test_protected_directory_moved_by_user_protects_new_files_too(root: Path, opened: Any) -> None:
     plant(root, ".ssh/deep/config")
     with opened() as workspace:
         run(workspace, "true")
@@ -111,7 +107,7 @@ def test_a_protected_directory_that_the_user_moves_is_protected_with_all_that_co
         assert "moved" not in str(workspace.call("copilot", "list_dir", {}).output)
 
 
-def test_a_file_that_is_edited_where_it_was_moved_to_stays_protected(root: Path, opened: Any) -> None:
+def test_protected_file_edited_after_move_stays_protected(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     if not statx_tells_birth(root / ".kube/config"):
         pytest.skip("the file system does not say when a file came into being")
@@ -123,7 +119,7 @@ def test_a_file_that_is_edited_where_it_was_moved_to_stays_protected(root: Path,
         shown_nowhere(workspace, "k/config", "**/.kube/config")
 
 
-def test_what_is_moved_into_a_new_git_directory_is_found_there(root: Path, opened: Any) -> None:
+def test_protected_file_moved_into_new_git_directory_stays_protected(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     with opened() as workspace:
         run(workspace, "git init -q . || mkdir .git; mv .kube .git/k; touch n.pem")
@@ -131,7 +127,7 @@ def test_what_is_moved_into_a_new_git_directory_is_found_there(root: Path, opene
         refused(workspace, "copilot", "read_file", {"path": ".git/k/config"}, "**/.kube/config")
 
 
-def test_what_is_moved_too_deep_to_be_covered_stops_commands(root: Path, opened: Any) -> None:
+def test_protected_file_moved_too_deep_to_cover_stops_commands(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     down = f"import os; [(os.mkdir(n), os.chdir(n)) for n in ['{'d' * 200}'] * 25]"
     script = f"import os; top = os.open('.', os.O_RDONLY); {down}; os.rename('.kube', 'k', src_dir_fd=top)"
@@ -162,14 +158,14 @@ def _hide_behind_a_mode(root: str) -> tuple[list[str], list[str], list[str]]:
     return before, raised.value.why, after
 
 
-def test_what_is_moved_into_a_closed_directory_stops_commands_until_it_is_open() -> None:
+def test_protected_file_in_unreadable_directory_stops_commands() -> None:
     before, why, after = as_ordinary_user(_hide_behind_a_mode)
     assert before == [".kube/config"]
     assert why == ["protected files may lie in d, which cannot be looked into"]
     assert after == ["d/k/config"]
 
 
-def test_what_runs_is_gone_before_the_last_look_that_a_new_sandbox_covers_by(root: Path) -> None:
+def test_background_process_ends_before_final_scan_of_new_sandbox(root: Path) -> None:
     """A process that keeps moving a file could otherwise keep it from being found, and read it afterwards."""
     looks: list[int] = []
 
@@ -190,7 +186,7 @@ def test_what_runs_is_gone_before_the_last_look_that_a_new_sandbox_covers_by(roo
     assert looks == [0, 1, 0]
 
 
-def test_directories_within_a_moved_protected_one_are_not_listed(root: Path, opened: Any) -> None:
+def test_directories_in_moved_protected_directory_are_not_listed(root: Path, opened: Any) -> None:
     plant(root, ".config/gcloud/configurations/work")
     with opened() as workspace:
         run(workspace, "mv .config k")
@@ -198,7 +194,7 @@ def test_directories_within_a_moved_protected_one_are_not_listed(root: Path, ope
             refused(workspace, "copilot", "list_dir", {"path": path}, "**/.config/gcloud")
 
 
-def test_the_user_can_delete_a_protected_file_and_what_takes_its_number_is_free(root: Path, opened: Any) -> None:
+def test_new_file_with_inode_of_deleted_protected_file_is_free(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     with opened() as workspace:
         run(workspace, "true")
@@ -211,7 +207,7 @@ def test_the_user_can_delete_a_protected_file_and_what_takes_its_number_is_free(
         assert "new" in run(workspace, "cat new*.txt")
 
 
-def test_a_rule_that_the_user_takes_back_protects_nothing_by_memory(root: Path, opened: Any) -> None:
+def test_removed_rule_no_longer_protects_remembered_file(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     with opened() as workspace:
         run(workspace, "mv .kube k")
@@ -221,7 +217,7 @@ def test_a_rule_that_the_user_takes_back_protects_nothing_by_memory(root: Path, 
         shown_nowhere(workspace, "k/config", "**/.kube/config")
 
 
-def test_a_place_moved_too_deep_to_name_is_in_no_search(root: Path, opened: Any) -> None:
+def test_protected_file_moved_too_deep_to_name_is_not_found(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     name = "n" * 200
     dig = f"mv .kube k; p=k; for i in $(seq 24); do mkdir t; mv $p t/; p={name}$i; mv t $p; done"
@@ -233,7 +229,7 @@ def test_a_place_moved_too_deep_to_name_is_in_no_search(root: Path, opened: Any)
     assert SECRET not in str(found.output) + str(everywhere.output)
 
 
-def test_a_hard_link_whose_directory_becomes_git_stays_covered(root: Path, opened: Any) -> None:
+def test_hard_link_in_directory_renamed_to_git_stays_protected(root: Path, opened: Any) -> None:
     plant(root, ".env")
     (root / "sub").mkdir()
     os.link(root / ".env", root / "sub" / "plain")

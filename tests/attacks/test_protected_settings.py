@@ -13,7 +13,7 @@ from handrail.dialects import NAMES
 from handrail.settings import BadSettings
 
 
-def test_one_line_switches_on_the_usual_secrets(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_protect_secrets_setting_protects_usual_secret_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grow(root)
     (root / ".ssh").mkdir()
     (root / ".ssh/config").write_text("x")
@@ -35,7 +35,7 @@ def test_one_line_switches_on_the_usual_secrets(root: Path, monkeypatch: pytest.
         assert workspace.settings.protect == ("a", "*.b")
 
 
-def test_a_project_can_only_add(root: Path) -> None:
+def test_project_can_add_protection_but_not_remove_it(root: Path) -> None:
     grow(root)
     (root / ".handrailignore").write_text("# ours\nopen.txt\n!.env\n")
     (root / ".handrail.toml").write_text('protect = ["conf/public.txt"]\n')
@@ -62,7 +62,7 @@ def test_a_project_can_only_add(root: Path) -> None:
         (7, "protect must be a list of strings, not 7"),
     ],
 )
-def test_what_makes_no_sense_is_said(root: Path, value: Any, complaint: str) -> None:
+def test_invalid_protect_setting_is_an_error(root: Path, value: Any, complaint: str) -> None:
     with pytest.raises(BadSettings) as raised:
         Workspace(str(root), protect=value)
     assert str(raised.value) == complaint
@@ -73,7 +73,7 @@ def test_what_makes_no_sense_is_said(root: Path, value: Any, complaint: str) -> 
         assert str(raised.value) == f".handrailignore: {complaint}"
 
 
-def test_our_own_files_in_the_workspace_are_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_files_of_handrail_in_workspace_are_protected(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise an agent could write its own approvals."""
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(root / "conf ig"))
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(root / "state"))
@@ -84,7 +84,7 @@ def test_our_own_files_in_the_workspace_are_out_of_reach(root: Path, monkeypatch
         assert "state" not in workspace.call("copilot", "list_dir", {}).output
 
 
-def test_the_command_line_says_it_too(root: Path) -> None:
+def test_cli_names_rule_of_protected_file(root: Path) -> None:
     grow(root)
     (root / ".handrailignore").write_text(".env\n")
     done = handrail("call", "file.read", "path=.env", "--root", str(root))
@@ -92,7 +92,7 @@ def test_the_command_line_says_it_too(root: Path) -> None:
     assert done.stdout.startswith("✗ '.env' is protected by the rule '.env': no tool may reach it\n")
 
 
-def test_protection_is_worded_in_every_dialect() -> None:
+def test_every_dialect_names_rule_of_protected_file() -> None:
     from handrail.dialects import load
     from handrail.model.faults import ProtectedPath
     from handrail.tools.messages import render

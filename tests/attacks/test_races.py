@@ -86,7 +86,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_no_call_gets_out_while_names_are_exchanged(workspace: Workspace, root: Path, tool: str) -> None:
+def test_calls_stay_inside_while_names_are_exchanged(workspace: Workspace, root: Path, tool: str) -> None:
     seen: set[str] = set()
 
     def act(number: int) -> None:
@@ -101,7 +101,7 @@ def test_no_call_gets_out_while_names_are_exchanged(workspace: Workspace, root: 
     assert seen <= EXPECTED[tool]
 
 
-def test_no_delete_gets_out_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
+def test_delete_stays_inside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
     seen: set[str] = set()
 
     def act(number: int) -> None:
@@ -117,7 +117,7 @@ def test_no_delete_gets_out_while_names_are_exchanged(workspace: Workspace, root
     assert seen <= CHANGING | {"file_not_found"}
 
 
-def test_no_directory_is_made_outside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
+def test_new_directory_stays_inside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
     writer, made = workspace.services.writer, 0
 
     def act(number: int) -> None:
@@ -134,7 +134,7 @@ def test_no_directory_is_made_outside_while_names_are_exchanged(workspace: Works
     assert made
 
 
-def test_no_move_gets_out_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
+def test_move_stays_inside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
     """Out of the exchanged directory and into it, which must bring nothing in and nothing out."""
     seen: set[str] = set()
 
@@ -154,7 +154,7 @@ def test_no_move_gets_out_while_names_are_exchanged(workspace: Workspace, root: 
     assert not (root / "stolen.txt").exists()
 
 
-def test_checking_the_real_path_before_opening_loses_this_race(root: Path) -> None:
+def test_realpath_check_before_open_loses_race(root: Path) -> None:
     """The race is real: the usual check, under the same swapper, gives the secret away."""
 
     def naive_read() -> str:
@@ -170,7 +170,7 @@ def test_checking_the_real_path_before_opening_loses_this_race(root: Path) -> No
             pass
 
 
-def test_a_temporary_exchanged_for_a_link_out_is_not_linked_through(
+def test_temporary_file_replaced_by_link_is_not_hard_linked(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hard link to what the planted link names would be a way to read it."""
@@ -188,7 +188,7 @@ def test_a_temporary_exchanged_for_a_link_out_is_not_linked_through(
     assert workspace.call("file", "file.read", {"path": "new.txt"}).success is False
 
 
-def test_a_directory_moved_out_on_the_way_is_not_taken_for_its_name(tmp_path: Path) -> None:
+def test_directory_moved_out_during_write_is_not_trusted_by_name(tmp_path: Path) -> None:
     """The system then refuses to go on, and the name alone would say nothing about where a link in its place leads."""
     root, outside, deep = tmp_path / "workspace", tmp_path / "outside", "/".join("a" * 40)
     for directory in (root / "d" / deep, root / ".git" / "hooks" / deep, outside):

@@ -43,7 +43,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("line", [pytest.param(each, id=f"{number}") for number, each in enumerate(ODD)])
-def test_a_log_with_a_line_of_any_form_is_replayed_without_a_traceback(root: Path, line: dict[str, Any]) -> None:
+def test_replay_of_log_with_odd_line_raises_nothing(root: Path, line: dict[str, Any]) -> None:
     log = read_log("\n".join(json.dumps(each) for each in (REQUEST, line, RESPONSE)))
     outcomes = [*replay(log, str(root), None)]
     assert len(outcomes) == len(log.calls)
@@ -51,12 +51,12 @@ def test_a_log_with_a_line_of_any_form_is_replayed_without_a_traceback(root: Pat
 
 
 @pytest.mark.parametrize("text", [DEEP, "[" * 100_000, json.dumps(REQUEST).replace("{}", DEEP), "1" * 10_000])
-def test_a_line_that_is_nested_or_long_beyond_reason_is_counted_as_unread(text: str) -> None:
+def test_log_line_that_is_too_deep_or_too_long_is_counted_as_unread(text: str) -> None:
     log = read_log(text)
     assert (log.calls, log.unread) == ([], 1)
 
 
-def test_roots_that_name_each_other_do_not_make_parameters_grow(root: Path) -> None:
+def test_replay_with_overlapping_roots_does_not_grow_parameters(root: Path) -> None:
     pairs = {str(root)[at : at + 2] for at in range(len(str(root)) - 1)}
     lines = [{**REQUEST, "call": number, "root": pair} for number, pair in enumerate(sorted(pairs))]
     lines.append({**REQUEST, "call": 99, "tool": "file.read", "params": {"path": "".join(pairs)}})
@@ -66,12 +66,12 @@ def test_roots_that_name_each_other_do_not_make_parameters_grow(root: Path) -> N
     assert len(str(last.differences)) < 100 * len(str(root)) * len(pairs)
 
 
-def test_a_log_of_hundreds_of_roots_is_none_of_ours() -> None:
+def test_log_roots_beyond_one_hundred_are_counted_as_unread() -> None:
     log = read_log("\n".join(json.dumps({**REQUEST, "root": f"/root{number}"}) for number in range(300)))
     assert (len(log.roots), log.unread) == (100, 200)
 
 
-def test_a_malformed_log_is_said_on_the_command_line(root: Path, tmp_path: Path) -> None:
+def test_replay_command_reports_malformed_or_too_large_log(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(json.dumps({**REQUEST, "session": []}) + "\n" + DEEP)
     done = handrail("replay", str(log), "--root", str(root))
@@ -81,7 +81,7 @@ def test_a_malformed_log_is_said_on_the_command_line(root: Path, tmp_path: Path)
     assert f"{log} cannot be read: it is larger than {256 * MIB} bytes" in done.stderr
 
 
-def test_a_sparse_file_is_copied_as_one(root: Path, room: Path) -> None:
+def test_scratch_copy_keeps_sparse_file_sparse(root: Path, room: Path) -> None:
     with (root / "sparse").open("wb") as file:
         file.write(b"begin")
         file.seek(60 << 30)
@@ -97,7 +97,7 @@ def test_a_sparse_file_is_copied_as_one(root: Path, room: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 600])
-def test_a_tree_beyond_the_limit_is_not_copied(root: Path, room: Path, count: int) -> None:
+def test_scratch_copy_of_tree_beyond_limit_is_refused(root: Path, room: Path, count: int) -> None:
     for number in range(count):
         (root / f"{number}").write_bytes(b"x" * (2 * MIB // count))
     with pytest.raises(CopyTooLarge, match="more than 1048576 bytes"), scratch_copy(str(root), MIB):
@@ -105,7 +105,7 @@ def test_a_tree_beyond_the_limit_is_not_copied(root: Path, room: Path, count: in
     assert [*room.iterdir()] == []
 
 
-def test_a_copy_has_no_set_user_id_bit_and_no_fifo(root: Path, room: Path) -> None:
+def test_scratch_copy_drops_set_id_bits_and_fifos(root: Path, room: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "program").write_text("x")
     (root / "program").chmod(0o6755)
@@ -126,7 +126,7 @@ with scratch_copy(sys.argv[1], 1 << 30) as copy:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_a_replay_that_is_killed_leaves_no_copy(root: Path, room: Path, ending: signal.Signals) -> None:
+def test_killed_replay_leaves_no_copy(root: Path, room: Path, ending: signal.Signals) -> None:
     (root / "sub").mkdir()
     (root / "sub" / "file").write_text("x")
     argv = [sys.executable, "-c", COPYING, str(root)]

@@ -46,7 +46,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
 
 
 @pytest.mark.parametrize("name", [*REAL, *CONFINED])
-def test_an_attack_reaches_nothing_outside(arena: Arena, name: str) -> None:
+def test_sandbox_attack_reaches_nothing_outside(arena: Arena, name: str) -> None:
     assert arena.processes.sandbox.start().level == "strict"
     before = arena.state()
     outcome = arena.attack(*{**REAL, **CONFINED}[name])
@@ -55,7 +55,7 @@ def test_an_attack_reaches_nothing_outside(arena: Arena, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_no_command_needs_is_refused(arena: Arena, name: str) -> None:
+def test_system_call_that_no_command_needs_is_refused(arena: Arena, name: str) -> None:
     x86, arm, arguments = CALLS[name]
     outcome = arena.attack("py", f"{SYSCALL}result = call({x86 if X86 else arm}, {arguments}){REFUSED}")
     wanted = "Function not implemented" if name == "clone3" else "Operation not permitted"
@@ -75,13 +75,13 @@ X32 = f"{SYSCALL}call(0x40000000 + 39)\nprint('ESCAPED')"
 
 @pytest.mark.skipif(not X86, reason="only x86_64 kernels speak other ABIs to a 64-bit program")
 @pytest.mark.parametrize("text", [I386, X32], ids=["i386", "x32"])
-def test_a_call_of_another_abi_ends_the_program(arena: Arena, text: str) -> None:
+def test_system_call_of_another_abi_kills_program(arena: Arena, text: str) -> None:
     outcome = arena.attack("py", text)
     assert (said(outcome), outcome.signal) == ("", "SIGSYS")
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_without_a_sandbox_the_attack_would_work(tmp_path: Path, name: str) -> None:
+def test_attack_without_sandbox_causes_damage(tmp_path: Path, name: str) -> None:
     with opened(tmp_path / "arena", SandboxSettings(level="off")) as arena:
         before = arena.state()
         outcome = arena.attack(*REAL[name])
@@ -90,7 +90,7 @@ def test_without_a_sandbox_the_attack_would_work(tmp_path: Path, name: str) -> N
         assert arena.damage(before, outcome) != [], said(outcome)
 
 
-def test_listed_variables_are_passed_and_secrets_never(arena: Arena) -> None:
+def test_commands_get_listed_variables_and_no_secrets(arena: Arena) -> None:
     names = {line.split(b"=")[0].decode() for line in sh(arena.processes, "env").stdout.head.splitlines()}
     assert {"PATH", "HOME", "LANG", "TERM", "MY_SETTING"} <= names
     assert not names & {"FAKE_API_KEY", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "SSH_AUTH_SOCK"}
@@ -104,35 +104,35 @@ else: print('ESCAPED')
 """
 
 
-def test_nobody_types_into_a_terminal(arena: Arena) -> None:
+def test_command_cannot_type_into_its_terminal(arena: Arena) -> None:
     terminals = Terminals(arena.processes.sandbox)
     reading = terminals.start("t", [PYTHON, "-I", "-c", TYPE]).read(20, 0.2, b"never")
     terminals.close()
     assert reading.data == b"Operation not permitted\n"
 
 
-def test_commands_never_see_themselves_as_root(arena: Arena) -> None:
+def test_command_sees_user_id_that_is_not_root(arena: Arena) -> None:
     assert sh(arena.processes, "id -u").stdout.head != b"0\n"
 
 
 @pytest.mark.parametrize("name", MUST_WORK)
-def test_what_must_work_works(arena: Arena, name: str) -> None:
+def test_ordinary_command_works_in_sandbox(arena: Arena, name: str) -> None:
     outcome = arena.attack("sh", f"set -o pipefail; {MUST_WORK[name]}")
     assert outcome.exit_code == 0, said(outcome)
 
 
 @pytest.mark.slow
 @pytest.mark.root
-def test_an_ordinary_person_is_protected_as_well() -> None:
+def test_sandbox_attacks_fail_for_ordinary_user() -> None:
     """The same tables, run by this very file as `nobody`."""
-    assert _passes_as_nobody("-m", "not serial", "-k", "not without_a_sandbox"), (
+    assert _passes_as_nobody("-m", "not serial", "-k", "not attack_without_sandbox"), (
         "run this file as an ordinary user to see what"
     )
 
 
 @pytest.mark.serial
 @pytest.mark.root
-def test_a_fork_bomb_of_an_ordinary_person_is_ended_as_well() -> None:
+def test_fork_bomb_of_ordinary_user_is_stopped() -> None:
     assert _passes_as_nobody("-m", "serial"), "run this file as an ordinary user to see what"
 
 

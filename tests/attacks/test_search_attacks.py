@@ -60,7 +60,7 @@ EVIL = [
 
 
 @pytest.mark.parametrize("pattern", EVIL)
-def test_an_evil_pattern_costs_one_file_its_time_and_no_more(engine: Any, room: str, pattern: str) -> None:
+def test_slow_pattern_abandons_one_file_and_search_completes(engine: Any, room: str, pattern: str) -> None:
     Path(room, "evil").write_text("a" * 1_000_000 + "c\n")
     Path(room, "plain").write_text("word1\n")
     searcher = Searcher(Limits(regex_seconds=0.3, search_seconds=30), engine=engine)
@@ -71,7 +71,7 @@ def test_an_evil_pattern_costs_one_file_its_time_and_no_more(engine: Any, room: 
     assert [match.path for match in result.matches] in ([], ["plain"])
 
 
-def test_a_directory_of_a_hundred_thousand_files_is_counted_whole(engine: Any, room: str) -> None:
+def test_directory_with_100000_files_is_counted_completely(engine: Any, room: str) -> None:
     with opened(room) as fd:
         for number in range(100_000):
             os.close(os.open(f"{number:06}.txt", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
@@ -83,7 +83,7 @@ def test_a_directory_of_a_hundred_thousand_files_is_counted_whole(engine: Any, r
     assert [(match.path, match.line) for match in lines.matches] == [("099999.txt", 1)]
 
 
-def test_a_tree_three_hundred_deep_is_searched_to_the_bottom(engine: Any, room: str) -> None:
+def test_tree_of_depth_300_is_searched_completely(engine: Any, room: str) -> None:
     path = "/".join(["d"] * 300)
     os.makedirs(f"{room}/{path}")
     Path(room, path, "leaf").write_text("needle")
@@ -94,7 +94,7 @@ def test_a_tree_three_hundred_deep_is_searched_to_the_bottom(engine: Any, room: 
     assert (shallow.total, shallow.skipped.too_deep.names) == (0, ["/".join(["d"] * 10)])
 
 
-def test_a_sparse_file_of_five_gigabytes_is_passed_over(engine: Any, room: str) -> None:
+def test_sparse_file_of_five_gigabytes_is_skipped(engine: Any, room: str) -> None:
     with open(f"{room}/sparse", "wb") as file:
         file.write(b"needle\n")
         file.truncate(5 << 30)
@@ -106,7 +106,7 @@ def test_a_sparse_file_of_five_gigabytes_is_passed_over(engine: Any, room: str) 
     assert limited.skipped.too_large.names == ["sparse"]
 
 
-def test_a_file_that_grows_while_it_is_read_does_not_keep_the_search(engine: Any, room: str) -> None:
+def test_growing_file_does_not_block_search(engine: Any, room: str) -> None:
     path, stop = f"{room}/growing", threading.Event()
     Path(path).write_text("needle\n")
 
@@ -138,7 +138,7 @@ print(result.total, len(result.matches), int(peak[1]) // 1024)
 
 
 @pytest.mark.parametrize(("kind", "lines"), [("ripgrep", 10_000_000), ("builtin", 2_000_000)])
-def test_memory_does_not_grow_with_the_number_of_matches(room: str, kind: str, lines: int) -> None:
+def test_search_memory_does_not_grow_with_number_of_matches(room: str, kind: str, lines: int) -> None:
     for number in range(10):
         Path(room, f"{number}").write_bytes(b"hit\n" * (lines // 10))
     printed = subprocess.run(
@@ -167,7 +167,7 @@ class Stopped:
         return process
 
 
-def test_a_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped, cancel = Stopped(monkeypatch), threading.Event()
 
     def soon() -> None:
@@ -180,7 +180,7 @@ def test_a_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytes
     assert [process.returncode for process in stopped.processes] == [-signal.SIGKILL]
 
 
-def test_at_the_deadline_ripgrep_is_ended_and_the_counts_are_lower_bounds(
+def test_search_deadline_kills_ripgrep_and_result_is_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = Stopped(monkeypatch)
@@ -191,7 +191,7 @@ def test_at_the_deadline_ripgrep_is_ended_and_the_counts_are_lower_bounds(
 
 
 @pytest.mark.parametrize("landlock", [True, False])
-def test_an_exchanged_directory_never_shows_what_lies_outside(
+def test_search_shows_nothing_outside_while_names_are_exchanged(
     engine: Any, landlock: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if landlock and not landlock_exec.available():

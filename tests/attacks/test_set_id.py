@@ -93,7 +93,7 @@ def kernel_drops(root: str) -> list[tuple[int, int]]:
     return found
 
 
-def test_the_table_is_what_the_kernel_does() -> None:
+def test_mode_table_matches_kernel() -> None:
     assert as_ordinary_user(kernel_drops) == AFTER_A_WRITE
 
 
@@ -106,20 +106,20 @@ def every_way(root: str) -> list[list[tuple[int, int]]]:
     return [modes_after(root, way) for way in WAYS]
 
 
-def test_an_ordinary_user_gets_the_same_modes() -> None:
+def test_set_id_bits_are_dropped_for_ordinary_user_too() -> None:
     assert as_ordinary_user(every_way) == [AFTER_A_WRITE] * len(WAYS)
 
 
-def test_no_undo_brings_a_set_id_bit_back(root: Path) -> None:
+def test_undo_and_redo_do_not_restore_set_id_bits(root: Path) -> None:
     assert undone_and_redone(str(root)) == [0o755] * 4
 
 
-def test_no_undo_of_an_ordinary_user_brings_a_set_id_bit_back() -> None:
+def test_undo_by_ordinary_user_does_not_restore_set_id_bits() -> None:
     assert as_ordinary_user(undone_and_redone) == [0o755] * 4
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6755])
-def test_set_id_bits_stay_while_the_content_stays(workspace: Workspace, root: Path, mode: int) -> None:
+def test_set_id_bits_stay_when_content_stays(workspace: Workspace, root: Path, mode: int) -> None:
     program(str(root), mode)
     base = workspace.services.reader.read("tool")
     commit(workspace.services.writer, [Put("tool", base.data, base, mode=mode & ~0o005)], ["tool"])
@@ -128,7 +128,7 @@ def test_set_id_bits_stay_while_the_content_stays(workspace: Workspace, root: Pa
 
 @pytest.mark.parametrize(("before", "wanted"), [(0o755, 0o6755), (0o2644, 0o2755)])
 @pytest.mark.parametrize("kind", [Put, Restore])
-def test_no_change_gives_a_set_id_bit(
+def test_changes_never_add_set_id_bits(
     workspace: Workspace, root: Path, kind: type[Put | Restore], before: int, wanted: int
 ) -> None:
     """Neither by its mode, nor by the right to run a file whose set-group-id bit had no meaning before."""
@@ -141,7 +141,7 @@ def test_no_change_gives_a_set_id_bit(
     assert mode_of(str(root)) == 0o755
 
 
-def test_a_directory_that_is_put_back_holds_no_set_id_file(workspace: Workspace, root: Path) -> None:
+def test_restored_directory_contains_no_set_id_file(workspace: Workspace, root: Path) -> None:
     program(str(root), 0o755)
     tree = Node("directory", b"", 0o755, inside=(("inner", Node("file", b"x", 0o6755)),))
     restore: list[Change] = [Restore("tool", workspace.services.reader.standing("tool"), tree)]
@@ -149,7 +149,7 @@ def test_a_directory_that_is_put_back_holds_no_set_id_file(workspace: Workspace,
     assert stat.S_IMODE((root / "tool/inner").stat().st_mode) == 0o755
 
 
-def test_the_question_shows_that_the_bit_goes(root: Path) -> None:
+def test_question_shows_removal_of_set_id_bit(root: Path) -> None:
     program(str(root), 0o4755)
     shown: list[str] = []
 
@@ -164,7 +164,7 @@ def test_the_question_shows_that_the_bit_goes(root: Path) -> None:
     assert "old mode 104755\nnew mode 100755\n" in shown[0]
 
 
-def test_capabilities_are_dropped_when_content_changes(root: Path, workspace: Workspace) -> None:
+def test_file_capabilities_are_dropped_when_content_changes(root: Path, workspace: Workspace) -> None:
     path = program(str(root), 0o755)
     try:
         os.setxattr(path, "security.capability", CAPABILITY)

@@ -168,7 +168,7 @@ PLANTS = [
 
 
 @pytest.mark.parametrize("plant", [*map(based_on, HOMES), *PLANTS], ids=[*HOMES, *(plant.__name__ for plant in PLANTS)])
-def test_file_of_the_agents_shows_no_directory_of_the_users(scene: Scene, plant: Callable[[Scene], None]) -> None:
+def test_planted_environment_shows_no_private_directory_of_user(scene: Scene, plant: Callable[[Scene], None]) -> None:
     (scene.home / "bin").mkdir()
     (scene.home / ".pyenv" / "versions").mkdir(exist_ok=True)
     plant(scene)
@@ -178,9 +178,7 @@ def test_file_of_the_agents_shows_no_directory_of_the_users(scene: Scene, plant:
     assert "id_rsa" not in told
 
 
-def test_file_of_the_agents_shows_nothing_at_the_reduced_level_either(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_planted_environment_shows_nothing_at_reduced_level(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     if abi() < LOWEST_ABI:
         pytest.skip("there is no level `reduced` here")
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
@@ -192,9 +190,7 @@ def test_file_of_the_agents_shows_nothing_at_the_reduced_level_either(
     assert scene.secret not in said(outcome)
 
 
-def test_environment_planted_during_a_session_shows_nothing_after_a_restart(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_planted_during_session_shows_nothing_later(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in scene.person.items():
         monkeypatch.setenv(name, value)
     plant = f"mkdir -p .venv/bin; echo 'home = {scene.home}/.ssh/bin' > .venv/pyvenv.cfg; echo key > a.pem"
@@ -205,7 +201,7 @@ def test_environment_planted_during_a_session_shows_nothing_after_a_restart(
     assert "Permission denied" in told  # the protected file is covered, so this is a new sandbox
 
 
-def test_handle_of_a_guarded_name_never_leads_out(scene: Scene) -> None:
+def test_guarded_name_behind_exchanged_link_is_not_opened(scene: Scene) -> None:
     """A process in the background may exchange the parent after it was looked at, and before the handle is opened."""
     (scene.home / ".kube").mkdir()
     (scene.home / ".kube" / "config").write_text(scene.secret)
@@ -228,7 +224,7 @@ def fifo(scene: Scene) -> Iterator[Path]:
     os.close(os.open(path, os.O_RDWR))  # lets go of a reader that waits
 
 
-def test_fifo_in_place_of_an_environments_settings_delays_nothing(scene: Scene, fifo: Path) -> None:
+def test_fifo_in_place_of_pyvenv_cfg_does_not_block_commands(scene: Scene, fifo: Path) -> None:
     pool = ThreadPoolExecutor()
     try:
         assert pool.submit(scene.run, "echo ran").result(timeout=60) == "ran\n"
@@ -236,7 +232,7 @@ def test_fifo_in_place_of_an_environments_settings_delays_nothing(scene: Scene, 
         pool.shutdown(wait=False)
 
 
-def test_environments_settings_are_read_to_a_limit(scene: Scene) -> None:
+def test_pyvenv_cfg_line_beyond_size_limit_is_ignored(scene: Scene) -> None:
     base = looks_like_python(scene.home / ".pyenv" / "versions" / "one", "PYTHON")
     scene.config(f"{'#' * 70_000}\nhome = {base}/bin\n")
     assert "PYTHON" not in scene.everything_visible()
@@ -246,7 +242,7 @@ def test_environments_settings_are_read_to_a_limit(scene: Scene) -> None:
 
 @pytest.mark.parametrize("key", ["readable", "writable"])
 @pytest.mark.parametrize("within", ["ws", "data"], ids=["in the workspace", "in a writable directory"])
-def test_setting_that_leads_through_a_link_of_the_agents_shows_nothing(scene: Scene, key: str, within: str) -> None:
+def test_setting_that_leads_through_link_of_agent_is_ignored(scene: Scene, key: str, within: str) -> None:
     named = scene.home / within / "ref"
     named.parent.mkdir(exist_ok=True)
     named.symlink_to(scene.home / ".ssh")
@@ -283,7 +279,7 @@ def runs_in_its_environment(scene: Scene) -> None:
         ("miniconda3", {}),
     ],
 )
-def test_environment_of_the_workspace_works_with_a_toolchain_of_the_users(
+def test_workspace_environment_works_with_toolchain_of_user(
     scene: Scene, where: str, variables: dict[str, str]
 ) -> None:
     scene.variables = {name: str(scene.home / value) for name, value in variables.items()}
@@ -292,7 +288,7 @@ def test_environment_of_the_workspace_works_with_a_toolchain_of_the_users(
     assert scene.secret not in scene.run(f"find {scene.home} -type f -size -2 -exec cat {{}} +")
 
 
-def test_environment_works_with_a_toolchain_behind_the_managers_own_link(scene: Scene) -> None:
+def test_workspace_environment_works_with_linked_toolchain(scene: Scene) -> None:
     place = scene.home / ".local/share/uv/python"
     toolchain(place / "cpython-3.1.4")
     (place / "cpython-3.1").symlink_to("cpython-3.1.4")
@@ -304,20 +300,20 @@ def test_environment_works_with_a_toolchain_behind_the_managers_own_link(scene: 
     runs_in_its_environment(scene)
 
 
-def test_environment_works_with_the_system_interpreter(scene: Scene) -> None:
+def test_workspace_environment_works_with_system_interpreter(scene: Scene) -> None:
     if not os.access("/usr/bin/python3", os.X_OK):
         pytest.skip("the system has no interpreter")
     environment(scene, "/usr/bin/python3")
     runs_in_its_environment(scene)
 
 
-def test_environment_that_is_not_on_the_path_works_too(scene: Scene) -> None:
+def test_workspace_environment_that_is_not_on_path_works(scene: Scene) -> None:
     environment(scene, toolchain(scene.home / ".local/share/uv/python/cpython-3.1.4") / "bin" / VERSION)
     scene.variables = {"PATH": "/usr/bin:/bin"}
     assert scene.run(".venv/bin/python -c 'print(1)'") == "1\n"
 
 
-def test_toolchain_that_the_environment_names_is_shown_by_its_own_parts(scene: Scene) -> None:
+def test_toolchain_on_path_is_shown_without_other_files(scene: Scene) -> None:
     looks_like_python(scene.home / "own", "PYTHON")
     (scene.home / "own" / "token").write_text(scene.secret)
     scene.first_on_path = (f"{scene.home}/own/bin",)
@@ -327,7 +323,7 @@ def test_toolchain_that_the_environment_names_is_shown_by_its_own_parts(scene: S
 
 
 @pytest.mark.parametrize("variables", [{}, {"PYENV_ROOT": ".pyenv"}])
-def test_manager_is_shown_only_if_the_environment_names_it(scene: Scene, variables: dict[str, str]) -> None:
+def test_version_manager_is_shown_only_if_variable_names_it(scene: Scene, variables: dict[str, str]) -> None:
     looks_like_python(scene.home / ".pyenv" / "versions" / "one", "PYTHON")
     (scene.home / ".pyenv" / "notes").unlink()
     looks_like_python(scene.home / ".local", "local")
