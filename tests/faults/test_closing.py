@@ -30,7 +30,7 @@ def refusing_to_remove(directory: str, error: str) -> Act:
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("scene", SCENES)
-def test_close_when_the_disk_fails_anywhere_raises_nothing(tmp_path: Path, scene: str, error: str) -> None:
+def test_close_on_failing_disk_raises_nothing(tmp_path: Path, scene: str, error: str) -> None:
     stage = Stage.of(scene, str(tmp_path / "workspace"))
     for at in range(1, 1000):
         stage.reset()
@@ -47,7 +47,7 @@ def test_close_when_the_disk_fails_anywhere_raises_nothing(tmp_path: Path, scene
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_call_whose_record_cannot_be_removed_answers_without_a_traceback(
+def test_cli_call_with_unremovable_intent_prints_no_traceback(
     root: Path, capsys: pytest.CaptureFixture[str], error: str
 ) -> None:
     with Workspace(str(root)) as workspace:
@@ -66,7 +66,7 @@ def test_a_call_whose_record_cannot_be_removed_answers_without_a_traceback(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_record_that_cannot_be_removed_keeps_no_later_change_from_being_made(root: Path, error: str) -> None:
+def test_unremovable_intent_does_not_block_later_changes(root: Path, error: str) -> None:
     first = Workspace(str(root), approve="auto")
     pending = first.services.state.pending
     assert first.call("file", "file.write", {"path": "a.txt", "content": "one"}).success
@@ -80,7 +80,7 @@ def test_a_record_that_cannot_be_removed_keeps_no_later_change_from_being_made(r
         assert os.listdir(pending) == []
 
 
-def test_old_outputs_that_cannot_be_removed_end_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unremovable_old_output_files_do_not_block_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spools = OutputFiles(str(tmp_path / "out"), Limits(spools=1))
     for _ in range(3):
         os.close(spools.new()[0])

@@ -44,7 +44,7 @@ def after_reopening(stage: Stage) -> str:
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_an_error_answer_means_the_old_tree_and_success_the_new_one(stage: Stage, error: str) -> None:
+def test_error_keeps_old_tree_and_success_leaves_new_tree(stage: Stage, error: str) -> None:
     wrong, answers = [], []
     for at, answer, tree in every_point(stage, lambda: ERRORS[error]):
         later = after_reopening(stage)
@@ -56,21 +56,21 @@ def test_an_error_answer_means_the_old_tree_and_success_the_new_one(stage: Stage
     assert answers.count(False) >= 3
 
 
-def test_where_names_cannot_change_places_a_tree_is_whole_too(stage: Stage) -> None:
+def test_commit_without_rename_exchange_leaves_whole_tree(stage: Stage) -> None:
     stage.missing = ("exchange_names",)
     for at, answer, tree in every_point(stage, lambda: failing(errno.EIO)):
         assert answer or tree == "old", at
         assert after_reopening(stage) == ("new" if answer else "old"), at
 
 
-def test_without_hard_links_a_tree_is_whole_too(stage: Stage) -> None:
+def test_commit_without_hard_links_leaves_whole_tree(stage: Stage) -> None:
     """A lone replacement is then one rename, which nothing can take back."""
     stage.missing = ("exchange_names", "link")
     for at, answer, _ in every_point(stage, lambda: failing(errno.EIO)):
         assert after_reopening(stage) in (["new"] if answer else ["old", "new"]), at
 
 
-def test_a_scene_that_failed_can_be_played_again_at_once(stage: Stage) -> None:
+def test_failed_commit_can_be_repeated_at_once(stage: Stage) -> None:
     for at in range(1, 1000):
         stage.reset()
         with open_workspace(stage.root) as workspace:
@@ -86,14 +86,14 @@ def test_a_scene_that_failed_can_be_played_again_at_once(stage: Stage) -> None:
             return
 
 
-def test_a_disk_that_fails_for_good_leaves_a_whole_tree_once_it_is_back(stage: Stage) -> None:
+def test_disk_that_fails_for_good_leaves_whole_tree_after_reopening(stage: Stage) -> None:
     for at, answer, _ in every_point(stage, lambda: failing(errno.EIO), lasting=True):
         assert after_reopening(stage) in (["new"] if answer else ["old", "new"]), at
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
-def test_what_cannot_be_cleared_away_is_said(tmp_path: Path, error: str, *, lasting: bool) -> None:
+def test_leftover_files_of_failed_cleanup_are_warned_about(tmp_path: Path, error: str, *, lasting: bool) -> None:
     """One error leaves no file on its way in or out; where the disk fails for good, the answer tells of them."""
     root = tmp_path / "workspace"
     said = 0
@@ -114,17 +114,17 @@ def test_what_cannot_be_cleared_away_is_said(tmp_path: Path, error: str, *, last
     assert said or not lasting
 
 
-def test_short_writes_are_carried_on(stage: Stage) -> None:
+def test_short_writes_are_continued(stage: Stage) -> None:
     for at, answer, tree in every_point(stage, lambda: short):
         assert (answer, tree) == (True, "new"), at
 
 
-def test_a_disk_that_fills_in_the_middle_of_a_write_leaves_a_whole_tree(stage: Stage) -> None:
+def test_disk_that_fills_during_write_leaves_whole_tree(stage: Stage) -> None:
     for at, answer, _ in every_point(stage, ShortThenFull, lasting=True):
         assert after_reopening(stage) == ("new" if answer else "old"), at
 
 
-def test_recovery_that_fails_is_said_and_done_by_the_next_open(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_recovery_allows_reads_and_next_open_completes_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """An open that cannot recover still lets files be read; writing waits until it can."""
     wrong = []
     for at in range(1, 1000):
@@ -161,7 +161,7 @@ def leave_half_done(stage: Stage) -> bool:
     ids=["all", "without exchange", "without hard links"],
 )
 @pytest.mark.parametrize("scene", SCENES)
-def test_killed_anywhere_and_again_in_recovery_the_next_open_finds_a_whole_tree(
+def test_kill_during_commit_and_recovery_leaves_whole_tree(
     scene: str, missing: tuple[str, ...], tmp_path: Path
 ) -> None:
     stride = "1" if LONG else "5"

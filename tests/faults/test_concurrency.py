@@ -50,7 +50,7 @@ def _replace_the_whole(workspace: Workspace, number: int) -> str:
 
 
 @CROWDS
-def test_of_twenty_four_replaces_none_is_lost(root: Path, crowd: Crowd) -> None:
+def test_parallel_replaces_lose_no_edit(root: Path, crowd: Crowd) -> None:
     (root / "file").write_text("END")
     assert crowd(str(root), _replace_the_whole, 24, durability="none") == ["ok"] * 24
     assert sorted((root / "file").read_text().split()) == [*[f"{number:02}" for number in range(24)], "END"]
@@ -68,7 +68,7 @@ def _count_up(workspace: Workspace, number: int) -> int:
 
 
 @CROWDS
-def test_a_counter_that_many_count_up_misses_nothing(root: Path, crowd: Crowd) -> None:
+def test_counter_with_many_writers_loses_no_increment(root: Path, crowd: Crowd) -> None:
     (root / "file").write_text("000000\n")
     assert crowd(str(root), _count_up, 4, durability="none") == [25] * 4
     assert (root / "file").read_text() == "000100\n"
@@ -87,7 +87,7 @@ def _create(workspace: Workspace, number: int) -> str:
 
 
 @CROWDS
-def test_of_sixteen_creates_one_wins(root: Path, crowd: Crowd) -> None:
+def test_parallel_creates_have_one_winner(root: Path, crowd: Crowd) -> None:
     answers = crowd(str(root), _create, 16)
     assert sorted(answers) == ["exists"] * 15 + ["won"]
     assert (root / "new" / "file").read_text() == str(answers.index("won"))
@@ -100,7 +100,7 @@ def _write(workspace: Workspace, number: int) -> str:
 
 
 @CROWDS
-def test_of_sixteen_writes_to_a_new_file_all_succeed_and_one_stays(root: Path, crowd: Crowd) -> None:
+def test_parallel_writes_to_new_file_all_succeed_and_one_stays(root: Path, crowd: Crowd) -> None:
     assert crowd(str(root), _write, 16) == ["ok"] * 16
     assert (root / "new" / "file").read_text() in [str(number) * 1000 for number in range(16)]
 
@@ -118,7 +118,7 @@ def _write_or_read(workspace: Workspace, number: int) -> set[str]:
 
 
 @CROWDS
-def test_readers_never_see_a_torn_file(root: Path, crowd: Crowd) -> None:
+def test_readers_never_see_torn_file(root: Path, crowd: Crowd) -> None:
     (root / "file").write_text("a" * 300_000)
     seen = set().union(*crowd(str(root), _write_or_read, 3, durability="none"))
     assert seen <= {"a300000", "b300000"}
@@ -136,28 +136,28 @@ def interrupted(root: Path, action: Callable[[], object]) -> Workspace:
     return Workspace(str(root), approve="ask", asker=answer)
 
 
-def test_an_outside_edit_between_reading_and_writing_is_kept(root: Path) -> None:
+def test_outside_edit_between_read_and_write_is_kept(root: Path) -> None:
     (root / "file").write_text("one two\n")
     with interrupted(root, lambda: (root / "file").write_text("ONE two\n")) as workspace:
         assert patch(workspace, "two", "2") == "ok"
     assert (root / "file").read_text() == "ONE 2\n"
 
 
-def test_an_outside_edit_of_the_same_words_is_told(root: Path) -> None:
+def test_outside_edit_of_same_words_makes_patch_fail(root: Path) -> None:
     (root / "file").write_text("one two\n")
     with interrupted(root, lambda: (root / "file").write_text("one 2 \n")) as workspace:
         assert patch(workspace, "two", "2") == "find_not_found"
     assert (root / "file").read_text() == "one 2 \n"
 
 
-def test_a_file_deleted_during_an_edit_is_not_brought_back(root: Path) -> None:
+def test_file_deleted_during_edit_is_not_restored(root: Path) -> None:
     (root / "file").write_text("one\n")
     with interrupted(root, (root / "file").unlink) as workspace:
         assert patch(workspace, "one", "1") == "file_not_found"
     assert os.listdir(root) == []
 
 
-def test_a_file_that_appears_during_a_create_is_not_overwritten(root: Path) -> None:
+def test_file_that_appears_during_create_is_not_overwritten(root: Path) -> None:
     with Workspace(str(root)) as workspace:
         targets = workspace.services.writer.targets([Put("file", b"ours")])
         (root / "file").write_text("theirs")
@@ -168,14 +168,14 @@ def test_a_file_that_appears_during_a_create_is_not_overwritten(root: Path) -> N
     assert (root / "file").read_text() == "theirs"
 
 
-def test_a_parent_that_vanishes_before_the_write_is_made_again(root: Path) -> None:
+def test_parent_directory_removed_before_write_is_created_again(root: Path) -> None:
     (root / "sub").mkdir()
     with interrupted(root, (root / "sub").rmdir) as workspace:
         assert workspace.call("file", "file.write", {"path": "sub/file", "content": "x"}).success
     assert (root / "sub" / "file").read_text() == "x"
 
 
-def test_a_target_that_becomes_another_after_approval_is_asked_about_again(root: Path) -> None:
+def test_target_that_changes_after_approval_is_asked_about_again(root: Path) -> None:
     """What was approved is what is written: a link turned to another file is a new question."""
     for name in ("one", "two"):
         (root / name).write_text("old")
@@ -196,7 +196,7 @@ def test_a_target_that_becomes_another_after_approval_is_asked_about_again(root:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_directory_renamed_during_a_write_takes_the_file_along_whole(root: Path, *, fails: bool) -> None:
+def test_directory_renamed_during_write_keeps_whole_file(root: Path, *, fails: bool) -> None:
     """At every step: the file is the old one or the new one, in the directory's new place."""
     for at in range(1, 100):
         top = root / str(at)
@@ -227,7 +227,7 @@ def _commit(workspace: Workspace, change: Put) -> bool:
     return True
 
 
-def test_a_file_exchanged_for_a_directory_at_the_last_moment_is_a_conflict(root: Path) -> None:
+def test_file_replaced_by_directory_during_commit_is_a_conflict(root: Path) -> None:
     """Moving it aside instead of linking it must not carry somebody's directory off."""
     for at in range(1, 100):
         top = root / str(at)
@@ -250,7 +250,7 @@ def test_a_file_exchanged_for_a_directory_at_the_last_moment_is_a_conflict(root:
         assert sorted(os.listdir(top)) == ["aside", "file"]
 
 
-def test_a_file_that_somebody_else_saves_at_the_last_moment_is_not_lost(root: Path) -> None:
+def test_concurrent_save_survives_commit(root: Path) -> None:
     """Editors save by renaming a new file over the old one; whichever of our steps that comes before, it stays."""
     for at in range(1, 100):
         (root / "file").write_text("old")
@@ -270,7 +270,7 @@ def test_a_file_that_somebody_else_saves_at_the_last_moment_is_not_lost(root: Pa
         assert os.listdir(root) == ["file"]
 
 
-def test_a_file_saved_while_it_gets_its_second_name_is_not_lost_where_names_cannot_change_places(root: Path) -> None:
+def test_concurrent_save_survives_without_rename_exchange(root: Path) -> None:
     (root / "file").write_text("old")
 
     def save(name: str, real: Callable[..., Any], args: Any, options: Any) -> Any:
@@ -288,7 +288,7 @@ def test_a_file_saved_while_it_gets_its_second_name_is_not_lost_where_names_cann
 
 
 @pytest.mark.parametrize("name", ["theirs", "in"])
-def test_what_somebody_puts_into_a_directory_that_becomes_a_file_again_is_not_lost(root: Path, name: str) -> None:
+def test_file_added_to_directory_during_its_undo_is_kept(root: Path, name: str) -> None:
     """Whichever of our steps it comes before: it stays where it was put, and nothing is undone."""
     place = root / "place"
     for at in range(1, 100):
@@ -322,5 +322,5 @@ def _open_and_close(workspace: Workspace, number: int) -> list[bool]:
 
 
 @CROWDS
-def test_workspaces_that_open_and_close_do_not_disturb_each_other(root: Path, crowd: Crowd) -> None:
+def test_workspaces_opened_and_closed_in_parallel_do_not_interfere(root: Path, crowd: Crowd) -> None:
     assert crowd(str(root), _open_and_close, 6) == [[True] * 10] * 6

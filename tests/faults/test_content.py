@@ -46,7 +46,7 @@ PATCHES: dict[str, tuple[bytes, str, str, bytes]] = {
 
 
 @pytest.mark.parametrize("case", PATCHES)
-def test_a_patch_changes_its_span_and_nothing_else(workspace: Workspace, root: Path, case: str) -> None:
+def test_patch_changes_its_span_and_nothing_else(workspace: Workspace, root: Path, case: str) -> None:
     before, find, replace, after = PATCHES[case]
     (root / "file").write_bytes(before)
     result = workspace.call("file", "file.patch", {"path": "file", "patches": [{"find": find, "replace": replace}]})
@@ -55,7 +55,7 @@ def test_a_patch_changes_its_span_and_nothing_else(workspace: Workspace, root: P
 
 
 @pytest.mark.parametrize("text", ["", "\n", "a", "a\r\nb\n", "\ufeffa", "e\u0301\u00e9", SEPARATORS, "\0", "$1 \\1\n"])
-def test_a_write_is_taken_to_the_letter(workspace: Workspace, root: Path, text: str) -> None:
+def test_write_stores_content_exactly(workspace: Workspace, root: Path, text: str) -> None:
     for before in (b"", b"old\r\n"):
         (root / "file").write_bytes(before)
         assert workspace.call("file", "file.read", {"path": "file"}).success
@@ -64,7 +64,7 @@ def test_a_write_is_taken_to_the_letter(workspace: Workspace, root: Path, text: 
         assert (root / "file").read_bytes() == text.encode()
 
 
-def test_utf_16_is_neither_matched_nor_harmed(workspace: Workspace, root: Path) -> None:
+def test_patch_does_not_match_or_change_utf_16(workspace: Workspace, root: Path) -> None:
     data = "old text\r\n".encode("utf-16")
     (root / "file").write_bytes(data)
     patches = [{"find": "old", "replace": "new"}]
@@ -90,7 +90,7 @@ def surrogates() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(("tool", "params"), surrogates())
-def test_a_lone_surrogate_is_refused(workspace: Workspace, root: Path, tool: str, params: dict[str, Any]) -> None:
+def test_lone_surrogate_is_refused(workspace: Workspace, root: Path, tool: str, params: dict[str, Any]) -> None:
     (root / "file").write_bytes(b"old\xff\n")
     result = workspace.call("file", tool, params)
     assert result.error is not None
@@ -98,7 +98,7 @@ def test_a_lone_surrogate_is_refused(workspace: Workspace, root: Path, tool: str
     assert (root / "file").read_bytes() == b"old\xff\n"
 
 
-def test_patches_are_all_or_none(workspace: Workspace, root: Path) -> None:
+def test_patches_of_one_call_apply_all_or_none(workspace: Workspace, root: Path) -> None:
     (root / "file").write_bytes(b"a b c\n")
     patches = [{"find": "a", "replace": "1"}, {"find": "b", "replace": "2"}, {"find": "missing", "replace": "3"}]
     result = workspace.call("file", "file.patch", {"path": "file", "patches": patches})
@@ -106,7 +106,7 @@ def test_patches_are_all_or_none(workspace: Workspace, root: Path) -> None:
     assert (root / "file").read_bytes() == b"a b c\n"
 
 
-def test_an_edit_that_changes_nothing_touches_nothing_and_asks_nobody(root: Path) -> None:
+def test_edit_without_change_touches_nothing_and_asks_nothing(root: Path) -> None:
     (root / "file").write_bytes(b"a\r\n")
     before = snapshot(root, precise=True)
     with Workspace(str(root), approve="never") as workspace:

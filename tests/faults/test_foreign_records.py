@@ -21,7 +21,7 @@ def half_done(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
     return leave_half_done(request.param, str(tmp_path / "workspace"))
 
 
-def test_a_record_waits_while_another_directory_has_its_name(half_done: Stage, tmp_path: Path) -> None:
+def test_intent_waits_while_another_directory_has_its_path(half_done: Stage, tmp_path: Path) -> None:
     os.rename(half_done.root, tmp_path / "elsewhere")
     half_done.reset()
     for _ in range(2):
@@ -33,13 +33,13 @@ def test_a_record_waits_while_another_directory_has_its_name(half_done: Stage, t
     is_put_right(half_done)
 
 
-def test_a_disk_that_was_mounted_anew_is_put_right(half_done: Stage) -> None:
+def test_intent_is_recovered_after_disk_gets_new_device_number(half_done: Stage) -> None:
     """Only its device number is another."""
     rewrite_root(half_done, device=1)
     is_put_right(half_done)
 
 
-def test_nothing_is_done_in_a_copy_even_where_its_numbers_are_the_same(half_done: Stage, tmp_path: Path) -> None:
+def test_intent_changes_nothing_in_copy_with_same_inode(half_done: Stage, tmp_path: Path) -> None:
     """The spare name may hold the only original."""
     shutil.copytree(half_done.root, tmp_path / "copy", symlinks=True)
     os.rename(half_done.root, tmp_path / "elsewhere")
@@ -54,7 +54,7 @@ def test_nothing_is_done_in_a_copy_even_where_its_numbers_are_the_same(half_done
     is_put_right(half_done)
 
 
-def test_a_spare_name_in_a_part_that_was_copied_stays(tmp_path: Path) -> None:
+def test_spare_file_in_copied_directory_is_kept(tmp_path: Path) -> None:
     stage = leave_half_done("four files", str(tmp_path / "workspace"))
     shutil.copytree(f"{stage.root}/sub", f"{stage.root}/copy", symlinks=True)
     shutil.rmtree(f"{stage.root}/sub")

@@ -55,13 +55,13 @@ def set_or_skip(path: Path, name: str, value: bytes) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o711, 0o1644, 0o2644, 0o666])
-def test_the_mode_stays(workspace: Workspace, file: Path, mode: int) -> None:
+def test_edit_keeps_mode(workspace: Workspace, file: Path, mode: int) -> None:
     file.chmod(mode)
     edit(workspace, "file.txt")
     assert stat.S_IMODE(file.stat().st_mode) == mode
 
 
-def test_a_new_file_takes_its_mode_from_the_umask(workspace: Workspace, root: Path) -> None:
+def test_new_file_takes_mode_from_umask(workspace: Workspace, root: Path) -> None:
     for mask in (0o022, 0o077, 0o002):
         before = os.umask(mask)
         try:
@@ -72,7 +72,7 @@ def test_a_new_file_takes_its_mode_from_the_umask(workspace: Workspace, root: Pa
         assert stat.S_IMODE((root / f"new-{mask}").stat().st_mode) == 0o777 & ~mask
 
 
-def test_an_edit_does_not_pay_heed_to_the_umask(workspace: Workspace, file: Path) -> None:
+def test_edit_ignores_umask(workspace: Workspace, file: Path) -> None:
     file.chmod(0o666)
     before = os.umask(0o077)
     try:
@@ -82,20 +82,20 @@ def test_an_edit_does_not_pay_heed_to_the_umask(workspace: Workspace, file: Path
     assert stat.S_IMODE(file.stat().st_mode) == 0o666
 
 
-def test_a_new_program_may_be_run(workspace: Workspace, root: Path) -> None:
+def test_new_file_with_executable_mode_can_be_run(workspace: Workspace, root: Path) -> None:
     changes: Any = [Put("run.sh", b"#!/bin/sh\n", mode=0o755)]
     commit(workspace.services.writer, changes, ["run.sh"])
     assert os.access(root / "run.sh", os.X_OK)
 
 
-def test_a_change_of_mode_alone_is_a_change(workspace: Workspace, file: Path) -> None:
+def test_change_of_mode_alone_is_written(workspace: Workspace, file: Path) -> None:
     base = workspace.services.reader.read("file.txt")
     commit(workspace.services.writer, [Put("file.txt", base.data, base, mode=0o700)], ["file.txt"])
     assert stat.S_IMODE(file.stat().st_mode) == 0o700
 
 
 @pytest.mark.root
-def test_the_owner_stays(workspace: Workspace, file: Path) -> None:
+def test_edit_keeps_owner(workspace: Workspace, file: Path) -> None:
     os.chown(file, 1234, 2345)
     file.chmod(0o751)
     edit(workspace, "file.txt")
@@ -104,7 +104,7 @@ def test_the_owner_stays(workspace: Workspace, file: Path) -> None:
 
 
 @pytest.mark.root
-def test_the_group_stays_where_the_directory_would_give_another(workspace: Workspace, root: Path) -> None:
+def test_edit_keeps_group_in_directory_with_set_group_id(workspace: Workspace, root: Path) -> None:
     directory = root / "shared"
     directory.mkdir()
     os.chown(directory, 0, 2345)
@@ -116,7 +116,7 @@ def test_the_group_stays_where_the_directory_would_give_another(workspace: Works
 
 
 @pytest.mark.root
-def test_somebody_elses_file_can_be_edited_where_it_is_writable() -> None:
+def test_writable_file_of_another_user_can_be_edited() -> None:
     """Only root may give files away: it is the editor's now, and everything else about it stayed."""
     assert as_ordinary_user(_edit_a_strangers_file, "strangers.txt") == ("ok", "ours", 0o666)
 
@@ -128,14 +128,14 @@ def _edit_a_strangers_file(root: str) -> tuple[str, str, int]:
     return answer, "ours" if found.st_uid == os.geteuid() else "theirs", stat.S_IMODE(found.st_mode)
 
 
-def test_extended_attributes_stay(workspace: Workspace, file: Path) -> None:
+def test_edit_keeps_extended_attributes(workspace: Workspace, file: Path) -> None:
     set_or_skip(file, "user.colour", b"blue")
     set_or_skip(file, "user.empty", b"")
     edit(workspace, "file.txt")
     assert {name: os.getxattr(file, name) for name in os.listxattr(file)} == {"user.colour": b"blue", "user.empty": b""}
 
 
-def test_the_access_list_stays(workspace: Workspace, file: Path) -> None:
+def test_edit_keeps_access_list(workspace: Workspace, file: Path) -> None:
     wanted = acl((1234, 6))
     set_or_skip(file, "system.posix_acl_access", wanted)
     edit(workspace, "file.txt")
@@ -143,16 +143,14 @@ def test_the_access_list_stays(workspace: Workspace, file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o660
 
 
-def test_a_mode_that_is_asked_for_holds_beside_an_access_list(workspace: Workspace, file: Path) -> None:
+def test_requested_mode_applies_to_file_with_access_list(workspace: Workspace, file: Path) -> None:
     set_or_skip(file, "system.posix_acl_access", acl((1234, 6)))
     base = workspace.services.reader.read("file.txt")
     commit(workspace.services.writer, [Put("file.txt", b"new", base, mode=0o750)], ["file.txt"])
     assert stat.S_IMODE(file.stat().st_mode) == 0o750
 
 
-def test_the_default_list_of_a_directory_is_not_put_on_a_file_that_had_none(
-    workspace: Workspace, root: Path, file: Path
-) -> None:
+def test_edit_adds_no_default_access_list_of_directory(workspace: Workspace, root: Path, file: Path) -> None:
     set_or_skip(root, "system.posix_acl_default", acl((1234, 6)))
     edit(workspace, "file.txt")
     assert os.listxattr(file) == []
@@ -160,7 +158,7 @@ def test_the_default_list_of_a_directory_is_not_put_on_a_file_that_had_none(
     assert os.listxattr(root / "new.txt") == ["system.posix_acl_access"]
 
 
-def test_a_link_stays_a_link_and_its_target_is_edited(workspace: Workspace, root: Path, file: Path) -> None:
+def test_edit_through_link_keeps_link_and_changes_target(workspace: Workspace, root: Path, file: Path) -> None:
     (root / "sub").mkdir()
     (root / "sub" / "link").symlink_to("../file.txt")
     edit(workspace, "sub/link")
@@ -169,7 +167,7 @@ def test_a_link_stays_a_link_and_its_target_is_edited(workspace: Workspace, root
     assert sorted(os.listdir(root)) == ["file.txt", "sub"]
 
 
-def test_the_twin_of_a_hard_link_is_untouched(workspace: Workspace, root: Path, file: Path) -> None:
+def test_edit_leaves_other_hard_link_unchanged(workspace: Workspace, root: Path, file: Path) -> None:
     os.link(file, root / "twin.txt")
     edit(workspace, "file.txt")
     assert (root / "twin.txt").read_text() == "old\n"
@@ -210,7 +208,7 @@ def _refusals(root: str) -> dict[str, str]:
     return answers
 
 
-def test_what_the_system_does_not_permit_is_refused_and_nothing_changes() -> None:
+def test_missing_permission_is_refused_and_nothing_changes() -> None:
     answers = as_ordinary_user(_refusals)
     assert set(answers.values()) == {"permission_denied"}, answers
 
@@ -228,7 +226,7 @@ def immutable(file: Path) -> Iterator[Path]:
     os.close(handle)
 
 
-def test_an_immutable_file_is_refused(workspace: Workspace, root: Path, immutable: Path) -> None:
+def test_immutable_file_is_refused(workspace: Workspace, root: Path, immutable: Path) -> None:
     assert code(workspace, "file.write", path="file.txt", content="x") == "permission_denied"
     assert code(workspace, "file.delete", path="file.txt") == "permission_denied"
     assert os.listdir(root) == ["file.txt"]

@@ -30,7 +30,7 @@ def code(workspace: Workspace, tool: str, **params: Any) -> str:
     return error.code if error else "ok"
 
 
-def test_a_full_disk_and_a_read_only_one_answer_clearly_and_lose_nothing(tmp_path: Path) -> None:
+def test_full_or_read_only_disk_gives_clear_errors_and_loses_nothing(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o size=256k none "$0" && exec "$@"'
     enter = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
     trial = [*enter, "mount", "-t", "tmpfs", "none", str(tmp_path)]
@@ -56,7 +56,7 @@ def test_a_full_disk_and_a_read_only_one_answer_clearly_and_lose_nothing(tmp_pat
     }
 
 
-def test_a_child_takes_nothing_away_from_the_commits_of_its_parent(tmp_path: Path) -> None:
+def test_forked_child_does_not_disturb_commits_of_parent(tmp_path: Path) -> None:
     argv = [sys.executable, f"{HERE}/children.py", str(tmp_path)]
     run = subprocess.run(argv, env=environment(), capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
@@ -78,7 +78,7 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_file_beyond_the_limit_of_the_process_is_refused(workspace: Workspace, root: Path) -> None:
+def test_file_beyond_size_limit_of_process_is_refused(workspace: Workspace, root: Path) -> None:
     (root / "file.txt").write_text("old\n")
     with largest_file(10_000):
         assert code(workspace, "file.write", path="file.txt", content="x" * 20_000) == "write_failed"
@@ -88,13 +88,13 @@ def test_a_file_beyond_the_limit_of_the_process_is_refused(workspace: Workspace,
     assert (root / "file.txt").read_text() == "old\n"
 
 
-def test_a_name_too_long_makes_nothing(workspace: Workspace, root: Path) -> None:
+def test_too_long_name_creates_nothing(workspace: Workspace, root: Path) -> None:
     assert code(workspace, "file.write", path="a/b/" + "n" * 256, content="x") == "invalid_parameters"
     assert os.listdir(root) == []
     assert code(workspace, "file.write", path="a/b/" + "n" * 255, content="x") == "ok"
 
 
-def test_a_parent_that_vanishes_during_the_write_is_made_again(root: Path) -> None:
+def test_parent_directory_removed_during_write_is_created_again(root: Path) -> None:
     """Taken away before every single step of the commit."""
     for at in range(1, 100):
         top = root / str(at)
@@ -115,7 +115,7 @@ def test_a_parent_that_vanishes_during_the_write_is_made_again(root: Path) -> No
         assert not [name for name in root.rglob("*") if ".handrail-" in name.name]
 
 
-def test_a_planted_temporary_is_neither_followed_nor_kept(root: Path, tmp_path: Path) -> None:
+def test_planted_temporary_file_is_neither_followed_nor_kept(root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("outside")
 
     def plant(name: str, real: Any, args: Any, options: Any) -> Any:
@@ -131,7 +131,7 @@ def test_a_planted_temporary_is_neither_followed_nor_kept(root: Path, tmp_path: 
     assert (tmp_path / "outside").read_text() == "outside"
 
 
-def test_a_spoilt_record_does_not_keep_the_workspace_from_opening(root: Path) -> None:
+def test_damaged_intent_does_not_stop_workspace_from_opening(root: Path) -> None:
     spoils = [b"", b"{", b"{}\n", b"null\n", b"done\n", b"\xff\xfe\n", b'{"root": 1, "steps": [{}], "made": []}\n']
     for spoil in spoils:
         with Workspace(str(root), approve="auto") as workspace:
@@ -143,7 +143,7 @@ def test_a_spoilt_record_does_not_keep_the_workspace_from_opening(root: Path) ->
         assert os.listdir(pending) == []
 
 
-def test_a_record_of_another_directory_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
+def test_intent_of_another_directory_with_same_path_is_left_alone(tmp_path: Path) -> None:
     stage = Stage.of("replace", str(tmp_path / "workspace"))
     half_done(stage)
     os.rename(stage.root, tmp_path / "elsewhere")
@@ -171,7 +171,7 @@ def strace(scene: str, root: str, *options: str) -> str:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("how", ["signal=SIGKILL", "error=EIO", "error=ENOSPC"])
-def test_the_systems_own_faults_leave_a_whole_tree_too(tmp_path: Path, call: str, how: str) -> None:
+def test_injected_system_call_faults_leave_whole_tree(tmp_path: Path, call: str, how: str) -> None:
     stage = Stage.of("four files", str(tmp_path / "workspace"))
     outcomes = []
     for when in (1, 3):

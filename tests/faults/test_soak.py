@@ -29,14 +29,14 @@ def soak(what: str, amount: float, root: Path) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600 + 3 * KILLS)
-def test_after_every_kill_files_are_whole_the_journal_agrees_and_nothing_is_left(tmp_path: Path) -> None:
+def test_random_kills_leave_whole_files_and_matching_journal(tmp_path: Path) -> None:
     found = soak("kills", KILLS, tmp_path / "root")
     assert found["wrong"] == []
     assert found["entries"] > 0
 
 
 @pytest.mark.timeout(600 + 3 * SECONDS)
-def test_of_four_processes_on_fifty_files_every_accepted_edit_is_in_the_result(tmp_path: Path) -> None:
+def test_parallel_processes_lose_no_accepted_edit(tmp_path: Path) -> None:
     found = soak("crowd", SECONDS, tmp_path / "root")
     assert found["lost"] == []
     assert found["unasked"] == 0
