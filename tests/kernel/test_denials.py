@@ -26,7 +26,7 @@ def told(text: str, level: Level = "strict", *, failed: bool = True, limit: str 
         ("Read-only file system", "guarded", ""),
     ],
 )
-def test_a_read_only_place_is_named(text: str, kind: str, path: str) -> None:
+def test_read_only_path_is_explained_with_kind_and_path(text: str, kind: str, path: str) -> None:
     (denial,) = told(f"before\n{text}\nafter\n")
     assert (denial.kind, denial.path, denial.certain) == (kind, path, False)
 
@@ -40,29 +40,29 @@ def test_a_read_only_place_is_named(text: str, kind: str, path: str) -> None:
         "getaddrinfo EAI_AGAIN registry",
     ],
 )
-def test_a_missing_network_is_said_where_there_is_none(text: str) -> None:
+def test_missing_network_is_explained_only_at_level_without_network(text: str) -> None:
     assert told(text) == [Denial("network")]
     assert told(text, "network") == []
 
 
-def test_where_there_are_no_mounts_a_refused_permission_outside_is_the_sandbox() -> None:
+def test_permission_denied_outside_is_explained_at_reduced_level() -> None:
     assert told("sh: 1: cannot create /etc/x: Permission denied", "reduced") == [Denial("write_outside", "/etc/x")]
     assert told("sh: 1: cannot create /ws/x: Permission denied", "reduced") == []
     assert told("sh: 1: cannot create /etc/x: Permission denied", "strict") == []
 
 
 @pytest.mark.parametrize("limit", ["processes", "memory", "disk"])
-def test_a_limit_that_was_hit_is_certain(limit: str) -> None:
+def test_limit_that_was_reached_is_certain(limit: str) -> None:
     assert told("", limit=limit, failed=False) == [Denial(limit, certain=True)]  # type: ignore[arg-type]
 
 
-def test_a_command_that_succeeded_or_was_not_confined_is_not_explained() -> None:
+def test_successful_or_unconfined_command_is_not_explained() -> None:
     assert told("Read-only file system", failed=False) == []
     assert told("Read-only file system", "off") == []
 
 
 @pytest.mark.parametrize("piece", ["a", "a=", ":", "'", "/", "a/=", " '", "Read-only file system/"])
-def test_no_text_is_slow_to_look_at(piece: str) -> None:
+def test_explain_is_fast_for_any_text(piece: str) -> None:
     text = (piece * LOOKED_AT)[:LOOKED_AT] + "Read-only file system"
     began = time.process_time()
     told(text)

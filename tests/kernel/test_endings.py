@@ -47,14 +47,14 @@ SURVIVAL = {
 
 
 @pytest.mark.parametrize("trick", SURVIVAL)
-def test_nothing_outlives_a_finished_command(processes: Processes, marker: str, trick: str) -> None:
+def test_no_process_outlives_finished_command(processes: Processes, marker: str, trick: str) -> None:
     outcome = sh(processes, SURVIVAL[trick].format(m=marker) + "\n echo done", timeout_seconds=300)
     assert (outcome.stdout.head, outcome.timed_out, outcome.background) == (b"done\n", False, ())
     assert sleeping(marker) == []
 
 
 @pytest.mark.parametrize("trick", SURVIVAL)
-def test_nothing_outlives_a_deadline(processes: Processes, marker: str, trick: str) -> None:
+def test_no_process_outlives_command_timeout(processes: Processes, marker: str, trick: str) -> None:
     text = SURVIVAL[trick].format(m=marker)
     outcome = sh(processes, f"{text}\n trap '' TERM; while :; do sleep {marker}; done", timeout_seconds=0.4)
     assert outcome.timed_out
@@ -79,13 +79,13 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
-def test_a_process_that_gives_up_its_mark_is_ended_at_the_next_look(strict: Processes, marker: str) -> None:
+def test_process_that_hides_its_mark_is_ended_by_next_command(strict: Processes, marker: str) -> None:
     python(strict, HIDES_ITS_MARK, marker)
     sh(strict, "true")
     assert gone(marker)
 
 
-def test_a_process_whose_main_thread_ended_is_seen(processes: Processes, marker: str) -> None:
+def test_process_whose_main_thread_ended_is_found(processes: Processes, marker: str) -> None:
     python(processes, MAIN_THREAD_ENDS, marker)
     assert gone(marker)
 
@@ -103,14 +103,14 @@ def busy() -> Iterator[None]:
 @pytest.mark.serial
 @pytest.mark.slow
 @pytest.mark.usefixtures("busy")
-def test_a_child_handed_over_while_we_look_is_seen(tmp_path: Path, marker: str) -> None:
+def test_child_reparented_during_scan_is_found(tmp_path: Path, marker: str) -> None:
     for _ in range(60):  # its parent dies under the look about one time in thirty
         with workspace(tmp_path / "ws", level_of("off")) as processes:
             python(processes, MAIN_THREAD_ENDS, marker)
             assert sleeping(marker) == []
 
 
-def test_background_children_live_on_where_allowed(processes: Processes, marker: str) -> None:
+def test_background_processes_live_on_if_kept(processes: Processes, marker: str) -> None:
     outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
     assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)
     assert outcome.background == tuple(sorted(outcome.background))
@@ -122,7 +122,7 @@ def test_background_children_live_on_where_allowed(processes: Processes, marker:
     assert gone(marker)
 
 
-def test_background_children_may_go_on_printing(processes: Processes, tmp_path: Path) -> None:
+def test_background_process_can_continue_printing(processes: Processes, tmp_path: Path) -> None:
     text = "(for i in $(seq 200); do head -c 4096 /dev/zero; done; echo > finished) & echo started"
     os.mkfifo(tmp_path / "ws" / "finished")
     outcome = sh(processes, text, keep_background=True)
@@ -130,7 +130,7 @@ def test_background_children_may_go_on_printing(processes: Processes, tmp_path: 
     await_word(tmp_path / "ws" / "finished")
 
 
-def test_commands_run_side_by_side_and_end_only_their_own(processes: Processes, marker: str) -> None:
+def test_parallel_commands_end_only_their_own_processes(processes: Processes, marker: str) -> None:
     server = sh(processes, f"sleep {marker} & echo", keep_background=True)
     results: list[bytes] = []
 
@@ -147,7 +147,7 @@ def test_commands_run_side_by_side_and_end_only_their_own(processes: Processes, 
     assert len(sleeping(marker)) == len(server.background) == 1
 
 
-def test_a_server_left_by_one_command_answers_the_next(strict: Processes) -> None:
+def test_server_left_by_one_command_answers_next_command(strict: Processes) -> None:
     serve = (
         "import socket\n"
         "s = socket.create_server(('127.0.0.1', 8765))\n"
@@ -165,7 +165,7 @@ def test_a_server_left_by_one_command_answers_the_next(strict: Processes) -> Non
     assert python(strict, ask).stdout.head == b"hello\n"
 
 
-def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, marker: str) -> None:
+def test_dead_sandbox_is_replaced_and_answer_says_so(strict: Processes, marker: str) -> None:
     sh(strict, f"sleep {marker} & echo", keep_background=True)
     link = strict.sandbox._link
     assert link is not None
@@ -177,7 +177,7 @@ def test_a_dead_sandbox_is_replaced_and_the_answer_says_so(strict: Processes, ma
     assert not sh(strict, "true").restarted
 
 
-def test_a_sandbox_whose_death_is_not_yet_known_is_replaced_too(strict: Processes) -> None:
+def test_sandbox_with_unnoticed_death_is_replaced(strict: Processes) -> None:
     sh(strict, "true")
     link = strict.sandbox._link
     assert link is not None
@@ -191,7 +191,7 @@ def test_a_sandbox_whose_death_is_not_yet_known_is_replaced_too(strict: Processe
     assert (outcome.stdout.head, outcome.restarted) == (b"new\n", True)
 
 
-def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: str, tmp_path: Path) -> None:
+def test_command_ends_when_its_sandbox_dies(strict: Processes, marker: str, tmp_path: Path) -> None:
     sh(strict, "true")
     link = strict.sandbox._link
     assert link is not None
@@ -209,7 +209,7 @@ def test_a_command_whose_sandbox_dies_under_it_ends(strict: Processes, marker: s
     assert gone(marker)
 
 
-def test_a_supervisor_that_does_not_answer_costs_the_sandbox_not_the_call(tmp_path: Path, marker: str) -> None:
+def test_supervisor_without_answer_is_replaced_and_call_returns(tmp_path: Path, marker: str) -> None:
     with workspace(tmp_path / "ws", level_of("strict", end_patience_seconds=0.3)) as processes:
         sh(processes, "true")
         init = [pid for pid in running("control.recvmsg") if _is_first(pid)]
@@ -230,7 +230,7 @@ def _is_first(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["strict", "off"])
-def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path, marker: str, kind: str) -> None:
+def test_no_process_outlives_killed_handrail(tmp_path: Path, marker: str, kind: str) -> None:
     program = textwrap.dedent(f"""
         import sys
         from pathlib import Path
@@ -259,7 +259,7 @@ def _our_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
-def test_a_sandbox_outlives_the_thread_that_started_it(strict: Processes) -> None:
+def test_sandbox_outlives_thread_that_started_it(strict: Processes) -> None:
     thread = threading.Thread(target=lambda: sh(strict, "touch /tmp/here"))
     thread.start()
     thread.join()
@@ -290,7 +290,7 @@ def test_opening_and_closing_many_sandboxes_leaves_nothing(tmp_path: Path, marke
     assert list((tmp_path / "ws").iterdir()) == []
 
 
-def test_a_closed_sandbox_starts_nothing(tmp_path: Path) -> None:
+def test_closed_sandbox_starts_no_command(tmp_path: Path) -> None:
     with workspace(tmp_path / "ws") as processes:
         sh(processes, "true")
     with pytest.raises(SandboxUnavailable):

@@ -14,14 +14,14 @@ def no_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "program", lambda: None)
 
 
-def test_ripgrep_answers_where_it_is_installed(workspace: Workspace, root: Path) -> None:
+def test_ripgrep_answers_if_installed(workspace: Workspace, root: Path) -> None:
     (root / "a.txt").write_text("hit\n")
     result = workspace.call("file", "file.search", {"pattern": "hit"})
     assert result.metadata["engine"] == "ripgrep"
 
 
 @pytest.mark.usefixtures("no_ripgrep")
-def test_the_builtin_engine_answers_the_same_without_it(workspace: Workspace, root: Path) -> None:
+def test_builtin_engine_answers_without_ripgrep(workspace: Workspace, root: Path) -> None:
     (root / "a.txt").write_text("hit\n")
     result = workspace.call("file", "file.search", {"pattern": "hit"})
     assert result.metadata["engine"] == "builtin"
@@ -29,7 +29,7 @@ def test_the_builtin_engine_answers_the_same_without_it(workspace: Workspace, ro
 
 
 @pytest.mark.usefixtures("no_ripgrep")
-def test_a_configuration_that_forbids_the_builtin_engine_is_obeyed(root: Path) -> None:
+def test_forbidden_builtin_engine_without_ripgrep_is_an_error(root: Path) -> None:
     with Workspace(str(root), builtin_search=False) as workspace:
         result = workspace.call("file", "file.search", {"pattern": "hit"})
     assert result.error is not None
@@ -37,7 +37,7 @@ def test_a_configuration_that_forbids_the_builtin_engine_is_obeyed(root: Path) -
 
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
-def test_the_text_files_that_were_read_are_counted(
+def test_grep_search_counts_text_files_that_it_read(
     workspace: Workspace, root: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if engine == "builtin":
@@ -51,7 +51,9 @@ def test_the_text_files_that_were_read_are_counted(
 
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
-def test_a_person_may_have_everything_searched(root: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_with_ignore_files_off_reads_everything(
+    root: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if engine == "builtin":
         monkeypatch.setattr(searcher, "program", lambda: None)
     (root / ".gitignore").write_text("*.log\n")

@@ -17,7 +17,7 @@ from handrail.model.faults import BinaryContent, FetchTimeout
 from handrail.model.limits import MIB
 
 
-def test_a_page_comes_with_all_its_facts() -> None:
+def test_fetch_returns_page_with_all_facts() -> None:
     with Site(page("grüße\n".encode(), "text/plain; charset=utf-8")) as site:
         assert fetch(site, "/a?b=c#d") == Fetched(
             url=site.url("/a?b=c#d"),
@@ -39,7 +39,7 @@ def test_a_page_comes_with_all_its_facts() -> None:
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "403 Forbidden", "204 No Content", "300 Choices"])
-def test_a_page_with_an_error_status_is_still_a_page(status: str) -> None:
+def test_fetch_returns_page_with_error_status(status: str) -> None:
     body = b"" if status.startswith("204") else b"what happened"
     found = fetched(page(body, status=status))
     assert (found.status_code, found.text) == (int(status[:3]), body.decode())
@@ -101,7 +101,7 @@ TEXT_TYPES = [
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES)
-def test_other_text_stays_as_it_is(kind: str) -> None:
+def test_other_text_types_stay_unchanged(kind: str) -> None:
     text = '<p>{"a": "ü"}</p>\r\n'
     found = fetched(page(text.encode(), kind))
     assert (found.text, found.content_type) == (text, kind)
@@ -110,14 +110,14 @@ def test_other_text_stays_as_it_is(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["image/png", "application/octet-stream", "application/pdf", "application/zip", "video/mp4", "font/woff2"]
 )
-def test_binary_content_is_refused_by_its_type_with_its_size_and_not_read(kind: str) -> None:
+def test_binary_type_is_refused_with_its_size_and_not_read(kind: str) -> None:
     head = page(b"", kind, Content_Length=str(500 * MIB))
     with Site(head) as site, pytest.raises(BinaryContent) as caught:
         fetch(site)
     assert caught.value.facts() == {"url": site.url(), "content_type": kind, "size": 500 * MIB}
 
 
-def test_the_size_of_binary_content_is_unknown_if_the_server_does_not_say() -> None:
+def test_binary_content_has_unknown_size_without_usable_length() -> None:
     for answer in (
         b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n\x89PNG",
         page(b"\x89PNG", "image/png", Content_Encoding="gzip"),
@@ -128,31 +128,31 @@ def test_the_size_of_binary_content_is_unknown_if_the_server_does_not_say() -> N
 
 
 @pytest.mark.parametrize(("kind", "said"), [("text/plain", "text/plain"), (None, "application/octet-stream")])
-def test_binary_content_that_claims_to_be_text_is_refused_too(kind: str | None, said: str) -> None:
+def test_binary_content_with_text_type_is_refused(kind: str | None, said: str) -> None:
     with Site(page(b"\x7fELF\x02\x00\x00\x01", kind)) as site, pytest.raises(BinaryContent) as caught:
         fetch(site)
     assert caught.value.facts() == {"url": site.url(), "content_type": said, "size": 8}
 
 
 @pytest.mark.parametrize("kind", [None, "", "nonsense", "text", ";", "x" * 500 + "/y"])
-def test_a_page_without_a_usable_type_is_looked_at(kind: str | None) -> None:
+def test_page_without_usable_type_gets_type_from_content(kind: str | None) -> None:
     assert fetched(page(b"plain words", kind)).content_type == "text/plain"
     found = fetched(page(b"\n <!DOCTYPE HTML><h1>x</h1>", kind))
     assert (found.content_type, found.text) == ("text/html", "# x\n")
 
 
-def test_a_page_of_exactly_the_limit_is_whole_and_one_byte_more_is_cut() -> None:
+def test_page_of_exactly_the_limit_is_whole_and_longer_page_is_cut() -> None:
     whole, over = fetched(page(b"x" * MIB)), fetched(page(b"x" * (MIB + 1)))
     assert (whole.content_length, len(whole.text), whole.truncated) == (MIB, MIB, False)
     assert (over.content_length, len(over.text), over.truncated) == (MIB, MIB, True)
 
 
-def test_a_character_at_the_cut_is_not_split() -> None:
+def test_cut_page_ends_between_characters() -> None:
     found = fetched(page(b"x" + "é".encode() * MIB, "text/plain; charset=utf-8"))
     assert (found.text, found.truncated) == ("x" + "é" * (MIB // 2 - 1), True)
 
 
-def test_an_endless_page_is_cut_without_waiting_for_its_end() -> None:
+def test_endless_page_is_cut_without_waiting_for_its_end() -> None:
     def flood(to: socket.socket, _: bytes) -> None:
         to.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
         while True:
@@ -162,7 +162,7 @@ def test_an_endless_page_is_cut_without_waiting_for_its_end() -> None:
         assert fetch(site).content_length == MIB
 
 
-def test_chunks_are_joined() -> None:
+def test_chunked_page_is_joined_and_broken_chunks_fail() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert fetched(head + b"4;a=b\r\nWiki\r\n5\r\npedia\r\n0\r\nX-Trailer: y\r\n\r\n").text == "Wikipedia"
     assert failure(head + b"4\r\nWiki\r\n5\r\npe").startswith("peer closed connection")
@@ -188,12 +188,12 @@ PACKED = {
 
 
 @pytest.mark.parametrize("coding", PACKED)
-def test_packed_pages_are_unpacked(coding: str) -> None:
+def test_compressed_page_is_decompressed(coding: str) -> None:
     found = fetched(page(PACKED[coding], Content_Encoding=coding))
     assert (found.text, found.content_length) == (LONG.decode(), len(LONG))
 
 
-def test_a_packed_page_that_comes_byte_by_byte_is_unpacked() -> None:
+def test_compressed_page_sent_byte_by_byte_is_decompressed() -> None:
     packed = zlib.compress(b"slowly")
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in packed)
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -209,7 +209,7 @@ PACKERS: list[tuple[str, Callable[[bytes], bytes]]] = [
 
 @given(data=binary(max_size=300), size=integers(1, 40), packer=sampled_from(PACKERS))
 @settings(max_examples=200, derandomize=True)
-def test_it_does_not_matter_where_the_chunks_of_packed_data_end(
+def test_decompression_does_not_depend_on_chunk_ends(
     data: bytes, size: int, packer: tuple[str, Callable[[bytes], bytes]]
 ) -> None:
     coding, pack = packer
@@ -218,7 +218,7 @@ def test_it_does_not_matter_where_the_chunks_of_packed_data_end(
     assert b"".join(unpacked(chunks, [coding])) == data * 100
 
 
-def test_codings_in_several_headers_count_together() -> None:
+def test_encodings_in_several_headers_are_all_applied() -> None:
     body = gzip.compress(gzip.compress(b"twice"))
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\n"
     kinds = b"Content-Type: text/css\r\nContent-Type: text/html\r\n\r\n"
@@ -226,22 +226,22 @@ def test_codings_in_several_headers_count_together() -> None:
     assert (found.text, found.content_type) == ("twice", "text/css")
 
 
-def test_an_empty_page_that_claims_to_be_packed_is_empty() -> None:
+def test_empty_page_with_encoding_header_is_empty() -> None:
     assert fetched(page(b"", Content_Encoding="gzip")).text == ""
 
 
 @pytest.mark.parametrize("body", [b"not gzip", PACKED["gzip"][:-20], PACKED["gzip"][:-1], b"\x1f", b"\x1f\x8b\x08\xff"])
-def test_damaged_packing_is_a_failed_fetch(body: bytes) -> None:
+def test_damaged_compression_is_a_failed_fetch(body: bytes) -> None:
     assert failure(page(body, Content_Encoding="gzip")) == "the compressed data is damaged"
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "compress", "gzip, br", "gzip, gzip, gzip, gzip", "\u2026"])
-def test_packing_that_was_not_asked_for_is_a_failed_fetch(coding: str) -> None:
+def test_unknown_content_encoding_is_a_failed_fetch(coding: str) -> None:
     assert failure(page(b"x", Content_Encoding=coding)) == f"unknown content encoding: {coding}"
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_a_gzip_bomb_never_unfolds_beyond_the_limit(layers: int) -> None:
+def test_gzip_bomb_is_cut_at_limit_and_uses_little_memory(layers: int) -> None:
     bomb = gzip.compress(b"a" * (64 * MIB))
     for _ in range(1, layers):
         bomb = gzip.compress(bomb)
@@ -257,7 +257,7 @@ def test_a_gzip_bomb_never_unfolds_beyond_the_limit(layers: int) -> None:
     assert peak < 8 * MIB
 
 
-def test_a_bomb_that_unfolds_to_nothing_ends_at_the_deadline() -> None:
+def test_gzip_bomb_without_content_ends_at_deadline() -> None:
     nothing = gzip.compress(gzip.compress(b"") * 200_000)
 
     def feed(to: socket.socket, _: bytes) -> None:
@@ -308,13 +308,13 @@ PYTHONS = {
 
 
 @pytest.mark.parametrize("label", CHARSETS)
-def test_the_charset_of_the_header_is_used(label: str) -> None:
+def test_charset_of_header_is_used(label: str) -> None:
     body = CHARSETS[label].encode(PYTHONS.get(label, label))
     for form in (f'text/plain; charset="{label}"', f"text/plain;charset={label.upper()}; x=y"):
         assert fetched(page(body, form)).text == CHARSETS[label]
 
 
-def test_utf_16_without_an_order_follows_the_bom_and_is_little_endian_without_one() -> None:
+def test_utf_16_follows_byte_order_mark_or_is_little_endian() -> None:
     for body in ("\ufeff文字".encode("utf-16-be"), "\ufeff文字".encode("utf-16-le"), "文字".encode("utf-16-le")):
         assert fetched(page(body, "text/plain; charset=utf-16")).text == "文字"
     assert fetched(page(b"\x87eW[!", "text/plain; charset=utf-16")).text == "文字\ufffd"
@@ -333,7 +333,7 @@ def test_utf_16_without_an_order_follows_the_bom_and_is_little_endian_without_on
         (b"ends in \xe2\x82", "ends in \ufffd"),
     ],
 )
-def test_without_a_usable_charset_the_bytes_tell(body: bytes, text: str) -> None:
+def test_page_without_usable_charset_is_decoded_by_its_bytes(body: bytes, text: str) -> None:
     for kind in ("text/xml", "text/xml; charset=bogus", "text/xml; charset=", "text/xml; charset=utf-8-no"):
         assert fetched(page(body, kind)).text == text
 
@@ -341,7 +341,7 @@ def test_without_a_usable_charset_the_bytes_tell(body: bytes, text: str) -> None
 @pytest.mark.parametrize(
     "label", ["zlib", "rot13", "base64", "idna", "punycode", "unicode_escape", "undefined", "../x"]
 )
-def test_codecs_that_are_no_charsets_are_not_used(label: str) -> None:
+def test_codec_that_is_not_a_charset_is_not_used(label: str) -> None:
     assert fetched(page(b"abc-", f"text/plain; charset={label}")).text == "abc-"
 
 
@@ -353,7 +353,7 @@ def test_codecs_that_are_no_charsets_are_not_used(label: str) -> None:
         '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">',
     ],
 )
-def test_html_may_declare_its_charset_in_a_meta_tag(tag: str) -> None:
+def test_html_can_declare_charset_in_meta_tag(tag: str) -> None:
     body = f"<html><head>{tag}</head><p>привет</p>".encode("cp1251")
     assert fetched(page(body, "text/html")).text == "привет\n"
     assert fetched(page(body.replace(b"windows-1251", b"utf-16"), "text/html")).text.startswith("\ufffd")

@@ -26,7 +26,7 @@ def by_path(pages: dict[str, bytes]) -> Handler:
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_redirects_are_followed_to_the_page(status: str) -> None:
+def test_redirect_is_followed_to_page(status: str) -> None:
     with Site(by_path({"/old": moved("/new", status), "/new": page(b"here")})) as site:
         found = fetch(site, "/old")
         assert (found.url, found.final_url, found.text) == (site.url("/old"), site.url("/new"), "here")
@@ -42,12 +42,12 @@ def test_redirects_are_followed_to_the_page(status: str) -> None:
         ("ü/x y", "/a/%C3%BC/x%20y"),
     ],
 )
-def test_relative_redirects_start_from_the_page_that_sent_them(location: str, path: str) -> None:
+def test_relative_redirect_starts_from_page_that_sent_it(location: str, path: str) -> None:
     with Site(by_path({"/a/b": moved(location), path: page(b"here")})) as site:
         assert fetch(site, "/a/b").text == "here"
 
 
-def test_five_redirects_are_followed_and_a_sixth_is_not() -> None:
+def test_five_redirects_are_followed_and_sixth_is_an_error() -> None:
     steps = {f"/{step}": moved(f"/{step + 1}") for step in range(6)} | {"/6": page(b"end")}
     with Site(by_path(steps)) as site:
         assert fetch(site, "/1").text == "end"
@@ -56,18 +56,18 @@ def test_five_redirects_are_followed_and_a_sixth_is_not() -> None:
         assert caught.value.facts() == {"url": site.url("/0"), "limit": 5}
 
 
-def test_a_redirect_in_a_circle_ends() -> None:
+def test_circular_redirect_is_an_error() -> None:
     with Site(by_path({"/a": moved("/b"), "/b": moved("/a")})) as site:
         with pytest.raises(TooManyRedirects):
             fetch(site, "/a")
         assert len(site.requests) == 6
 
 
-def test_a_redirect_that_leads_nowhere_is_a_page() -> None:
+def test_redirect_without_location_is_a_page() -> None:
     assert fetched(page(b"lost", status="302 Found")).text == "lost"
 
 
-def test_cookies_are_not_kept_and_no_credentials_are_sent() -> None:
+def test_fetch_keeps_no_cookies_and_sends_no_credentials() -> None:
     pages = {"/a": page(status="302 Found", kind=None, Location="/b", Set_Cookie="id=1; Path=/"), "/b": page(b"x")}
     with Site(by_path(pages)) as site:
         fetch(site, "/a")
@@ -98,7 +98,7 @@ def drip(start: bytes, drop: bytes) -> tuple[Handler, threading.Event]:
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n", b"X: y\r\n", id="binary"),
     ],
 )
-def test_a_slow_drip_ends_at_the_deadline(start: bytes, drop: bytes) -> None:
+def test_slow_drip_ends_at_deadline(start: bytes, drop: bytes) -> None:
     answer, over = drip(start, drop)
     with Site(answer) as site:
         with pytest.raises(FetchTimeout) as caught:
@@ -107,7 +107,7 @@ def test_a_slow_drip_ends_at_the_deadline(start: bytes, drop: bytes) -> None:
     assert caught.value.facts() == {"url": site.url(), "seconds": BRIEF}
 
 
-def test_the_deadline_counts_all_hops_together() -> None:
+def test_deadline_covers_all_redirects_together() -> None:
     def answer(to: socket.socket, request: bytes) -> None:
         over.wait(BRIEF * 0.4)
         to.sendall(moved("/again"))
@@ -119,7 +119,7 @@ def test_the_deadline_counts_all_hops_together() -> None:
         over.set()
 
 
-def test_a_name_that_is_never_answered_ends_at_the_deadline() -> None:
+def test_name_lookup_without_answer_ends_at_deadline() -> None:
     over = threading.Event()
 
     def resolve(host: str, port: int) -> list[str]:
@@ -145,25 +145,25 @@ def full_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_a_connection_that_is_never_accepted_ends_at_the_deadline() -> None:
+def test_connection_that_is_never_accepted_ends_at_deadline() -> None:
     with full_port() as port, pytest.raises(FetchTimeout):
         Fetcher(Limits(), ["127.0.0.1"]).fetch(f"http://127.0.0.1:{port}/", BRIEF)
 
 
-def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+def test_next_address_is_tried_when_one_does_not_answer() -> None:
     with full_port() as port, Site(page(b"second"), host="127.0.0.2", port=port) as site:
         fetcher = Fetcher(Limits(), ["two.test"], resolve=lambda host, port: ["127.0.0.1", "127.0.0.2"])
         assert fetcher.fetch(site.url(host="two.test"), 4).text == "second"
 
 
-def test_the_next_address_is_tried_when_one_refuses() -> None:
+def test_next_address_is_tried_when_one_refuses() -> None:
     with Site(page(b"third")) as site:
         resolve = lambda host, port: ["127.0.0.2", "::1", "127.0.0.1"]  # noqa: E731  one line, used once
         assert Fetcher(Limits(), ["x.test"], resolve).fetch(site.url(host="x.test"), PLENTY).text == "third"
 
 
 @pytest.mark.parametrize("place", ["headers", "body", "name", "markdown"])
-def test_a_cancelled_fetch_ends_at_once(place: str) -> None:
+def test_cancelled_fetch_ends_at_once(place: str) -> None:
     cancel, over = threading.Event(), threading.Event()
 
     def answer(to: socket.socket, _: bytes) -> None:
@@ -186,7 +186,7 @@ def test_a_cancelled_fetch_ends_at_once(place: str) -> None:
         over.set()
 
 
-def test_a_refused_connection_is_a_failed_fetch() -> None:
+def test_refused_connection_is_a_failed_fetch() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}/"
     with pytest.raises(FetchFailed) as caught:
@@ -205,7 +205,7 @@ def test_a_refused_connection_is_a_failed_fetch() -> None:
         (TimeoutError("slow"), "slow"),
     ],
 )
-def test_a_name_that_cannot_be_looked_up_is_a_failed_fetch(error: OSError, why: str) -> None:
+def test_failed_name_lookup_is_a_failed_fetch(error: OSError, why: str) -> None:
     def resolve(host: str, port: int) -> list[str]:
         raise error
 
@@ -214,7 +214,7 @@ def test_a_name_that_cannot_be_looked_up_is_a_failed_fetch(error: OSError, why: 
     assert caught.value.facts() == {"url": "http://nowhere.test/", "why": why}
 
 
-def test_the_systems_resolver_gives_addresses() -> None:
+def test_system_resolver_returns_addresses() -> None:
     assert system_resolver("127.0.0.1", 80) == ["127.0.0.1"]
 
 
@@ -247,11 +247,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
         pytest.param(reset, "connection reset by peer", id="reset"),
     ],
 )
-def test_a_broken_answer_is_a_failed_fetch(answer: Handler | bytes, why: str) -> None:
+def test_broken_answer_is_a_failed_fetch(answer: Handler | bytes, why: str) -> None:
     assert failure(answer).startswith(why)
 
 
-def test_an_endless_header_ends_at_its_limit() -> None:
+def test_endless_header_is_a_failed_fetch_at_its_limit() -> None:
     def flood(to: socket.socket, _: bytes) -> None:
         while True:
             to.sendall(b"HTTP/1.1 200 OK\r\nX: ".ljust(64 * KIB, b"y"))
@@ -259,7 +259,7 @@ def test_an_endless_header_ends_at_its_limit() -> None:
     assert failure(flood) == "headers of more than 65536 bytes"
 
 
-def test_what_follows_the_declared_length_is_ignored() -> None:
+def test_bytes_after_declared_length_are_ignored() -> None:
     assert fetched(HEAD + b"Content-Length: 4\r\n\r\npage and more").text == "page"
 
 
@@ -274,16 +274,14 @@ def to_loopback(host: str, port: int) -> list[str]:
     return ["127.0.0.1"]
 
 
-def test_a_certificate_that_nobody_signed_is_refused(secured: ssl.SSLContext) -> None:
+def test_self_signed_certificate_is_refused(secured: ssl.SSLContext) -> None:
     with Site(page(b"x"), tls=secured) as site:
         with pytest.raises(FetchFailed) as caught:
             Fetcher(Limits(), ["page.test"], to_loopback).fetch(site.url(host="page.test"), PLENTY)
         assert (caught.value.why, site.requests) == ("certificate not trusted: self-signed certificate", [])
 
 
-def test_the_certificate_must_be_for_the_name_and_not_for_the_address(
-    secured: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificate_must_match_host_of_url(secured: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     secured.sni_callback = lambda sock, name, context: asked.append(name)
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
@@ -297,7 +295,7 @@ def test_the_certificate_must_be_for_the_name_and_not_for_the_address(
         assert (asked, len(site.requests)) == (["page.test", "other.test", None], 1)
 
 
-def test_a_server_that_does_not_speak_tls_is_a_failed_fetch() -> None:
+def test_server_without_tls_is_a_failed_fetch() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -313,7 +311,7 @@ def test_a_server_that_does_not_speak_tls_is_a_failed_fetch() -> None:
     assert caught.value.why == "TLS failed: wrong version number"
 
 
-def test_a_handshake_that_never_ends_ends_at_the_deadline() -> None:
+def test_endless_tls_handshake_ends_at_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(FetchTimeout):
         Fetcher(Limits(), ["127.0.0.1"]).fetch(f"https://127.0.0.1:{listener.getsockname()[1]}/", BRIEF)
 
@@ -329,25 +327,23 @@ def test_a_handshake_that_never_ends_ends_at_the_deadline() -> None:
         pytest.param("<!--" * 250_000, id="comments"),
     ],
 )
-def test_a_page_built_to_choke_the_converter_is_bounded(html: str) -> None:
+def test_html_that_overloads_converter_gives_text_within_limit(html: str) -> None:
     assert len(fetched(page(html.encode(), "text/html")).text) <= Limits().fetch_bytes
 
 
-def test_markdown_that_grows_beyond_the_limit_is_cut() -> None:
+def test_markdown_beyond_limit_is_cut() -> None:
     html = "<table><tr><td colspan=9999>x</td></tr></table>" * 2000
     found = fetched(page(html.encode(), "text/html"))
     assert (len(found.text), found.content_length, found.truncated) == (Limits().fetch_bytes, len(html), True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's memory reliably")
-def test_a_page_whose_markdown_would_take_gigabytes_fails_alone() -> None:
+def test_html_that_needs_gigabytes_is_a_failed_fetch() -> None:
     html = "<blockquote>" * 100 + "<pre>" + "x\n" * 400_000
     assert failure(page(html.encode(), "text/html")) == "the HTML could not be converted"
 
 
-def test_a_conversion_that_never_ends_ends_with_the_deadline_or_when_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_endless_conversion_ends_at_deadline_or_when_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = tmp_path / "endless.py"
     endless.write_text("import time\nwhile True: time.sleep(1000)\n")
     monkeypatch.setattr(html_worker, "__file__", str(endless))
@@ -360,13 +356,13 @@ def test_a_conversion_that_never_ends_ends_with_the_deadline_or_when_cancelled(
             Fetcher(Limits(), [site.netloc]).fetch(site.url(), PLENTY, cancel)
 
 
-def test_the_converter_reads_a_page_and_writes_no_more_than_asked() -> None:
+def test_html_worker_writes_no_more_than_requested_bytes() -> None:
     argv = [sys.executable, "-P", html_worker.__file__, "http://page.test/", str(512 * MIB), "60", "5", ""]
     done = subprocess.run(argv, input="<h1>grüße</h1>".encode(), capture_output=True, check=True)
     assert done.stdout == "# grü".encode()
 
 
-def test_importing_the_fetcher_does_not_import_the_http_library() -> None:
+def test_importing_fetcher_does_not_import_http_library() -> None:
     code = (
         "import sys, handrail.kernel.web.fetcher; print({'httpx2', 'httpcore2', 'html_to_markdown'} & {*sys.modules})"
     )

@@ -47,25 +47,25 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize(("address", "why"), FORBIDDEN)
-def test_an_address_that_is_not_public_is_refused_when_it_stands_in_the_url(address: str, why: str) -> None:
+def test_non_public_address_in_url_is_refused(address: str, why: str) -> None:
     host = f"[{address}]" if ":" in address else address
     assert refusal(f"http://{host}/") == ("ForbiddenAddress", why)
     assert refusal(f"https://{host}:8443/x?y#z") == ("ForbiddenAddress", why)
 
 
 @pytest.mark.parametrize(("address", "why"), [*FORBIDDEN, ("fe80::1%eth0", "link_local"), ("2a00::1%2", "link_local")])
-def test_an_address_that_is_not_public_is_refused_when_a_name_leads_there(address: str, why: str) -> None:
+def test_name_that_leads_to_non_public_address_is_refused(address: str, why: str) -> None:
     assert refusal("http://inside.test/", [address]) == ("ForbiddenAddress", why)
 
 
-def test_one_forbidden_address_among_public_ones_is_enough_to_refuse() -> None:
+def test_one_forbidden_address_among_public_ones_is_refused() -> None:
     assert refusal("http://mixed.test/", ["93.184.216.34", "2606:4700::1", "10.0.0.7"]) == (
         "ForbiddenAddress",
         "private",
     )
 
 
-def test_the_refusal_names_url_host_and_address() -> None:
+def test_refusal_names_url_host_and_address() -> None:
     with pytest.raises(ForbiddenAddress) as caught:
         Fetcher(Limits(), resolve=lambda host, port: ["192.168.7.9"]).fetch("http://Router.Test/admin", 5)
     assert caught.value.facts() == {
@@ -180,7 +180,7 @@ INVALID = {
 
 
 @pytest.mark.parametrize(("url", "why"), [(url, why) for why, urls in INVALID.items() for url in urls])
-def test_a_url_that_could_be_read_in_two_ways_is_refused_before_anything_is_looked_up(url: str, why: str) -> None:
+def test_ambiguous_url_is_refused_before_name_lookup(url: str, why: str) -> None:
     assert refusal(url) == ("InvalidUrl", why)
 
 
@@ -189,7 +189,7 @@ HOSTILE = list(dict.fromkeys("htps:/.@[]%\\#?&:;, 0123789abfx-_\t\r\n\0\u3002\uf
 
 @given(text(sampled_from(HOSTILE), max_size=40), sampled_from(["", "http://", "https://", "http://[", "http://127."]))
 @settings(max_examples=1000, derandomize=True)
-def test_whatever_is_understood_leads_to_an_address_or_to_a_plain_name(rest: str, start: str) -> None:
+def test_accepted_url_has_address_or_plain_name_as_host(rest: str, start: str) -> None:
     try:
         target = Fetcher(Limits(), resolve=no_resolver).target(start + rest)
     except InvalidUrl:
@@ -199,7 +199,7 @@ def test_whatever_is_understood_leads_to_an_address_or_to_a_plain_name(rest: str
     assert 0 < target.port < 65536
 
 
-def test_ideographic_dots_are_dots_and_hide_nothing() -> None:
+def test_ideographic_dots_in_address_count_as_dots() -> None:
     assert refusal("http://127\u30020\u30020\u30021/") == ("ForbiddenAddress", "loopback")
 
 
@@ -213,12 +213,12 @@ def test_ideographic_dots_are_dots_and_hide_nothing() -> None:
         ("http://my_host-1.test", "my_host-1.test", "my_host-1.test:80"),
     ],
 )
-def test_a_url_tells_whom_it_leads_to_without_asking_the_network(url: str, host: str, netloc: str) -> None:
+def test_target_of_url_is_known_without_name_lookup(url: str, host: str, netloc: str) -> None:
     target = Fetcher(Limits(), resolve=no_resolver).target(url)
     assert (target.host, target.netloc) == (host, netloc)
 
 
-def test_a_redirect_is_judged_like_the_first_url() -> None:
+def test_redirect_is_checked_like_first_url() -> None:
     tries = {
         "http://10.0.0.1/": ForbiddenAddress,
         "http://169.254.169.254/latest/meta-data/": ForbiddenAddress,
@@ -238,7 +238,7 @@ def test_a_redirect_is_judged_like_the_first_url() -> None:
             assert len(site.requests) == 1
 
 
-def test_a_redirect_to_another_port_of_an_allowed_host_is_refused() -> None:
+def test_redirect_to_another_port_of_allowed_host_is_refused() -> None:
     with Site(page(b"secret")) as inner, Site(moved(inner.url())) as outer:
         with pytest.raises(ForbiddenAddress) as caught:
             Fetcher(Limits(), [outer.netloc]).fetch(outer.url(), 20)
@@ -246,7 +246,7 @@ def test_a_redirect_to_another_port_of_an_allowed_host_is_refused() -> None:
 
 
 @pytest.mark.parametrize("allowed", ["page.test", "PAGE.test", "page.test:{port}"])
-def test_the_configuration_may_allow_a_host_or_one_of_its_ports(allowed: str) -> None:
+def test_settings_can_allow_host_or_one_of_its_ports(allowed: str) -> None:
     with Site(page(b"inside")) as site:
         fetcher = Fetcher(Limits(), [allowed.format(port=site.port)], resolve=lambda host, port: ["127.0.0.1"])
         assert fetcher.fetch(site.url(host="page.test"), 20).text == "inside"
@@ -255,7 +255,7 @@ def test_the_configuration_may_allow_a_host_or_one_of_its_ports(allowed: str) ->
 @pytest.mark.parametrize(
     "allowed", ["", "test", "*.test", ".test", "page.test:1", "127.0.0.1", "page.test.", "http://page.test"]
 )
-def test_only_exactly_what_was_allowed_is_allowed(allowed: str) -> None:
+def test_only_exactly_allowed_host_is_allowed(allowed: str) -> None:
     with Site(page(b"inside")) as site:
         fetcher = Fetcher(Limits(), [allowed], resolve=lambda host, port: ["127.0.0.1"])
         with pytest.raises(ForbiddenAddress):
@@ -264,13 +264,13 @@ def test_only_exactly_what_was_allowed_is_allowed(allowed: str) -> None:
 
 
 @pytest.mark.parametrize("allowed", ["::1", "[::1]", "[::1]:{port}"])
-def test_an_ipv6_address_may_be_allowed_in_each_way_of_writing_it(allowed: str) -> None:
+def test_ipv6_address_can_be_allowed_in_each_notation(allowed: str) -> None:
     with Site(page(b"six"), host="::1") as site:
         fetcher = Fetcher(Limits(), [allowed.format(port=site.port)])
         assert fetcher.fetch(f"http://[0:0::1]:{site.port}/", 20).text == "six"
 
 
-def test_a_name_is_looked_up_once_and_the_connection_goes_to_the_address_that_was_checked(
+def test_connection_goes_to_address_that_was_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A resolver that says one thing to the check and another to the connection: for this test 127.0.0.2 is public."""
@@ -294,7 +294,7 @@ def test_a_name_is_looked_up_once_and_the_connection_goes_to_the_address_that_wa
         assert (len(public.requests), inside.requests) == (1, [])
 
 
-def test_a_redirect_to_the_same_name_is_looked_up_and_checked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirect_to_same_name_is_looked_up_and_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     only = addresses.AddressRefused("loopback", (ipaddress.ip_network("127.0.0.1"),))
     monkeypatch.setattr(addresses, "REFUSED", (only,))
     answers = iter([["127.0.0.2"], ["127.0.0.1"]])
@@ -305,14 +305,14 @@ def test_a_redirect_to_the_same_name_is_looked_up_and_checked_anew(monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
-def test_a_proxy_in_the_environment_is_not_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_in_environment_is_not_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Site(page(b"proxied")) as proxy, Site(page(b"direct")) as site:
         monkeypatch.setenv(name, proxy.url())
         assert Fetcher(Limits(), [site.netloc]).fetch(site.url(), 20).text == "direct"
         assert proxy.requests == []
 
 
-def test_a_name_without_an_address_is_a_failed_fetch() -> None:
+def test_name_without_address_is_a_failed_fetch() -> None:
     with pytest.raises(FetchFailed) as caught:
         Fetcher(Limits(), resolve=lambda host, port: []).fetch("http://nowhere.test/", 20)
     assert caught.value.facts() == {"url": "http://nowhere.test/", "why": "host name not found"}

@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 @given(GLOBS, st.booleans())
-def test_a_glob_finds_what_ripgrep_finds(place: Path, glob: str, fold_case: bool) -> None:
+def test_builtin_glob_finds_same_files_as_ripgrep(place: Path, glob: str, fold_case: bool) -> None:
     rg = program()
     assert rg is not None
     listed = subprocess.run(

@@ -36,7 +36,7 @@ def blob(text: str) -> str:
     return fingerprint(text.encode())
 
 
-def test_a_commit_is_recorded_with_who_asked_who_approved_and_what_changed(workspace: Workspace, root: Path) -> None:
+def test_journal_records_origin_approval_and_changes_of_commit(workspace: Workspace, root: Path) -> None:
     (root / "old.txt").write_text("one\ntwo\n")
     os.chmod(root / "old.txt", 0o600)
     workspace.tools("file").call("file.write", {"path": "old.txt", "content": "one\n2\nthree\n"}, call_id="seven")
@@ -56,7 +56,7 @@ def test_a_commit_is_recorded_with_who_asked_who_approved_and_what_changed(works
     assert [each.n for each in (one, two, three)] == [1, 2, 3]
 
 
-def test_what_was_refused_or_changed_nothing_is_not_recorded(root: Path) -> None:
+def test_refused_or_empty_change_is_not_recorded(root: Path) -> None:
     (root / "a").write_text("a")
     with Workspace(str(root), approve="never") as workspace:
         assert not workspace.call("file", "file.write", {"path": "a", "content": "b"}).success
@@ -65,27 +65,27 @@ def test_what_was_refused_or_changed_nothing_is_not_recorded(root: Path) -> None
         assert entries(workspace) == []
 
 
-def test_a_link_is_recorded_by_where_it_led(workspace: Workspace, root: Path) -> None:
+def test_deleted_link_is_recorded_with_its_target(workspace: Workspace, root: Path) -> None:
     (root / "link").symlink_to("nowhere")
     assert workspace.call("file", "file.delete", {"path": "link"}).success
     assert entries(workspace)[0].files == (ChangedPath("link", KeptNode("link", "nowhere", 0o777), None),)
 
 
-def test_a_file_too_large_to_be_kept_is_recorded_without_its_content(root: Path) -> None:
+def test_file_too_large_to_keep_is_recorded_without_content(root: Path) -> None:
     (root / "large").write_bytes(b"x" * 100)
     with Workspace(str(root), approve="auto", limits={"edit_bytes": 10}) as workspace:
         assert workspace.call("file", "file.delete", {"path": "large"}).success
         assert entries(workspace)[0].files == (ChangedPath("large", KeptNode("file", "", 0o644), None),)
 
 
-def test_names_that_are_no_text_are_recorded_as_they_are(workspace: Workspace, root: Path) -> None:
+def test_undecodable_name_is_recorded_unchanged(workspace: Workspace, root: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     (root / name).write_text("x")
     assert workspace.call("file", "file.delete", {"path": '"caf\\351"'}).success
     assert entries(workspace)[0].files[0].path == name
 
 
-def test_two_processes_number_their_entries_in_one_row(workspace: Workspace, root: Path) -> None:
+def test_two_workspaces_number_their_entries_in_one_sequence(workspace: Workspace, root: Path) -> None:
     with Workspace(str(root), approve="auto") as other:
         for turn in range(3):
             write(workspace, "a", f"a{turn}")
@@ -122,7 +122,7 @@ def test_every_entry_is_found_by_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 5000, 20_000, -2, -30])
-def test_a_flipped_bit_costs_one_entry_and_is_named(tmp_path: Path, at: int) -> None:
+def test_flipped_bit_damages_one_entry_only(tmp_path: Path, at: int) -> None:
     journal = filled(tmp_path)
     path = tmp_path / "journal.jsonl"
     data = bytearray(path.read_bytes())
@@ -138,7 +138,7 @@ def test_a_flipped_bit_costs_one_entry_and_is_named(tmp_path: Path, at: int) -> 
     assert numbers(journal)[0] == 401
 
 
-def test_a_journal_cut_short_keeps_the_rest_and_goes_on(tmp_path: Path) -> None:
+def test_truncated_journal_keeps_whole_entries_and_accepts_new_ones(tmp_path: Path) -> None:
     journal = filled(tmp_path)
     path = tmp_path / "journal.jsonl"
     whole = path.read_bytes()
@@ -152,7 +152,7 @@ def test_a_journal_cut_short_keeps_the_rest_and_goes_on(tmp_path: Path) -> None:
         assert len(damaged) == (0 if cut in (1, len(whole) - 1) else 1)  # half a brace is the start of any line
 
 
-def test_a_line_that_a_kill_cut_short_is_written_over_by_the_same_line(tmp_path: Path) -> None:
+def test_line_cut_short_by_kill_is_replaced_by_whole_line(tmp_path: Path) -> None:
     journal = filled(tmp_path, 3)
     line = journal.compose(Origin(tool="last"), ())
     path = tmp_path / "journal.jsonl"
@@ -164,7 +164,7 @@ def test_a_line_that_a_kill_cut_short_is_written_over_by_the_same_line(tmp_path:
         assert path.read_bytes() == before + line, cut
 
 
-def test_what_is_in_the_journal_but_is_no_entry_is_damage(tmp_path: Path) -> None:
+def test_journal_line_that_is_no_entry_is_damage(tmp_path: Path) -> None:
     journal = filled(tmp_path, 2)
     with open(tmp_path / "journal.jsonl", "ab") as file:
         file.write(b"\n\nnot json\n{}\n")
@@ -174,7 +174,7 @@ def test_what_is_in_the_journal_but_is_no_entry_is_damage(tmp_path: Path) -> Non
 # ── blobs ──
 
 
-def test_a_blob_is_kept_once_and_comes_back_packed_or_not(tmp_path: Path) -> None:
+def test_blob_is_stored_once_and_read_back_packed_or_not(tmp_path: Path) -> None:
     blobs = Blobs(str(tmp_path / "blobs"), sync=True)
     name = blobs.put(b"content " * 1000)
     assert blobs.put(b"content " * 1000) == name
@@ -194,7 +194,7 @@ def test_a_blob_is_kept_once_and_comes_back_packed_or_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_damaged_blob_is_never_handed_out(tmp_path: Path, *, packed: bool) -> None:
+def test_damaged_blob_is_never_returned(tmp_path: Path, *, packed: bool) -> None:
     blobs = Blobs(str(tmp_path / "blobs"), sync=False)
     name = blobs.put(b"precious " * 20)
     if packed:
@@ -211,7 +211,7 @@ def test_a_damaged_blob_is_never_handed_out(tmp_path: Path, *, packed: bool) -> 
     blobs.close()
 
 
-def test_blobs_are_packed_when_nothing_new_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_blobs_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handrail.kernel.journal.blobs._IDLE_SECONDS", 0)
     blobs = Blobs(str(tmp_path / "blobs"), sync=False)
     name = blobs.put(b"x" * 100)
@@ -221,7 +221,7 @@ def test_blobs_are_packed_when_nothing_new_comes(tmp_path: Path, monkeypatch: py
     assert blobs.get(name) == b"x" * 100
 
 
-def test_half_a_blob_that_a_kill_left_is_swept_away_and_that_of_the_living_stays(tmp_path: Path) -> None:
+def test_sweep_removes_partial_blobs_of_dead_processes_only(tmp_path: Path) -> None:
     blobs = Blobs(str(tmp_path / "blobs"), sync=False)
     blobs.put(b"x")
     fresh = tmp_path / "blobs" / "new"
@@ -236,7 +236,7 @@ def test_half_a_blob_that_a_kill_left_is_swept_away_and_that_of_the_living_stays
 # ── trouble ──
 
 
-def test_a_journal_that_cannot_be_written_is_a_warning_and_the_work_goes_on(root: Path) -> None:
+def test_unwritable_journal_is_a_warning_and_change_succeeds(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         os.mkdir(f"{workspace.services.state.path}/journal.jsonl")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
@@ -245,7 +245,7 @@ def test_a_journal_that_cannot_be_written_is_a_warning_and_the_work_goes_on(root
     assert (root / "a").read_text() == "a"
 
 
-def test_contents_that_cannot_be_kept_are_a_warning_too(root: Path) -> None:
+def test_unwritable_blobs_are_a_warning_and_change_succeeds(root: Path) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         Path(workspace.services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
@@ -255,7 +255,7 @@ def test_contents_that_cannot_be_kept_are_a_warning_too(root: Path) -> None:
         assert workspace.call("file", "file.write", {"path": "a", "content": "b"}).warnings == []
 
 
-def test_where_the_journal_is_required_nothing_is_done_without_it(root: Path) -> None:
+def test_required_journal_that_is_unwritable_stops_changes(root: Path) -> None:
     with Workspace(str(root), approve="auto", journal="required", sandbox="off") as workspace:
         Path(workspace.services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
@@ -268,7 +268,7 @@ def test_where_the_journal_is_required_nothing_is_done_without_it(root: Path) ->
     assert os.listdir(root) == ["b"]
 
 
-def test_where_the_journal_is_required_what_could_not_be_entered_is_entered_before_anything_else(root: Path) -> None:
+def test_required_journal_records_missing_entry_before_next_change(root: Path) -> None:
     with Workspace(str(root), approve="auto", journal="required") as workspace:
         journal = f"{workspace.services.state.path}/journal.jsonl"
         write(workspace, "a", "a")
@@ -291,7 +291,7 @@ def test_where_the_journal_is_required_what_could_not_be_entered_is_entered_befo
         assert [each.files[0].path for each in entries(workspace)] == ["a", "a", "a", "b"]
 
 
-def test_a_journal_that_is_off_records_nothing(root: Path) -> None:
+def test_journal_that_is_off_records_nothing(root: Path) -> None:
     with Workspace(str(root), approve="auto", journal="off", sandbox="off") as workspace:
         write(workspace, "a", "a")
         assert workspace.call("codex", "shell", {"command": "touch b"}).files_affected == []
@@ -301,7 +301,7 @@ def test_a_journal_that_is_off_records_nothing(root: Path) -> None:
 # ── pruning ──
 
 
-def test_pruning_forgets_the_oldest_and_what_only_they_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_removes_oldest_entries_and_their_blobs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handrail.kernel.journal.prune._YOUNG_SECONDS", -10)
     with Workspace(str(root), approve="auto") as workspace:
         for turn in range(6):
@@ -321,7 +321,7 @@ def test_pruning_forgets_the_oldest_and_what_only_they_named(root: Path, monkeyp
     assert (root / "a").read_text() == "5" * 1000
 
 
-def test_a_workspace_prunes_its_journal_once_a_day(root: Path) -> None:
+def test_workspace_prunes_journal_once_a_day(root: Path) -> None:
     with Workspace(str(root), approve="auto", limits={"journal_days": 0}) as workspace:
         write(workspace, "a", "a")
         write(workspace, "a", "b")

@@ -81,22 +81,22 @@ def screen() -> Iterator[Screen]:
         ([b"\x0e\x1b[99~\x1b[A\r"], "text"),
     ],
 )
-def test_keys_do_what_they_do_elsewhere(screen: Screen, typed: list[bytes], expected: str | None) -> None:
+def test_edit_line_handles_usual_keys(screen: Screen, typed: list[bytes], expected: str | None) -> None:
     assert screen.edit("text", *typed) == expected
 
 
-def test_the_line_can_be_edited_again_in_the_same_terminal(screen: Screen) -> None:
+def test_edit_line_works_again_in_same_terminal(screen: Screen) -> None:
     assert screen.edit("one", b"\x15two\r") == "two"
     assert screen.edit("two", b"!\r") == "two!"
 
 
 @pytest.mark.parametrize("typed", [(HANG_UP,), (b"x", HANG_UP)])
-def test_a_terminal_that_goes_away_ends_the_line(screen: Screen, typed: tuple[bytes, ...]) -> None:
+def test_edit_line_ends_when_terminal_closes(screen: Screen, typed: tuple[bytes, ...]) -> None:
     with suppress(OSError):  # the system tells it either way
         assert screen.edit("text", *typed) is None
 
 
-def test_where_there_is_no_terminal_any_more_no_line_is_edited(screen: Screen) -> None:
+def test_edit_line_without_terminal_raises_os_error(screen: Screen) -> None:
     os.close(screen.master)
     screen.master = -1
     with pytest.raises(OSError, match="Input/output error"):

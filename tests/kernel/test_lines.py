@@ -44,7 +44,7 @@ def large(path: Path, *, open_end: bool = False) -> list[bytes]:
 
 
 @pytest.mark.parametrize("open_end", [False, True])
-def test_every_page_is_what_the_file_has_there(reader: Reader, tmp_path: Path, open_end: bool) -> None:
+def test_page_has_lines_of_file_at_any_offset(reader: Reader, tmp_path: Path, open_end: bool) -> None:
     made = large(tmp_path / "a", open_end=open_end)
     chance = random.Random(8)
     for first in [1, len(made), len(made) + 1, 10**9, *(chance.randrange(1, len(made)) for _ in range(60))]:
@@ -54,14 +54,12 @@ def test_every_page_is_what_the_file_has_there(reader: Reader, tmp_path: Path, o
             assert (page.data, page.count, page.total_lines) == (b"".join(wanted), len(wanted), len(made))
 
 
-def test_a_cut_page_is_the_same_again(reader: Reader, tmp_path: Path) -> None:
+def test_cut_page_is_same_when_read_again(reader: Reader, tmp_path: Path) -> None:
     large(tmp_path / "a")
     assert reader.page("a", 5000, None, 300_000) == reader.page("a", 5000, None, 300_000)
 
 
-def test_the_second_page_reads_only_its_own_place(
-    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_page_reads_only_its_own_part(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = large(tmp_path / "a")
     reader.page("a", 1, 1)
     seen = preads(monkeypatch)
@@ -69,7 +67,7 @@ def test_the_second_page_reads_only_its_own_place(
     assert len(seen) <= 2
 
 
-def test_a_changed_file_is_counted_anew(reader: Reader, tmp_path: Path) -> None:
+def test_changed_file_is_counted_again(reader: Reader, tmp_path: Path) -> None:
     made = large(tmp_path / "a")
     assert reader.page("a", 1, 1).total_lines == len(made)
     with (tmp_path / "a").open("r+b") as file:
@@ -77,7 +75,7 @@ def test_a_changed_file_is_counted_anew(reader: Reader, tmp_path: Path) -> None:
     assert reader.page("a", 1, 1).total_lines == len(made) + 3
 
 
-def test_a_file_that_has_just_changed_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recently_changed_file_is_not_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(FsBoundary(tmp_path), Limits())
     large(tmp_path / "a")
     reader.page("a", 1, 1)
@@ -86,7 +84,9 @@ def test_a_file_that_has_just_changed_is_not_remembered(tmp_path: Path, monkeypa
     assert len(seen) > 2
 
 
-def test_only_so_many_files_are_remembered(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_index_keeps_limited_number_of_files(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(line_index, "_INDEXED_FILES", 2)
     for name in "abc":
         large(tmp_path / name)
@@ -98,7 +98,7 @@ def test_only_so_many_files_are_remembered(reader: Reader, tmp_path: Path, monke
     assert len(seen) > 4
 
 
-def test_page_of_a_sparse_file_shows_little_of_a_hole_and_reads_none(
+def test_page_of_sparse_file_reads_no_hole_and_shows_little_of_it(
     reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (tmp_path / "a").open("wb") as file:
@@ -114,7 +114,7 @@ def test_page_of_a_sparse_file_shows_little_of_a_hole_and_reads_none(
     assert len(seen) < 300
 
 
-def test_page_of_a_file_that_takes_too_long_says_that_there_may_be_more(tmp_path: Path) -> None:
+def test_page_that_takes_too_long_says_that_there_may_be_more(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"line\n" * 100_000)
     page = Reader(FsBoundary(tmp_path), Limits(page_seconds=0)).page("a", 1, 3)
     assert (page.data, page.complete, page.more) == (b"line\n" * 3, False, True)
@@ -123,7 +123,7 @@ def test_page_of_a_file_that_takes_too_long_says_that_there_may_be_more(tmp_path
     assert Reader(FsBoundary(tmp_path), Limits(page_seconds=0)).page("b").complete
 
 
-def test_read_of_a_file_that_takes_too_long_is_truncated_and_says_why(root: Path) -> None:
+def test_read_that_takes_too_long_warns_about_uncounted_lines(root: Path) -> None:
     (root / "a").write_bytes(b"line\n" * 100_000)
     with Workspace(str(root), limits={"page_seconds": 0}) as workspace:
         result = workspace.call("codex", "read_file", {"path": "a", "limit": 1})

@@ -43,7 +43,7 @@ def _work(root: str, send: Any) -> None:
     send.send(found)
 
 
-def test_workspace_with_2000_open_descriptors_runs_commands_terminals_and_searches(root: Path) -> None:
+def test_workspace_with_2000_open_files_runs_commands_and_searches(root: Path) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and hard < NEEDED:
         pytest.skip("the system allows fewer open files")

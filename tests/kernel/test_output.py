@@ -33,7 +33,7 @@ def full_disk() -> tuple[int, str]:
     return os.open("/dev/full", os.O_RDWR), "/dev/full"
 
 
-def test_the_file_says_how_much_it_holds(tmp_path: Path) -> None:
+def test_output_file_holds_whole_output_and_its_size_is_reported(tmp_path: Path) -> None:
     spools = OutputFiles(str(tmp_path / "out"), Limits())
     keeper = BoundedOutput(4, 1000, spools.new)
     feed(keeper, b"abc", b"defgh")
@@ -48,21 +48,21 @@ def test_the_file_says_how_much_it_holds(tmp_path: Path) -> None:
     assert Path(output.spool).read_bytes() == b"abcdefgh"
 
 
-def test_without_a_place_for_the_file_head_and_tail_are_kept() -> None:
+def test_output_without_file_keeps_head_and_tail() -> None:
     keeper = BoundedOutput(4, 1000, no_spool)
     feed(keeper, b"abc", b"defgh", b"ij")
     output = keeper.finish()
     assert (output.head, output.tail, output.cut_bytes, output.spool, output.spooled_bytes) == (b"ab", b"ij", 6, "", 0)
 
 
-def test_a_full_disk_costs_the_file_and_nothing_else() -> None:
+def test_full_disk_loses_output_file_but_keeps_head_and_tail() -> None:
     keeper = BoundedOutput(4, 1000, full_disk)
     feed(keeper, b"abc", b"defgh", b"ij")
     output = keeper.finish()
     assert (output.head, output.tail, output.cut_bytes, output.spooled_bytes) == (b"ab", b"ij", 6, 0)
 
 
-def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
+def test_only_newest_output_files_are_kept(tmp_path: Path) -> None:
     spools = OutputFiles(str(tmp_path), Limits(spools=3))
     names = []
     for age in range(10, 0, -1):
@@ -74,7 +74,7 @@ def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
     assert sorted(map(str, tmp_path.iterdir())) == sorted(names[-3:])
 
 
-def test_no_file_is_kept_for_long(tmp_path: Path) -> None:
+def test_old_output_files_are_removed(tmp_path: Path) -> None:
     spools = OutputFiles(str(tmp_path), Limits(spool_seconds=60))
     fd, name = spools.new()
     os.close(fd)
@@ -91,7 +91,7 @@ def test_no_file_is_kept_for_long(tmp_path: Path) -> None:
     limit=st.integers(2, 60),
     spool_limit=st.integers(0, 400),
 )
-def test_what_is_kept_is_the_start_and_the_end(
+def test_bounded_output_keeps_start_and_end(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], limit: int, spool_limit: int
 ) -> None:
     spool = tmp_path_factory.getbasetemp() / "spool"
@@ -112,13 +112,13 @@ def test_what_is_kept_is_the_start_and_the_end(
     assert spool.read_bytes() == whole[:spool_limit]
 
 
-def test_the_line_for_what_was_cut_stands_alone() -> None:
+def test_cut_notice_is_on_its_own_line() -> None:
     assert Output(b"a\n", b"z", 5, "s").joined(b"[5 cut]") == b"a\n[5 cut]\nz"
     assert Output(b"", b"z", 5, "s").joined(b"[5 cut]") == b"[5 cut]\nz"
     assert Output(b"all").joined(b"[cut]") == b"all"
 
 
-def test_large_pieces_reach_the_file_whole(tmp_path: Path) -> None:
+def test_large_chunks_reach_output_file_completely(tmp_path: Path) -> None:
     """More than a buffer, in pieces that do not divide it."""
     spools = OutputFiles(str(tmp_path), Limits())
     keeper = BoundedOutput(1000, 1 << 23, spools.new)
@@ -138,7 +138,7 @@ def test_large_pieces_reach_the_file_whole(tmp_path: Path) -> None:
     assert (output.head, output.tail) == (pieces[0][:500], pieces[-1][-500:])
 
 
-def test_what_crosses_the_limit_of_the_file_on_a_full_disk_stays_in_order() -> None:
+def test_output_beyond_file_limit_on_full_disk_stays_in_order() -> None:
     keeper = BoundedOutput(100, 100, full_disk)
     feed(keeper, bytes(range(101)))
     output = keeper.finish()

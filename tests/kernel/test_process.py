@@ -16,7 +16,7 @@ from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 pytestmark = pytest.mark.sandbox
 
 
-def test_output_error_and_exit_code_come_back(processes: Processes) -> None:
+def test_command_returns_output_error_and_exit_code(processes: Processes) -> None:
     outcome = sh(processes, "echo out; echo err >&2; exit 7")
     assert (outcome.stdout.head, outcome.stderr.head, outcome.exit_code) == (b"out\n", b"err\n", 7)
     assert (outcome.signal, outcome.timed_out, outcome.cancelled, outcome.background) == (
@@ -27,7 +27,7 @@ def test_output_error_and_exit_code_come_back(processes: Processes) -> None:
     )
 
 
-def test_the_first_command_is_like_any_other(strict: Processes) -> None:
+def test_first_command_behaves_like_second(strict: Processes) -> None:
     first = sh(strict, "echo out; echo err >&2; read line || echo no input; exit 130")
     second = sh(strict, "echo out; echo err >&2; read line || echo no input; exit 130")
     for outcome in (first, second):
@@ -38,30 +38,30 @@ def test_the_first_command_is_like_any_other(strict: Processes) -> None:
     assert not second.restarted
 
 
-def test_a_first_command_that_kills_itself_is_told_from_one_that_exits_so(strict: Processes) -> None:
+def test_first_command_killed_by_signal_reports_signal(strict: Processes) -> None:
     outcome = sh(strict, "kill -KILL $$")
     assert (outcome.exit_code, outcome.signal) == (None, "SIGKILL")
 
 
-def test_a_first_command_leaves_nothing_running(strict: Processes, marker: str) -> None:
+def test_first_command_leaves_no_process(strict: Processes, marker: str) -> None:
     outcome = sh(strict, f"setsid sleep {marker} >/dev/null 2>&1 & echo $!")
     assert outcome.background == ()
     assert sleeping(marker) == []
 
 
-def test_a_first_command_may_leave_something_running(strict: Processes, marker: str) -> None:
+def test_first_command_can_leave_background_process(strict: Processes, marker: str) -> None:
     outcome = sh(strict, f"sleep {marker} >/dev/null 2>&1 & echo $!", keep_background=True)
     assert outcome.stdout.head.split() == [str(pid).encode() for pid in outcome.background]
     assert len(sleeping(marker)) == 1
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT"])
-def test_an_end_by_signal_is_reported_as_such(processes: Processes, name: str) -> None:
+def test_end_by_signal_is_reported_by_name(processes: Processes, name: str) -> None:
     outcome = sh(processes, f"kill -{name[3:]} $$")
     assert (outcome.exit_code, outcome.signal) == (None, name)
 
 
-def test_a_signal_without_a_name_has_its_number() -> None:
+def test_signal_without_name_is_reported_by_number() -> None:
     assert ending_of(40) == (None, "SIG40")
     assert ending_of(None) == (None, None)
 
@@ -76,7 +76,7 @@ def deaf() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("deaf")
-def test_a_command_ignores_no_signal(level: Level, tmp_path: Path) -> None:
+def test_command_ignores_no_signal(level: Level, tmp_path: Path) -> None:
     with workspace(tmp_path / "ws", level_of(level)) as processes:
         for _ in ("the first", "the next"):
             outcome = processes.run(Command(["/bin/grep", "SigIgn", "/proc/self/status"]))
@@ -85,22 +85,22 @@ def test_a_command_ignores_no_signal(level: Level, tmp_path: Path) -> None:
             assert [number for number in signal.valid_signals() if ignored >> (number - 1) & 1] == []
 
 
-def test_input_is_empty(processes: Processes) -> None:
+def test_command_input_is_empty(processes: Processes) -> None:
     assert sh(processes, "cat; echo end").stdout.head == b"end\n"
 
 
-def test_a_command_has_its_own_session_and_group(processes: Processes) -> None:
+def test_command_has_its_own_session_and_group(processes: Processes) -> None:
     outcome = sh(processes, "ps -o pid=,pgid=,sid= -p $$")
     pid, group, session = outcome.stdout.head.split()
     assert pid == group == session == str(outcome.pgid).encode()
 
 
-def test_it_runs_in_the_directory_asked_for(processes: Processes, tmp_path: Path) -> None:
+def test_command_runs_in_requested_directory(processes: Processes, tmp_path: Path) -> None:
     (tmp_path / "ws" / "sub dir").mkdir()
     assert sh(processes, "pwd", cwd="sub dir").stdout.head.decode() == f"{tmp_path}/ws/sub dir\n"
 
 
-def test_variables_can_be_added(processes: Processes) -> None:
+def test_command_gets_added_variables(processes: Processes) -> None:
     assert sh(processes, 'echo "$NAME"', environment={"NAME": "a b"}).stdout.head == b"a b\n"
 
 
@@ -114,23 +114,23 @@ def test_variables_can_be_added(processes: Processes) -> None:
         (["true", "x" * 200_000], "", "E2BIG"),
     ],
 )
-def test_what_cannot_be_started_says_why(processes: Processes, argv: list[str], cwd: str, why: str) -> None:
+def test_command_that_cannot_start_gives_reason(processes: Processes, argv: list[str], cwd: str, why: str) -> None:
     with pytest.raises(CommandNotStarted) as caught:
         processes.run(Command(argv, cwd=cwd))
     assert caught.value.facts() == {"program": argv[0], "directory": cwd, "why": why}
     assert sh(processes, "echo still here").stdout.head == b"still here\n"
 
 
-def test_undecodable_bytes_arrive_unchanged(processes: Processes) -> None:
+def test_undecodable_output_is_unchanged(processes: Processes) -> None:
     assert sh(processes, r"printf '\xff\xfe\x00\x80'").stdout.head == b"\xff\xfe\x00\x80"
 
 
-def test_undecodable_arguments_and_names_arrive_unchanged(processes: Processes) -> None:
+def test_undecodable_argument_is_unchanged(processes: Processes) -> None:
     outcome = sh(processes, 'printf %s "$1"', "a\udcff")
     assert outcome.stdout.head == b"a\xff"
 
 
-def test_long_output_keeps_head_and_tail_and_the_whole_in_a_file(processes: Processes) -> None:
+def test_long_output_keeps_head_and_tail_and_whole_file(processes: Processes) -> None:
     outcome = sh(processes, "seq 1 100000", output_bytes=2002)
     whole = "".join(f"{n}\n" for n in range(1, 100_001)).encode()
     out = outcome.stdout
@@ -141,7 +141,7 @@ def test_long_output_keeps_head_and_tail_and_the_whole_in_a_file(processes: Proc
     assert Path(out.spool).read_bytes() == whole
 
 
-def test_a_cut_falls_between_characters(processes: Processes) -> None:
+def test_long_output_is_cut_between_characters(processes: Processes) -> None:
     outcome = python(processes, "print('€' * 5000, end='')", output_bytes=1000, environment={"PYTHONUTF8": "1"})
     out = outcome.stdout
     assert out.head.decode() == "€" * 166
@@ -154,7 +154,7 @@ def test_output_of_exactly_the_limit_is_not_cut(processes: Processes) -> None:
     assert (len(outcome.stdout.head), outcome.stdout.cut_bytes, outcome.stdout.spool) == (2000, 0, "")
 
 
-def test_endless_output_is_bounded_in_memory_and_on_disk(tmp_path: Path) -> None:
+def test_endless_output_is_limited_in_memory_and_on_disk(tmp_path: Path) -> None:
     with workspace(tmp_path / "ws", level_of("strict", spool_bytes=1_000_000)) as processes:
         outcome = sh(processes, "head -c 30000000 /dev/zero; echo end", output_bytes=1000)
         assert Path(outcome.stdout.spool).stat().st_size == 1_000_000
@@ -173,18 +173,16 @@ def meets_deadline(processes: Processes, marker: str) -> CommandOutcome:
     return outcome
 
 
-def test_a_deadline_returns_what_was_printed_and_leaves_nothing(processes: Processes, marker: str) -> None:
+def test_timeout_returns_output_and_leaves_no_process(processes: Processes, marker: str) -> None:
     outcome = meets_deadline(processes, marker)
     assert (outcome.cancelled, outcome.stdout.head) == (False, b"early\n")
 
 
-def test_a_first_command_meets_its_deadline_too(strict: Processes, marker: str) -> None:
+def test_first_command_timeout_returns_output(strict: Processes, marker: str) -> None:
     assert meets_deadline(strict, marker).stdout.head == b"early\n"
 
 
-def test_cancelling_returns_what_was_printed_and_leaves_nothing(
-    processes: Processes, marker: str, tmp_path: Path
-) -> None:
+def test_cancel_returns_output_and_leaves_no_process(processes: Processes, marker: str, tmp_path: Path) -> None:
     cancel = threading.Event()
     os.mkfifo(tmp_path / "ws" / "runs")
 
@@ -200,7 +198,7 @@ def test_cancelling_returns_what_was_printed_and_leaves_nothing(
     assert sleeping(marker) == []
 
 
-def test_where_nothing_can_confine_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_is_not_run_if_nothing_can_confine_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     monkeypatch.setattr(landlock_rules, "abi", lambda: 0)
     with workspace(tmp_path / "ws") as processes:
@@ -214,9 +212,7 @@ def test_where_nothing_can_confine_nothing_runs(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "ws" / "ran").exists()
 
 
-def test_a_bubblewrap_that_fails_is_passed_over_and_the_command_runs_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_bubblewrap_is_skipped_and_command_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no user namespaces here' >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -229,9 +225,7 @@ def test_a_bubblewrap_that_fails_is_passed_over_and_the_command_runs_once(
         assert outcome.confinement.why == (f"{broken}: bwrap: no user namespaces here",)
 
 
-def test_without_bubblewrap_the_answer_names_the_level_and_what_it_cannot_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_bubblewrap_is_reported_as_reduced_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     with workspace(tmp_path / "ws") as processes:
         confinement = sh(processes, "true").confinement

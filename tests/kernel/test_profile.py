@@ -43,7 +43,7 @@ def pairs(words: list[str], option: str, count: int) -> list[list[str]]:
     return [words[at + 1 : at + 1 + count] for at, word in enumerate(words) if word == option]
 
 
-def test_everything_is_unshared_and_dropped() -> None:
+def test_bwrap_arguments_unshare_and_drop_everything() -> None:
     words = bwrap_args.arguments(view(), 20, None)
     for option in (
         "--unshare-all",
@@ -60,7 +60,7 @@ def test_everything_is_unshared_and_dropped() -> None:
     assert "--share-net" in bwrap_args.arguments(view(network=True), 20, 21)
 
 
-def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
+def test_bwrap_arguments_put_covering_mounts_last() -> None:
     words = bwrap_args.arguments(view(), 20, 21)
     order = ["/usr", "/tmp", "/home/p", "/opt/tool", "/data", "/w", "/w/.git", "/w/.git/hooks", "/w/.env"]
     places_of = [max(at for at, word in enumerate(words) if word == path) for path in order[:5]]
@@ -72,7 +72,7 @@ def test_later_mounts_cover_earlier_ones_in_the_right_order() -> None:
     assert pairs(words, "--setenv", 2) == [["A", "b c"]]
 
 
-def test_every_private_directory_has_a_size() -> None:
+def test_bwrap_arguments_limit_size_of_private_directories() -> None:
     words = bwrap_args.arguments(view(), 20, None)
     sized = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at - 2] == "--size"]
     assert sized == ["/dev/shm", "/tmp", "/home/p"]
@@ -104,7 +104,7 @@ def refused(error: int) -> int:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_the_filter_decides_alike_on_both_architectures(machine: str) -> None:
+def test_seccomp_filter_decides_same_on_both_architectures(machine: str) -> None:
     program, arch = seccomp.assemble(machine), seccomp.ARCHES[machine]
     column = 0 if machine == "x86_64" else 1
     for numbers in seccomp.REFUSED.values():
@@ -125,7 +125,7 @@ def test_the_filter_decides_alike_on_both_architectures(machine: str) -> None:
     assert decide(program, other, 0) == seccomp.KILL
 
 
-def test_modes_are_looked_at_only_where_a_file_is_made() -> None:
+def test_seccomp_filter_checks_mode_only_when_file_is_created() -> None:
     program, arch = seccomp.assemble("x86_64"), seccomp.ARCHES["x86_64"]
     openat = 257
     assert decide(program, arch, openat, 0, 0, os.O_RDONLY, 0o4755) == seccomp.ALLOW
@@ -152,7 +152,7 @@ def shown(path: str, home: Path, root: Path, **variables: str) -> list[str]:
     return [named for named, _ in found]
 
 
-def test_only_parts_of_a_toolchain_in_the_home_are_shown(tmp_path: Path) -> None:
+def test_toolchain_in_home_is_shown_only_in_parts(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for name in (".local/share", ".local/lib", ".rustup/toolchains", ".nvm/versions", "empty/bin"):
         (home / name).mkdir(parents=True)
@@ -167,7 +167,7 @@ def test_only_parts_of_a_toolchain_in_the_home_are_shown(tmp_path: Path) -> None
     assert ours == [f"{tmp_path}/base/bin", f"{tmp_path}/base/lib", *(str(home / name) for name in expected)]
 
 
-def test_neither_the_home_nor_the_workspace_is_a_toolchain(tmp_path: Path) -> None:
+def test_home_and_workspace_are_never_shown_as_toolchain(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
     for name in ("bin", "ws/bin"):
         program(tmp_path / name / "program")
@@ -176,15 +176,13 @@ def test_neither_the_home_nor_the_workspace_is_a_toolchain(tmp_path: Path) -> No
     assert [each for each in found if each.startswith(str(tmp_path))] == []
 
 
-def test_an_environment_without_bin_needs_no_base(tmp_path: Path) -> None:
+def test_conda_environment_is_shown_without_base(tmp_path: Path) -> None:
     (tmp_path / "conda-meta").mkdir()
     program(tmp_path / "bin" / "program")
     assert str(tmp_path) in shown(str(tmp_path / "bin"), Path("/nowhere"), Path("/w"))
 
 
-def test_the_base_of_an_environment_in_a_system_directory_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_base_of_environment_in_system_directory_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchains, "SYSTEM", (str(tmp_path / "system"),))
     program(tmp_path / "system" / "app" / "bin" / "program")
     python(tmp_path / "base")
@@ -195,7 +193,7 @@ def test_the_base_of_an_environment_in_a_system_directory_is_shown(
 
 
 @pytest.mark.parametrize("home", ["/etc/bin", "relative/bin", "bin", "", "/", "{base}", "{base}/bin/"])
-def test_what_is_no_python_is_no_base(tmp_path: Path, home: str) -> None:
+def test_environment_base_that_is_not_python_is_not_shown(tmp_path: Path, home: str) -> None:
     base = tmp_path / "base"
     (base / "bin").mkdir(parents=True)
     (tmp_path / "env").mkdir()
@@ -224,7 +222,7 @@ def test_what_is_no_python_is_no_base(tmp_path: Path, home: str) -> None:
         ("through", None),
     ],
 )
-def test_a_path_leads_only_where_no_agent_can_lead_it(tmp_path: Path, path: str, leads: str | None) -> None:
+def test_resolved_path_never_leads_through_writable_directory(tmp_path: Path, path: str, leads: str | None) -> None:
     for name in ("a", "ws"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("")
@@ -245,24 +243,24 @@ def test_a_path_leads_only_where_no_agent_can_lead_it(tmp_path: Path, path: str,
         ("relative", "/home"),
     ],
 )
-def test_the_private_home_stands_at_its_own_path_where_it_can(home: str, where: str) -> None:
+def test_private_home_has_its_own_path_if_possible(home: str, where: str) -> None:
     assert visible_paths.private_home(home) == where
 
 
 @pytest.mark.parametrize(
     "name", ["X_API_KEY", "GITHUB_TOKEN", "PGPASSWORD", "MYSQL_PWD", "aws_secret_x", "SSH_AUTH_SOCK"]
 )
-def test_names_that_look_like_secrets_are_known(name: str) -> None:
+def test_secret_looking_variable_is_removed_from_environment(name: str) -> None:
     assert looks_secret(name)
     assert name not in visible_paths.environment({name: "x", "PATH": "/bin"}, "/h", (name,))
 
 
 @pytest.mark.parametrize("name", ["PATH", "PWD", "HOME", "LANG", "EDITOR", "GOFLAGS"])
-def test_ordinary_names_are_not_secrets(name: str) -> None:
+def test_ordinary_variable_does_not_look_secret(name: str) -> None:
     assert not looks_secret(name)
 
 
-def test_the_environment_is_clean() -> None:
+def test_environment_has_only_basic_and_listed_variables() -> None:
     person = {"PATH": "/bin:relative::/x", "LC_ALL": "de", "OTHER": "1", "WANTED": "2", "HOME": "/real"}
     assert visible_paths.environment(person, "/h", ("WANTED",)) == {
         "LANG": "C.UTF-8",
@@ -286,17 +284,17 @@ def test_the_environment_is_clean() -> None:
         (b"Permission denied\n", []),
     ],
 )
-def test_a_failure_is_explained_by_facts(stderr: bytes, denials: list[Denial]) -> None:
+def test_explain_names_kind_and_path_of_denial(stderr: bytes, denials: list[Denial]) -> None:
     assert explain(stderr, failed=True, limit=None, root="/w", confinement=STRICT) == denials
 
 
-def test_a_success_or_an_open_sandbox_explains_nothing() -> None:
+def test_explain_returns_nothing_for_success_or_sandbox_off() -> None:
     stderr = b"x: Read-only file system; Network is unreachable"
     assert explain(stderr, failed=False, limit=None, root="/w", confinement=STRICT) == []
     off = Confinement("off", "nothing")
     assert explain(stderr, failed=True, limit=None, root="/w", confinement=off) == []
 
 
-def test_a_limit_is_certain() -> None:
+def test_explain_marks_limit_as_certain() -> None:
     found = explain(b"", failed=True, limit="memory", root="/w", confinement=STRICT)
     assert found == [Denial("memory", certain=True)]

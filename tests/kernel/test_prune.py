@@ -19,7 +19,7 @@ def file_of_age(path: Path, days: float) -> Path:
 
 
 @pytest.mark.parametrize("journal", ["on", "off"])
-def test_old_session_logs_are_forgotten_once_a_day(root: Path, journal: str) -> None:
+def test_old_session_logs_are_removed_once_a_day(root: Path, journal: str) -> None:
     state, kept_for = State.of(str(root)), Limits().journal_days
     old = file_of_age(Path(state.session_log("old")), kept_for + 1)
     young = file_of_age(Path(state.session_log("young")), kept_for - 1)
@@ -35,7 +35,7 @@ def test_old_session_logs_are_forgotten_once_a_day(root: Path, journal: str) -> 
     assert not old.exists()
 
 
-def test_a_record_whose_directory_never_came_back_is_forgotten_unless_its_process_lives(root: Path) -> None:
+def test_old_intent_is_removed_unless_its_process_runs(root: Path) -> None:
     state, kept_for = State.of(str(root)), Limits().journal_days
     facts = '{"root": [1, 1], "steps": [], "made": ["a"], "gone": [], "line": ""}\n'
     waiting = {days: Path(state.pending, f"{days}") for days in (kept_for - 1, kept_for + 1)}

@@ -49,7 +49,7 @@ def ask(terminal: Terminal, typed: bytes, until: bytes) -> bytes:
     return reading.data
 
 
-def test_a_terminal_has_a_name_a_size_a_type_and_control(terminals: Terminals) -> None:
+def test_terminal_has_name_size_and_type_and_is_controlling(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["/bin/sh", "-c", "tty; stty size; echo $TERM; ps -o tty= -p $$"], size=(30, 100))
     reading = terminal.read(PATIENCE, 0.2, b"never")
     name, size, kind, control = reading.data.decode().split("\n")[:4]
@@ -58,18 +58,18 @@ def test_a_terminal_has_a_name_a_size_a_type_and_control(terminals: Terminals) -
     assert (size, kind) == ("30 100", os.environ.get("TERM", "xterm-256color"))
 
 
-def test_a_terminal_can_change_its_size(terminals: Terminals) -> None:
+def test_terminal_can_be_resized(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["/bin/sh", "-c", "read x; stty size"])
     terminal.resize(50, 132)
     assert b"50 132\n" in ask(terminal, b"\n", b"50 132\n")
 
 
-def test_what_is_typed_arrives_and_the_answer_has_plain_line_ends(terminals: Terminals) -> None:
+def test_terminal_passes_input_and_returns_plain_line_ends(terminals: Terminals) -> None:
     terminal = terminals.start("t", ECHO)
     assert ask(terminal, b"hello\n", b"got hello\n") == b"hello\ngot hello\n"
 
 
-def test_the_exit_status_is_kept_after_the_end(terminals: Terminals) -> None:
+def test_terminal_keeps_exit_code_after_its_end(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["/bin/sh", "-c", "echo bye; exit 5"])
     reading = terminal.read(PATIENCE, 0.2, b"never")
     assert (reading.data, reading.because, reading.alive, reading.exit_code) == (b"bye\n", "ended", False, 5)
@@ -79,13 +79,13 @@ def test_the_exit_status_is_kept_after_the_end(terminals: Terminals) -> None:
     terminal.resize(1, 1)
 
 
-def test_an_end_by_signal_is_reported(terminals: Terminals) -> None:
+def test_terminal_reports_end_by_signal(terminals: Terminals) -> None:
     reading = terminals.start("t", ["/bin/sh", "-c", "kill -KILL $$"]).read(PATIENCE, 0.2)
     assert (reading.exit_code, reading.signal) == (None, "SIGKILL")
 
 
 @pytest.mark.parametrize(("key", "name"), [(b"\x03", "SIGINT"), (b"\x1c", "SIGQUIT")])
-def test_control_characters_signal_the_program(terminals: Terminals, marker: str, key: bytes, name: str) -> None:
+def test_control_characters_send_signals_to_program(terminals: Terminals, marker: str, key: bytes, name: str) -> None:
     terminal = terminals.start("t", ["sleep", marker])
     while not sleeping(marker):
         time.sleep(0.005)
@@ -93,14 +93,14 @@ def test_control_characters_signal_the_program(terminals: Terminals, marker: str
     assert terminal.read(PATIENCE, 0.2, b"never").signal == name
 
 
-def test_end_of_input_ends_a_reader(terminals: Terminals) -> None:
+def test_end_of_input_ends_reading_program(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["cat"])
     terminal.write(b"a\n\x04", 1)
     reading = terminal.read(PATIENCE, 0.2, b"never")
     assert (reading.because, reading.exit_code) == ("ended", 0)
 
 
-def test_job_control_works(terminals: Terminals, marker: str) -> None:
+def test_job_control_works_in_terminal(terminals: Terminals, marker: str) -> None:
     terminal = terminals.start("t", ["/bin/bash", "--norc", "--noprofile", "-i"], environment={"PS1": "> "})
     ask(terminal, b"sleep " + marker.encode() + b" &\n", b"[1]")
     ask(terminal, b"fg\n", b"sleep " + marker.encode() + b"\n")
@@ -109,19 +109,19 @@ def test_job_control_works(terminals: Terminals, marker: str) -> None:
     assert b"0\n" in ask(terminal, b"kill -9 %1; wait; echo $?\n", b"0\n")
 
 
-def test_reading_waits_until_it_is_quiet(terminals: Terminals) -> None:
+def test_read_waits_until_terminal_is_quiet(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["/bin/sh", "-c", "echo one; echo two; sleep 600"])
     reading = terminal.read(PATIENCE, 1)
     assert (reading.data, reading.because, reading.alive) == (b"one\ntwo\n", "quiet", True)
 
 
-def test_reading_a_silent_terminal_takes_no_longer_than_asked(terminals: Terminals) -> None:
+def test_read_of_silent_terminal_ends_at_timeout(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["sleep", "600"])
     reading = terminal.read(0.2, 0.05)
     assert (reading.data, reading.because, reading.alive) == (b"", "timeout", True)
 
 
-def test_half_a_line_end_is_not_shown(terminals: Terminals) -> None:
+def test_read_holds_back_trailing_carriage_return(terminals: Terminals) -> None:
     terminal = terminals.start("t", RAW)
     terminal.read(PATIENCE, 0.1, b"ready\n")
     assert ask(terminal, b"a\r!", b"!") == b"a\r!"
@@ -130,7 +130,7 @@ def test_half_a_line_end_is_not_shown(terminals: Terminals) -> None:
     assert ask(terminal, b"\n.", b".") == b"\n."
 
 
-def test_output_that_nobody_reads_is_bounded_and_the_program_goes_on(terminals: Terminals) -> None:
+def test_unread_output_is_limited_and_program_continues(terminals: Terminals) -> None:
     terminal = terminals.start("t", ["/bin/sh", "-c", "seq 1 20000; echo end"])
     while terminal.alive:
         time.sleep(0.005)
@@ -141,7 +141,7 @@ def test_output_that_nobody_reads_is_bounded_and_the_program_goes_on(terminals: 
     assert reading.data == whole[-20_000:].replace(b"\r\n", b"\n")
 
 
-def test_sessions_are_capped_and_a_living_name_is_taken(terminals: Terminals) -> None:
+def test_terminals_are_limited_and_running_name_is_busy(terminals: Terminals) -> None:
     for name in "abc":
         terminals.start(name, ["sleep", "60"])
     with pytest.raises(TerminalBusy):
@@ -155,20 +155,20 @@ def test_sessions_are_capped_and_a_living_name_is_taken(terminals: Terminals) ->
         terminals.get("a")
 
 
-def test_the_name_of_an_ended_session_can_be_used_again(terminals: Terminals) -> None:
+def test_name_of_ended_terminal_can_be_used_again(terminals: Terminals) -> None:
     assert terminals.start("t", ["true"]).read(PATIENCE, 0.1).exit_code == 0
     assert terminals.start("t", ["false"]).read(PATIENCE, 0.1).exit_code == 1
 
 
 @pytest.mark.parametrize(("argv", "cwd", "why"), [(["no-such-program"], "", "ENOENT"), (["true"], "gone", "ENOENT")])
-def test_what_cannot_be_started_says_why(terminals: Terminals, argv: list[str], cwd: str, why: str) -> None:
+def test_terminal_that_cannot_start_gives_reason(terminals: Terminals, argv: list[str], cwd: str, why: str) -> None:
     with pytest.raises(CommandNotStarted) as caught:
         terminals.start("t", argv, cwd=cwd)
     assert caught.value.why == why
     assert terminals.start("t", ["true"]).read(PATIENCE, 0.1).exit_code == 0
 
 
-def test_ending_a_session_ends_all_it_started(terminals: Terminals, marker: str) -> None:
+def test_ending_terminal_ends_all_its_processes(terminals: Terminals, marker: str) -> None:
     text = f"trap '' HUP TERM; setsid sleep {marker} & nohup sleep {marker} & sleep {marker}; sleep {marker}"
     terminals.start("t", ["/bin/sh", "-c", text])
     while len(sleeping(marker)) < 3:
@@ -177,7 +177,7 @@ def test_ending_a_session_ends_all_it_started(terminals: Terminals, marker: str)
     assert sleeping(marker) == []
 
 
-def test_sessions_end_with_the_workspace(processes: Processes, terminals: Terminals, marker: str) -> None:
+def test_terminals_end_with_workspace(processes: Processes, terminals: Terminals, marker: str) -> None:
     terminals.start("t", ["/bin/sh", "-c", f"trap '' HUP TERM; setsid sleep {marker} & sleep {marker}"])
     while len(sleeping(marker)) < 2:
         time.sleep(0.005)
@@ -186,13 +186,13 @@ def test_sessions_end_with_the_workspace(processes: Processes, terminals: Termin
     assert gone(marker)
 
 
-def test_a_session_ends_when_its_program_dies_and_leaves_a_child(terminals: Terminals, marker: str) -> None:
+def test_terminal_ends_when_its_program_leaves_child(terminals: Terminals, marker: str) -> None:
     terminal = terminals.start("t", ["/bin/sh", "-c", f"setsid sleep {marker} & exit 3"])
     reading = terminal.read(PATIENCE, 0.2, b"never")
     assert (reading.because, reading.exit_code, sleeping(marker)) == ("ended", 3, [])
 
 
-def test_a_session_whose_sandbox_died_has_ended(processes: Processes, terminals: Terminals) -> None:
+def test_terminal_ends_when_its_sandbox_dies(processes: Processes, terminals: Terminals) -> None:
     terminal = terminals.start("t", ["sleep", "60"])
     link = processes.sandbox._link
     assert link is not None
@@ -201,7 +201,7 @@ def test_a_session_whose_sandbox_died_has_ended(processes: Processes, terminals:
     assert (reading.because, reading.exit_code, reading.signal) == ("ended", None, None)
 
 
-def test_a_server_in_a_terminal_answers_a_command(tmp_path: Path) -> None:
+def test_server_in_terminal_answers_command(tmp_path: Path) -> None:
     with workspace(tmp_path / "ws") as processes:
         terminals = Terminals(processes.sandbox)
         serve = ["-m", "http.server", "--bind", "127.0.0.1", "8123"]
@@ -216,7 +216,7 @@ def test_a_server_in_a_terminal_answers_a_command(tmp_path: Path) -> None:
         terminals.close()
 
 
-def test_many_sessions_opened_and_closed_leave_nothing(processes: Processes, marker: str) -> None:
+def test_many_terminals_leave_no_process_handle_or_thread(processes: Processes, marker: str) -> None:
     terminals = Terminals(processes.sandbox)
     terminals.start("t", ["sleep", marker])
     terminals.end("t")
@@ -229,7 +229,7 @@ def test_many_sessions_opened_and_closed_leave_nothing(processes: Processes, mar
     terminals.close()
 
 
-def test_ended_sessions_are_not_remembered_for_ever(processes: Processes) -> None:
+def test_oldest_ended_terminals_are_forgotten(processes: Processes) -> None:
     terminals = Terminals(processes.sandbox)
     for number in range(80):
         terminals.start(f"t{number}", ["true"]).read(PATIENCE, 0.1, b"never")
@@ -271,7 +271,7 @@ def shared_terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Termi
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(steps=STEPS)
-def test_no_interleaving_loses_a_byte_or_hangs(shared_terminals: Terminals, steps: list[Step]) -> None:
+def test_terminal_loses_no_byte_in_any_interleaving(shared_terminals: Terminals, steps: list[Step]) -> None:
     terminal = shared_terminals.start("t", RAW)
     assert terminal.read(PATIENCE, 0.1, b"ready\n").data == b"ready\n"
     typed, seen = bytearray(), bytearray()

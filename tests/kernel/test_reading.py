@@ -55,7 +55,7 @@ def fail() -> None:
     raise OSError(errno.EIO, "Input/output error")
 
 
-def test_a_whole_file_is_read_up_to_the_limit(reader: Reader, root: Path) -> None:
+def test_whole_file_is_read_up_to_limit(reader: Reader, root: Path) -> None:
     (root / "fits").write_bytes(b"x" * 100)
     (root / "large").write_bytes(b"x" * 101)
     assert reader.read("fits").data == b"x" * 100
@@ -64,7 +64,7 @@ def test_a_whole_file_is_read_up_to_the_limit(reader: Reader, root: Path) -> Non
     assert (caught.value.size, caught.value.limit) == (101, 100)
 
 
-def test_a_file_that_grows_while_it_is_read_is_read_to_the_limit_only(
+def test_file_that_grows_beyond_limit_during_read_is_too_large(
     reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = root / "log"
@@ -79,9 +79,7 @@ def test_a_file_that_grows_while_it_is_read_is_read_to_the_limit_only(
         reader.read("log")
 
 
-def test_an_edit_of_a_file_that_was_caught_half_written_is_a_conflict(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edit_of_half_written_file_is_a_conflict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "file"
     path.write_bytes(b"first half, ")
     more = iter([b"second half"])
@@ -99,7 +97,7 @@ def test_an_edit_of_a_file_that_was_caught_half_written_is_a_conflict(
     assert path.read_bytes() == b"first half, second half"
 
 
-def test_a_disk_that_cannot_be_read_is_an_answer(reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_error_of_disk_is_a_fault(reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "file").write_bytes(b"x")
     for module, name, act in (
         (files, "read", lambda: reader.read("file")),
@@ -128,7 +126,7 @@ PAGES: dict[tuple[bytes, int, int | None], Page] = {
 
 @pytest.mark.parametrize(("data", "first", "count"), PAGES)
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
-def test_a_page_is_the_same_whatever_the_chunks(
+def test_page_is_same_for_every_chunk_size(
     reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, first: int, count: int | None, chunk: int
 ) -> None:
     (root / "file").write_bytes(data)
@@ -136,9 +134,7 @@ def test_a_page_is_the_same_whatever_the_chunks(
     assert reader.page("file", first, count) == PAGES[data, first, count]
 
 
-def test_a_page_ends_where_the_file_ended_when_it_was_opened(
-    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_ends_at_file_size_when_opened(reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "log"
     path.write_bytes(b"a\n")
 
@@ -150,7 +146,7 @@ def test_a_page_ends_where_the_file_ended_when_it_was_opened(
     assert reader.page("log").data == b"a\n"
 
 
-def test_a_page_of_a_file_that_is_cut_short_meanwhile_ends_there(
+def test_page_of_file_truncated_during_read_ends_there(
     reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = root / "file"
@@ -159,12 +155,12 @@ def test_a_page_of_a_file_that_is_cut_short_meanwhile_ends_there(
     assert reader.page("file").data == b"a\n"
 
 
-def test_the_head_of_a_file_comes_with_its_size(reader: Reader, root: Path) -> None:
+def test_head_of_file_comes_with_its_size(reader: Reader, root: Path) -> None:
     (root / "file").write_bytes(b"x" * 1000)
     assert reader.head("file", 3) == (b"xxx", 1000)
 
 
-def test_a_name_says_what_it_is(reader: Reader, root: Path) -> None:
+def test_reader_tells_kind_of_each_name(reader: Reader, root: Path) -> None:
     (root / "file").write_bytes(b"12")
     (root / "directory").mkdir()
     (root / "link").symlink_to("file")
@@ -185,7 +181,7 @@ def test_a_name_says_what_it_is(reader: Reader, root: Path) -> None:
     assert (entry.name, entry.kind) == ("link", "link")
 
 
-def test_a_listing_is_sorted_and_looks_through_links(reader: Reader, root: Path) -> None:
+def test_entries_are_sorted_and_follow_links(reader: Reader, root: Path) -> None:
     for name in ("b", "A", "a"):
         (root / name).write_bytes(b"1")
     (root / "sub").mkdir()
@@ -202,7 +198,7 @@ def test_a_listing_is_sorted_and_looks_through_links(reader: Reader, root: Path)
     ]
 
 
-def test_a_name_that_vanishes_during_a_listing_is_left_out(reader: Reader, root: Path) -> None:
+def test_entry_that_vanishes_during_listing_is_left_out(reader: Reader, root: Path) -> None:
     (root / "stays").touch()
     for each in os.scandir(root):
         entry = each
@@ -223,7 +219,7 @@ WRONG = {
 
 @pytest.mark.parametrize("resolver", ["openat2", "walk"])
 @pytest.mark.parametrize("path", WRONG)
-def test_what_is_not_a_file_is_said_by_kind(root: Path, path: str, resolver: Any) -> None:
+def test_open_file_of_wrong_kind_raises_matching_fault(root: Path, path: str, resolver: Any) -> None:
     (root / "file").touch()
     (root / "directory").mkdir()
     os.mkfifo(root / "pipe")
@@ -233,7 +229,7 @@ def test_what_is_not_a_file_is_said_by_kind(root: Path, path: str, resolver: Any
 
 
 @pytest.mark.parametrize("resolver", ["openat2", "walk"])
-def test_a_directory_is_opened_or_refused_by_kind(root: Path, resolver: Any) -> None:
+def test_open_directory_accepts_directories_and_refuses_others(root: Path, resolver: Any) -> None:
     (root / "file").touch()
     (root / "sub").mkdir()
     (root / "link").symlink_to("sub")
@@ -246,5 +242,5 @@ def test_a_directory_is_opened_or_refused_by_kind(root: Path, resolver: Any) -> 
         boundary.open_directory("missing")
 
 
-def test_an_entry_knows_a_directory() -> None:
+def test_file_entry_of_directory_is_directory() -> None:
     assert FileEntry("a", "directory", 0, 0).is_directory

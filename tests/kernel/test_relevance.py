@@ -35,7 +35,7 @@ def tree(tmp_path: Path) -> Iterator[int]:
     os.close(fd)
 
 
-def test_names_come_before_text_and_words_before_parts(searcher: Searcher, tree: int) -> None:
+def test_rank_puts_names_before_text_and_words_before_parts(searcher: Searcher, tree: int) -> None:
     result = searcher.rank(tree, RankRequest("auth"))
     assert [(each.path, each.line, each.content) for each in result.results] == [
         ("auth_empty.py", 0, ""),
@@ -47,7 +47,7 @@ def test_names_come_before_text_and_words_before_parts(searcher: Searcher, tree:
     assert (result.total, result.truncated, result.complete) == (5, False, True)
 
 
-def test_several_words_and_identifiers_are_looked_for(searcher: Searcher, tree: int) -> None:
+def test_rank_finds_several_words_and_identifiers(searcher: Searcher, tree: int) -> None:
     best = searcher.rank(tree, RankRequest("user name session", limit=2))
     assert [each.path for each in best.results] == ["auth/session.py", "login.py"]
     assert best.results[1].content == "def check_auth(userName):"
@@ -56,14 +56,14 @@ def test_several_words_and_identifiers_are_looked_for(searcher: Searcher, tree: 
     assert not snake.truncated
 
 
-def test_the_total_counts_what_is_not_shown(searcher: Searcher, tree: int) -> None:
+def test_rank_total_counts_results_beyond_limit(searcher: Searcher, tree: int) -> None:
     result = searcher.rank(tree, RankRequest("auth", limit=1))
     assert (len(result.results), result.total, result.truncated) == (1, 5, True)
     assert searcher.rank(tree, RankRequest("")).results == []
     assert searcher.rank(tree, RankRequest("zzz")).total == 0
 
 
-def test_a_binary_file_is_ranked_by_its_name_alone(searcher: Searcher, tmp_path: Path) -> None:
+def test_binary_file_is_ranked_by_name_only(searcher: Searcher, tmp_path: Path) -> None:
     plant({"auth.bin": b"\0auth\n", "auth.raw": b"auth\nauth\0", "login.py": b"auth\n"}, str(tmp_path))
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -74,7 +74,7 @@ def test_a_binary_file_is_ranked_by_its_name_alone(searcher: Searcher, tmp_path:
     assert ranked == [("auth.bin", 0, ""), ("auth.raw", 0, ""), ("login.py", 1, "auth")]
 
 
-def test_both_engines_rank_alike(tree: int) -> None:
+def test_both_engines_give_same_ranking(tree: int) -> None:
     request = RankRequest("the auth userName import")
     ripgrep, builtin = Searcher(engine="ripgrep").rank(tree, request), Searcher(engine="builtin").rank(tree, request)
     assert ripgrep.results == builtin.results

@@ -46,13 +46,13 @@ def tree(root: Path) -> Path:
     return root
 
 
-def test_the_first_look_finds_everything_but_what_is_left_out(scan: Callable[..., Scan], tree: Path) -> None:
+def test_first_scan_finds_everything_but_excluded_directories(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "d/b", "d/e/c", "link"]
     assert found(made) == {}
 
 
-def test_every_kind_of_change_is_found(scan: Callable[..., Scan], tree: Path) -> None:
+def test_scan_finds_every_kind_of_change(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     (tree / "a").write_text("changed")
     assert found(made) == {"a": "changed"}
@@ -79,7 +79,7 @@ def test_every_kind_of_change_is_found(scan: Callable[..., Scan], tree: Path) ->
     assert found(made) == {}
 
 
-def test_a_file_replaced_by_another_of_the_same_size_and_date_is_found(scan: Callable[..., Scan], tree: Path) -> None:
+def test_scan_finds_replacement_with_same_size_and_date(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     about = (tree / "a").stat()
     (tree / "new").write_text("A")
@@ -88,7 +88,7 @@ def test_a_file_replaced_by_another_of_the_same_size_and_date_is_found(scan: Cal
     assert found(made) == {"a": "changed"}
 
 
-def test_a_file_written_at_the_moment_of_the_look_is_looked_at_again(scan: Callable[..., Scan], tree: Path) -> None:
+def test_file_written_just_before_scan_is_checked_again(scan: Callable[..., Scan], tree: Path) -> None:
     (tree / "a").write_text("1")
     made = scan()
     (tree / "d" / "z").write_text("so that something happened there")
@@ -97,16 +97,14 @@ def test_a_file_written_at_the_moment_of_the_look_is_looked_at_again(scan: Calla
     assert changed["a"][0] == changed["a"][1]
 
 
-def test_a_change_through_another_name_of_the_same_file_is_found(scan: Callable[..., Scan], tree: Path) -> None:
+def test_scan_finds_change_through_hard_link(scan: Callable[..., Scan], tree: Path) -> None:
     (tree / "node_modules" / "twin").hardlink_to(tree / "a")
     made = scan()
     (tree / "node_modules" / "twin").write_text("longer than it was")
     assert found(made) == {"a": "changed"}
 
 
-def test_what_becomes_ignored_has_not_gone_and_what_ceases_to_be_has_not_come(
-    scan: Callable[..., Scan], tree: Path
-) -> None:
+def test_changed_ignore_rules_report_no_deleted_or_new_files(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     (tree / ".gitignore").write_text("d/\n")
     assert found(made) == {".gitignore": "changed"}
@@ -115,19 +113,19 @@ def test_what_becomes_ignored_has_not_gone_and_what_ceases_to_be_has_not_come(
     assert found(made) == {"logs/l": "changed"}
 
 
-def test_beyond_the_limit_nothing_is_looked_at_and_that_is_said(scan: Callable[..., Scan], tree: Path) -> None:
+def test_scan_beyond_file_limit_is_marked_as_cut(scan: Callable[..., Scan], tree: Path) -> None:
     assert not scan().cut
     assert scan(scan_files=2).cut
 
 
-def test_too_many_directories_to_be_reported_are_looked_into_instead(scan: Callable[..., Scan], tree: Path) -> None:
+def test_scan_of_too_many_directories_works_without_watches(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan(scan_directories=1)
     assert not made._watcher.works
     (tree / "d" / "b").write_text("changed")
     assert found(made) == {"d/b": "changed"}
 
 
-def test_more_events_than_the_system_holds_are_not_missed(
+def test_scan_misses_nothing_when_event_queue_overflows(
     scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = scan()
@@ -161,7 +159,7 @@ class Unreadable:
 
 
 @pytest.mark.parametrize("call", ["open", "scandir"])
-def test_a_directory_that_is_not_to_be_read_is_left_alone(
+def test_unreadable_directory_is_skipped(
     scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     monkeypatch.setattr(scan_module, "os", Unreadable("d", call))
@@ -171,7 +169,7 @@ def test_a_directory_that_is_not_to_be_read_is_left_alone(
     assert found(made) == {"a": "changed"}
 
 
-def test_a_directory_that_can_no_longer_be_read_counts_as_gone(
+def test_directory_that_becomes_unreadable_counts_as_deleted(
     scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = scan()
@@ -181,7 +179,7 @@ def test_a_directory_that_can_no_longer_be_read_counts_as_gone(
     assert found(made) == {"d/b": "changed", "d/e": "gone", "d/e/c": "gone"}
 
 
-def test_what_is_too_deep_is_not_entered(
+def test_scan_does_not_enter_too_deep_directories(
     scan: Callable[..., Scan], tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan_module, "_DEEPEST", 1)
@@ -190,7 +188,7 @@ def test_what_is_too_deep_is_not_entered(
     assert sorted(path for path, _ in made.signs()) == [".gitignore", "a", "d/b", "link"]
 
 
-def test_a_directory_that_became_a_file_is_one_change(scan: Callable[..., Scan], tree: Path) -> None:
+def test_directory_replaced_by_file_is_reported_with_its_contents(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     (tree / "d" / "b").unlink()
     (tree / "d" / "e" / "c").unlink()
@@ -202,7 +200,7 @@ def test_a_directory_that_became_a_file_is_one_change(scan: Callable[..., Scan],
     assert changed["d"][1] is not None
 
 
-def test_a_directory_that_another_took_the_place_of_is_looked_into(scan: Callable[..., Scan], tree: Path) -> None:
+def test_scan_enters_directory_that_replaced_another(scan: Callable[..., Scan], tree: Path) -> None:
     made = scan()
     (tree / "d" / "e" / "c").unlink()
     assert found(made) == {"d/e/c": "gone"}

@@ -64,17 +64,17 @@ def openat2(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return answers
 
 
-def test_without_openat2_the_walk_is_used(root: Path, openat2: list[int]) -> None:
+def test_boundary_without_openat2_uses_walk(root: Path, openat2: list[int]) -> None:
     openat2.append(errno.ENOSYS)
     assert FsBoundary(root).resolver == "walk"
 
 
-def test_elsewhere_than_on_linux_the_walk_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boundary_outside_linux_uses_walk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     assert FsBoundary(root).resolver == "walk"
 
 
-def test_a_raced_openat2_is_tried_again(root: Path, openat2: list[int]) -> None:
+def test_interrupted_openat2_is_retried(root: Path, openat2: list[int]) -> None:
     (root / "file").touch()
     boundary = FsBoundary(root)
     openat2.extend([errno.EAGAIN, errno.EINTR, errno.EAGAIN])
@@ -82,7 +82,7 @@ def test_a_raced_openat2_is_tried_again(root: Path, openat2: list[int]) -> None:
     assert openat2 == []
 
 
-def test_an_openat2_that_is_always_raced_is_a_conflict(root: Path, openat2: list[int]) -> None:
+def test_openat2_interrupted_at_every_attempt_is_a_conflict(root: Path, openat2: list[int]) -> None:
     (root / "file").touch()
     boundary = FsBoundary(root)
     openat2.extend([errno.EAGAIN] * 1000)
@@ -90,7 +90,7 @@ def test_an_openat2_that_is_always_raced_is_a_conflict(root: Path, openat2: list
         boundary.open_file("file")
 
 
-def test_a_walk_that_is_always_raced_is_a_conflict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_disturbed_at_every_attempt_is_a_conflict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "sub").mkdir()
     (root / "sub" / "file").touch()
     (root / "link").symlink_to("sub")
@@ -104,9 +104,7 @@ def test_a_walk_that_is_always_raced_is_a_conflict(root: Path, monkeypatch: pyte
                 boundary.locate(path)
 
 
-def test_a_directory_that_is_a_link_whenever_it_is_opened_is_a_conflict(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directory_replaced_by_link_at_every_attempt_is_a_conflict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "sub").mkdir()
     boundary = FsBoundary(root, resolver="walk")
     monkeypatch.setattr(resolve, "os", Refusing("open", errno.ENOTDIR))
@@ -114,9 +112,7 @@ def test_a_directory_that_is_a_link_whenever_it_is_opened_is_a_conflict(
         boundary.open_directory("sub")
 
 
-def test_a_file_that_turns_into_something_else_while_it_is_opened_is_a_conflict(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_that_changes_kind_during_open_is_a_conflict(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "file").touch()
     (root / "sub").mkdir()
     boundary = FsBoundary(root, resolver="walk")
@@ -126,7 +122,7 @@ def test_a_file_that_turns_into_something_else_while_it_is_opened_is_a_conflict(
         boundary.open_file("sub")
 
 
-def test_without_proc_files_are_read_and_written_all_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_and_write_work_without_proc(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "sub").mkdir()
     (root / "sub" / "file").write_text("old\n")
     for call in ("open", "readlink"):
@@ -140,7 +136,7 @@ def test_without_proc_files_are_read_and_written_all_the_same(root: Path, monkey
         assert (root / "sub" / "file").read_text() == call
 
 
-def test_a_file_system_without_attributes_is_written_to(workspace: Workspace, root: Path) -> None:
+def test_write_works_on_file_system_without_attributes(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("old")
     with faults(0, failing(errno.EIO), missing=("listxattr",)):
         assert workspace.call("file", "file.write", {"path": "file", "content": "new"}).success
@@ -150,7 +146,7 @@ def test_a_file_system_without_attributes_is_written_to(workspace: Workspace, ro
     assert (root / "file").read_text() == "newer"
 
 
-def test_attributes_that_cannot_be_read_stop_the_write(workspace: Workspace, root: Path) -> None:
+def test_attributes_that_cannot_be_copied_stop_write(workspace: Workspace, root: Path) -> None:
     (root / "file").write_text("old")
     os.setxattr(root / "file", "user.colour", b"blue")
     for name in ("listxattr", "setxattr"):
@@ -162,7 +158,7 @@ def test_attributes_that_cannot_be_read_stop_the_write(workspace: Workspace, roo
     assert (root / "file").read_text() == "old"
 
 
-def test_a_directory_that_somebody_else_makes_meanwhile_is_left_to_them(workspace: Workspace, root: Path) -> None:
+def test_directory_made_by_another_process_is_kept_after_failure(workspace: Workspace, root: Path) -> None:
     def make_first(name: str, real: Any, args: Any, options: Any) -> Any:
         if name == "mkdir" and not (root / "theirs").exists():
             (root / "theirs").mkdir()
@@ -176,7 +172,7 @@ def test_a_directory_that_somebody_else_makes_meanwhile_is_left_to_them(workspac
     assert os.listdir(root / "theirs") == []
 
 
-def test_a_rename_to_a_free_name_never_replaces(root: Path) -> None:
+def test_rename_to_free_name_never_replaces_file(root: Path) -> None:
     for name in ("one", "two"):
         (root / name).write_text(name)
     handle = os.open(root, os.O_RDONLY)
@@ -187,7 +183,7 @@ def test_a_rename_to_a_free_name_never_replaces(root: Path) -> None:
     assert {path.name: path.read_text() for path in root.iterdir()} == {"two": "two", "three": "one"}
 
 
-def test_the_root_that_is_gone_is_said(workspace: Workspace, root: Path) -> None:
+def test_deleted_root_gives_warning(workspace: Workspace, root: Path) -> None:
     root.rmdir()
     result = workspace.call("file", "file.list", {})
     assert result.warnings == ["the workspace directory was replaced; this session still works in the original"]
@@ -196,7 +192,7 @@ def test_the_root_that_is_gone_is_said(workspace: Workspace, root: Path) -> None
 # ── state and log ──
 
 
-def test_the_homes_are_the_platforms_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_and_config_directories_follow_variables_or_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, home in (("HANDRAIL_STATE_DIR", state_home), ("HANDRAIL_CONFIG_DIR", config_home)):
         monkeypatch.setenv(variable, "/named/here")
         assert home() == "/named/here"
@@ -211,7 +207,7 @@ def _open_with_a_strangers_state(root: str) -> tuple[list[str], bool]:
         return workspace.notes, workspace.call("file", "file.write", {"path": "new", "content": "x"}).success
 
 
-def test_where_the_state_directory_cannot_be_used_another_is_and_that_is_said() -> None:
+def test_unusable_state_directory_is_replaced_with_warning() -> None:
     notes, written = as_ordinary_user(_open_with_a_strangers_state)
     assert written
     assert len(notes) == 1
@@ -219,7 +215,7 @@ def test_where_the_state_directory_cannot_be_used_another_is_and_that_is_said() 
 
 
 @pytest.mark.root
-def test_a_state_directory_of_somebody_else_is_not_used(
+def test_state_directory_of_another_user_is_not_used(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -229,7 +225,7 @@ def test_a_state_directory_of_somebody_else_is_not_used(
         assert [note.rpartition(": ")[2] for note in workspace.notes] == ["it belongs to somebody else"]
 
 
-def test_a_file_of_ours_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_own_file_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     path = str(tmp_path / "config" / "rules.toml")
     assert read_text(path) == ""
     with locked_beside(path):
@@ -249,7 +245,7 @@ class Answer:
         return {"output": "x" * 50, "nested": [{"token": 1}]}
 
 
-def test_the_log_has_requests_responses_and_bugs(tmp_path: Path) -> None:
+def test_session_log_has_requests_responses_and_failures(tmp_path: Path) -> None:
     path = tmp_path / "log" / "session.jsonl"
     log = SessionLog(str(path), level="debug", chars=20, session="s")
     number = log.request("file", "file.read", {"path": "a"}, "7")
@@ -269,13 +265,13 @@ def test_the_log_has_requests_responses_and_bugs(tmp_path: Path) -> None:
     assert lines[1]["result"]["output"] == "x" * 20 + "… (50 characters)"
 
 
-def test_a_log_that_cannot_be_written_to_ends_and_the_work_goes_on(tmp_path: Path) -> None:
+def test_unwritable_session_log_does_not_stop_calls(tmp_path: Path) -> None:
     log = SessionLog("/dev/full", level="info", chars=20, session="s")
     assert [log.request("file", "file.read", {}, None) for _ in range(3)] == [1, 2, 3]
     log.failure(1, "file.read", KeyError("bug"))
     log.close()
 
 
-def test_secrets_do_not_reach_the_log() -> None:
+def test_secrets_are_hidden_in_session_log() -> None:
     given = {"content": "api_key = abcdef123456", "list": ["ghp_" + "a" * 36, 7, None], "plain": "hello"}
     assert shorten(given, 100) == {"content": "api_key = [hidden]", "list": ["[hidden]", 7, None], "plain": "hello"}

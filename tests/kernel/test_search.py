@@ -56,7 +56,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("pattern", "expected"), PATTERNS)
-def test_a_pattern_finds_its_lines(
+def test_pattern_finds_its_lines(
     searcher: Searcher, tree: Open, pattern: str, expected: list[tuple[str, int, str]]
 ) -> None:
     assert found(searcher, tree(TEXTS), pattern) == sorted(expected)
@@ -69,13 +69,13 @@ def test_case_is_ignored_on_request(searcher: Searcher, tree: Open) -> None:
     ]  # fmt: skip
 
 
-def test_a_literal_stands_for_itself(searcher: Searcher, tree: Open) -> None:
+def test_literal_pattern_matches_itself_only(searcher: Searcher, tree: Open) -> None:
     fd = tree({"a": b"a.b(c)\naxb(c)\n", "b": b"--pre=id\n"})
     assert found(searcher, fd, "a.b(c)", literal=True) == [("a", 1, "a.b(c)")]
     assert found(searcher, fd, "--pre=id", literal=True) == [("b", 1, "--pre=id")]
 
 
-def test_context_stays_in_the_file_and_neighbours_are_shared(searcher: Searcher, tree: Open) -> None:
+def test_context_stays_in_file_and_overlaps_neighbours(searcher: Searcher, tree: Open) -> None:
     fd = tree({"a": b"1\nx2\nx3\n4\n5\n6\nx7", "b": b"x"})
     result = searcher.search(fd, SearchRequest("x", context=2))
     assert result.matches == [
@@ -87,9 +87,7 @@ def test_context_stays_in_the_file_and_neighbours_are_shared(searcher: Searcher,
 
 
 @pytest.mark.parametrize("count_searched", [False, True])
-def test_the_limit_bounds_what_is_shown_and_not_what_is_counted(
-    searcher: Searcher, tree: Open, count_searched: bool
-) -> None:
+def test_limit_restricts_shown_matches_but_not_counts(searcher: Searcher, tree: Open, count_searched: bool) -> None:
     names = [f"{number:02}/{letter}.txt" for number in range(20) for letter in "ab"]
     content: dict[str, Any] = {}
     for name in names:
@@ -103,7 +101,7 @@ def test_the_limit_bounds_what_is_shown_and_not_what_is_counted(
     assert result.files_searched == (42 if count_searched else None)
 
 
-def test_much_output_is_counted_first_and_fetched_then(tree: Open) -> None:
+def test_ripgrep_gives_same_answer_when_output_is_large(tree: Open) -> None:
     fd = tree({f"{number}": b"some text\n" * 500 for number in range(30)})
     fast = Searcher(Limits(search_stream_bytes=1000), engine="ripgrep")
     assert fast.search(fd, SearchRequest("text", limit=700, context=1)) == Searcher(engine="ripgrep").search(
@@ -111,16 +109,14 @@ def test_much_output_is_counted_first_and_fetched_then(tree: Open) -> None:
     )
 
 
-def test_without_landlock_lines_come_only_from_files_opened_by_handle(
-    tree: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_without_landlock_finds_lines(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     fd = tree(TEXTS)
     monkeypatch.setattr(landlock_exec, "available", lambda: False)
     searcher = Searcher(engine="ripgrep")
     assert found(searcher, fd, "two|first", context=1) == [("a.txt", 2, "two two"), ("c/crlf.txt", 1, "first")]
 
 
-def test_long_lines_are_cut_around_the_match_and_say_so(searcher: Searcher, tree: Open) -> None:
+def test_long_lines_are_cut_around_match_and_marked(searcher: Searcher, tree: Open) -> None:
     fd = tree({
         "end": b"needle" + b"y" * 3000,
         "long": b"x" * 500_000 + b"needle" + "é".encode() * 500_000 + b"\nnext\n",
@@ -136,14 +132,14 @@ def test_long_lines_are_cut_around_the_match_and_say_so(searcher: Searcher, tree
     ]
 
 
-def test_a_long_line_in_utf_16_is_cut_in_the_same_place(searcher: Searcher, tree: Open) -> None:
+def test_long_utf_16_line_is_cut_in_same_place(searcher: Searcher, tree: Open) -> None:
     line = "é" * 5000 + "needle" + "z" * 5000
     fd = tree({"a": ("\ufeff" + line).encode("utf-16-le"), "b": b"\xef\xbb\xbf" + line.encode()})
     shown = "…" + "é" * 250 + "needle" + "z" * 1494 + "…"
     assert found(searcher, fd, "needle") == [("a", 1, shown), ("b", 1, shown)]
 
 
-def test_binary_files_are_passed_over(searcher: Searcher, tree: Open) -> None:
+def test_binary_files_are_skipped(searcher: Searcher, tree: Open) -> None:
     late = b"hit\n" * 100_000 + b"\0"
     fd = tree({"early": b"hit\0", "late": late, "text": b"hit", "utf-16": "\ufeffhit".encode("utf-16-le")})
     result = searcher.search(fd, SearchRequest("hit", count_searched=True))
@@ -152,7 +148,7 @@ def test_binary_files_are_passed_over(searcher: Searcher, tree: Open) -> None:
     assert [match[0] for match in found(searcher, fd, "hit")] == ["text", "utf-16"]
 
 
-def test_odd_names_are_found_and_named(searcher: Searcher, tree: Open) -> None:
+def test_odd_file_names_are_found(searcher: Searcher, tree: Open) -> None:
     names = ["-e", "--pre=id", "new\nline", "bad\udcff", "tab\t", " ", "x: WARNING: stopped", "é", "{a,b}", "[x]"]
     fd = tree(dict.fromkeys(names, b"hit\n") | {"dir\n": {"a\nb": b"hit"}})
     expected = sorted([*names, "dir\n/a\nb"])
@@ -176,7 +172,7 @@ IGNORED = {
 }
 
 
-def test_ignore_files_and_default_exclusions_are_honoured(searcher: Searcher, tree: Open) -> None:
+def test_ignore_files_and_default_exclusions_are_followed(searcher: Searcher, tree: Open) -> None:
     fd = tree(IGNORED)
     seen = [".hidden", "deep/out/y", "deep/z.log", "keep.log"]
     assert [match[0] for match in found(searcher, fd, "hit")] == seen
@@ -194,7 +190,7 @@ def test_ignore_files_and_exclusions_can_be_switched_off(searcher: Searcher, tre
     ]  # fmt: skip
 
 
-def test_ignore_files_above_and_of_the_person_say_nothing(
+def test_ignore_files_above_root_and_of_user_have_no_effect(
     searcher: Searcher, tree: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".gitignore").write_text("*\n")
@@ -206,7 +202,7 @@ def test_ignore_files_above_and_of_the_person_say_nothing(
     assert found(searcher, tree({"a": b"hit"}), "hit") == [("a", 1, "hit")]
 
 
-def test_an_include_does_not_bring_back_what_is_ignored(searcher: Searcher, tree: Open) -> None:
+def test_include_does_not_restore_ignored_files(searcher: Searcher, tree: Open) -> None:
     fd = tree(
         {".gitignore": b"b.py\n", "a.py": b"hit", "b.py": b"hit", "build": {"c.py": b"hit"}, "d": {"e.py": b"hit"}}
     )
@@ -218,7 +214,7 @@ def test_excluded_names_are_left_out_at_any_depth(searcher: Searcher, tree: Open
     assert [match[0] for match in found(searcher, fd, "hit", scope=Scope(exclude=("skip", "*.min.js")))] == ["a/y"]
 
 
-def test_what_limits_leave_out_is_counted_and_named(searcher: Searcher, tree: Open) -> None:
+def test_files_left_out_by_limits_are_counted_and_named(searcher: Searcher, tree: Open) -> None:
     big = {f"big{number:02}.txt": b"hit" * 40 for number in range(30)}
     fd = tree({**big, "small": b"hit", "d": {"ok": b"hit", "e": {"no": b"hit"}}, "f": {"g": {}}})
     result = searcher.search(fd, SearchRequest("hit", scope=Scope(max_file_bytes=100, max_depth=2)))
@@ -227,13 +223,13 @@ def test_what_limits_leave_out_is_counted_and_named(searcher: Searcher, tree: Op
     assert (result.skipped.too_deep.names, result.skipped.too_deep.count) == (["d/e", "f/g"], 2)
 
 
-def test_a_find_names_the_directories_whose_files_lie_too_deep(searcher: Searcher, tree: Open) -> None:
+def test_find_names_directories_with_files_beyond_depth_limit(searcher: Searcher, tree: Open) -> None:
     fd = tree({"a.py": b"", "d": {"b.py": b"", "e": {"c.py": b"", "f": {"d.py": b""}}, "g": {"x.txt": b""}}})
     result = searcher.find(fd, FindRequest(Scope(include=("**/*.py",), max_depth=2)))
     assert (result.files, result.total, result.skipped.too_deep.names) == (["a.py", "d/b.py"], 2, ["d/e"])
 
 
-def test_what_cannot_be_read_is_named(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+def test_unreadable_files_and_directories_are_named(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
     fd = tree({"closed": b"hit", "closed.py": b"hit", "open.py": b"hit", "room": {"x": b"hit"}})
     for name in ("closed", "closed.py", "room"):
         (tmp_path / "tree" / name).chmod(0)
@@ -250,7 +246,7 @@ def test_what_cannot_be_read_is_named(searcher: Searcher, tree: Open, tmp_path: 
     assert listed == ["room"]
 
 
-def test_links_are_not_followed(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+def test_search_does_not_follow_links(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").write_text("hit")
     fd = tree({"real": {"x": b"hit"}})
@@ -265,7 +261,7 @@ def test_links_are_not_followed(searcher: Searcher, tree: Open, tmp_path: Path) 
     assert searcher.find(fd, FindRequest(Scope(include=("out/*", "../**", "/../*", "in/*")))).files == []
 
 
-def test_files_are_found_newest_first_on_request(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+def test_find_returns_newest_files_first_on_request(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
     fd = tree(dict.fromkeys("dcba", b""))
     for age, name in enumerate("badc"):
         os.utime(tmp_path / "tree" / name, ns=(0, 10**18 - (age // 2) * 10**9))
@@ -275,7 +271,7 @@ def test_files_are_found_newest_first_on_request(searcher: Searcher, tree: Open,
     assert (newest.total, newest.truncated) == (4, False)
 
 
-def test_globs_of_a_find_are_tied_or_not(searcher: Searcher, tree: Open) -> None:
+def test_find_globs_follow_anywhere_and_fold_case(searcher: Searcher, tree: Open) -> None:
     fd = tree({"A.py": b"", "d": {"b.PY": b"", "c.ts": b""}})
     assert searcher.find(fd, FindRequest(Scope(include=("*.py",), anywhere=False))).files == ["A.py"]
     assert searcher.find(fd, FindRequest(Scope(include=("*.py",), fold_case=True))).files == ["A.py", "d/b.PY"]
@@ -283,7 +279,7 @@ def test_globs_of_a_find_are_tied_or_not(searcher: Searcher, tree: Open) -> None
     assert searcher.find(fd, FindRequest(Scope(include=("**/*.{py,ts}",)))).files == ["A.py", "d/c.ts"]
 
 
-def test_nothing_because_everything_is_ignored_is_said(searcher: Searcher, tree: Open) -> None:
+def test_empty_result_says_when_everything_is_ignored(searcher: Searcher, tree: Open) -> None:
     fd = tree({".gitignore": b"*\n", "a.py": b"hit", "node_modules": {"b.js": b"hit"}})
     assert searcher.search(fd, SearchRequest("hit")).all_hidden
     assert searcher.search(fd, SearchRequest("hit", scope=Scope(include=("*.py",)))).all_hidden
@@ -293,7 +289,7 @@ def test_nothing_because_everything_is_ignored_is_said(searcher: Searcher, tree:
 
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
-def test_an_answer_that_ends_with_its_limit_is_the_beginning_of_the_whole(tree: Open, engine: EngineName) -> None:
+def test_inexact_search_returns_first_matches_of_whole_result(tree: Open, engine: EngineName) -> None:
     fd = tree({f"{name}/{number}": b"some text\nand text\n" * 3 for name in "cab" for number in range(40)})
     searcher = Searcher(Limits(search_look_seconds=60), engine=engine)
     whole = searcher.search(fd, SearchRequest("text", limit=10_000, context=1))
@@ -305,9 +301,7 @@ def test_an_answer_that_ends_with_its_limit_is_the_beginning_of_the_whole(tree: 
     assert (full.matches, full.total, full.truncated) == (whole.matches, whole.total, False)
 
 
-def test_only_the_first_files_are_read_for_an_answer_that_ends_with_its_limit(
-    tree: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inexact_search_reads_only_first_files(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     fd = tree({f"{number:03}": b"text\n" for number in range(200)})
     monkeypatch.setattr("handrail.kernel.search.ripgrep.run_ripgrep", None)  # nobody calls it
     searcher = Searcher(Limits(search_look_seconds=60), engine="ripgrep")

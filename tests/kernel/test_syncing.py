@@ -38,7 +38,7 @@ def test_many_files_are_synced_by_one_call(root: Path, monkeypatch: pytest.Monke
     assert sum(what[0] == "file" for what in snapshot(root).values()) == 40
 
 
-def test_where_the_system_cannot_each_file_is_synced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_is_synced_if_system_cannot_sync_all_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "can_sync_whole", lambda: False)
     files: list[int] = []
     fsync = os.fsync
@@ -52,9 +52,7 @@ def test_where_the_system_cannot_each_file_is_synced(root: Path, monkeypatch: py
     assert len(files) >= 40
 
 
-def test_a_disk_that_fails_then_fails_the_commit_and_leaves_nothing(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_sync_fails_commit_and_leaves_no_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -63,7 +61,7 @@ def test_a_disk_that_fails_then_fails_the_commit_and_leaves_nothing(
     assert snapshot(root) == {}
 
 
-def test_a_handle_that_cannot_be_synced_raises() -> None:
+def test_sync_whole_of_unusable_handle_raises_error() -> None:
     place = os.open("/", os.O_PATH)
     try:
         with pytest.raises(OSError, match="Bad file descriptor"):
@@ -72,12 +70,12 @@ def test_a_handle_that_cannot_be_synced_raises() -> None:
         os.close(place)
 
 
-def test_what_is_shared_among_threads_comes_back_in_order() -> None:
+def test_parallel_map_returns_results_in_order() -> None:
     assert parallel_map(lambda n: n * n, range(101)) == [n * n for n in range(101)]
     assert parallel_map(str, range(5)) == list("01234")
 
 
-def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_in_thread_fails_commit_and_leaves_no_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write, left = write_all, iter(range(30))
 
     def failing(fd: int, data: bytes) -> None:
@@ -90,7 +88,7 @@ def test_a_failure_in_a_thread_fails_the_commit_and_leaves_nothing(root: Path, m
     assert snapshot(root) == {}
 
 
-def test_a_failure_of_one_is_raised_as_it_is() -> None:
+def test_parallel_map_raises_error_of_one_item() -> None:
     def act(number: int) -> int:
         return [0][number // 50]
 
@@ -98,7 +96,7 @@ def test_a_failure_of_one_is_raised_as_it_is() -> None:
         parallel_map(act, range(100))
 
 
-def test_without_threads_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_map_works_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -106,7 +104,7 @@ def test_without_threads_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch
     assert parallel_map(str, range(40)) == [str(number) for number in range(40)]
 
 
-def test_an_interrupt_waits_until_no_thread_acts_any_more() -> None:
+def test_parallel_map_waits_for_threads_after_interrupt() -> None:
     acting, interrupted = set[int](), threading.Event()
 
     def act(number: int) -> None:
@@ -122,13 +120,13 @@ def test_an_interrupt_waits_until_no_thread_acts_any_more() -> None:
     assert len(acting) == 1  # the main thread's own, which was interrupted
 
 
-def test_what_is_published_is_not_open_for_writing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_file_is_not_open_for_writing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that is could not be run at that moment, and who watches the file would hear of it twice."""
     (root / "run.sh").write_text("#!/bin/sh\n")
     held: list[str] = []
 
     def looking(temp: str, name: str, fd: int) -> None:
-        handles = [os.path.join("/proc/self/fd", parallel_map) for parallel_map in os.listdir("/proc/self/fd")]
+        handles = [os.path.join("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]
         held.extend(link for link in map(os.readlink, filter(os.path.lexists, handles)) if link.endswith(temp))
         exchange_names(temp, name, fd)
 
@@ -138,7 +136,7 @@ def test_what_is_published_is_not_open_for_writing(root: Path, monkeypatch: pyte
     assert held == []
 
 
-def test_a_file_that_cannot_be_synced_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_cannot_be_synced_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync, calls = os.fsync, itertools.count()
 
     def failing(fd: int) -> None:

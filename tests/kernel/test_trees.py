@@ -9,7 +9,7 @@ from handrail.model.files import Node
 TREE = Node("directory", b"", 0o755, inside=(("file", Node("file", b"text", 0o640)),))
 
 
-def test_what_was_built_is_as_it_was_said(tmp_path: Path) -> None:
+def test_subtree_is_built_as_described_and_removed(tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     build(fd, "tree", TREE, sync=True)
     assert (tmp_path / "tree" / "file").read_bytes() == b"text"
@@ -18,7 +18,7 @@ def test_what_was_built_is_as_it_was_said(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_a_file_in_the_place_of_a_directory_is_another_thing_and_is_taken_away_alone(tmp_path: Path) -> None:
+def test_file_in_place_of_subtree_differs_and_is_removed_alone(tmp_path: Path) -> None:
     (tmp_path / "tree").write_text("")
     (tmp_path / "other").write_text("")
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)

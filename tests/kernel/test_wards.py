@@ -39,7 +39,7 @@ def guard(root: Path) -> Iterator[Guard]:
     os.close(fd)
 
 
-def test_the_outermost_names_are_to_be_covered_and_every_other_name_of_their_files(guard: Guard, root: Path) -> None:
+def test_masks_include_top_protected_paths_and_their_hard_links(guard: Guard, root: Path) -> None:
     protected = guard()
     assert protected.masks().keys() == {".env", "vault"}
     os.link(root / "vault/x", root / "twin")
@@ -47,7 +47,7 @@ def test_the_outermost_names_are_to_be_covered_and_every_other_name_of_their_fil
     assert protected.masks().keys() == {".env", "vault", "twin"}
 
 
-def test_a_protected_link_protects_what_it_leads_to_and_not_what_is_missing(guard: Guard, root: Path) -> None:
+def test_protected_link_protects_its_existing_target(guard: Guard, root: Path) -> None:
     (root / "real.txt").write_text("secret\n")
     (root / "open").mkdir()
     (root / "open/file.txt").write_text("public\n")
@@ -60,13 +60,13 @@ def test_a_protected_link_protects_what_it_leads_to_and_not_what_is_missing(guar
     assert protected.masks().keys() == {".env", "vault", "real.txt", "open"}
 
 
-def test_a_protected_link_that_leads_outside_is_covered_itself(guard: Guard, root: Path, tmp_path: Path) -> None:
+def test_protected_link_to_outside_is_masked_itself(guard: Guard, root: Path, tmp_path: Path) -> None:
     (root / "sub").mkdir()
     (root / "sub/.env").symlink_to(tmp_path)
     assert guard().masks().keys() == {".env", "vault", "sub/.env"}
 
 
-def test_a_twin_that_is_edited_is_still_the_same_file(guard: Guard, root: Path) -> None:
+def test_edited_hard_link_stays_protected(guard: Guard, root: Path) -> None:
     os.link(root / ".env", root / "twin")
     protected = guard()
     assert protected.hides("twin")
@@ -77,7 +77,7 @@ def test_a_twin_that_is_edited_is_still_the_same_file(guard: Guard, root: Path) 
     assert protected.hides("twin")
 
 
-def test_a_secret_that_is_moved_away_and_edited_there_is_known_by_its_birth(guard: Guard, root: Path) -> None:
+def test_moved_and_edited_file_is_recognized_by_birth_time(guard: Guard, root: Path) -> None:
     protected = guard()
     assert not protected.hides("moved")
     (root / ".env").rename(root / "moved")
@@ -87,7 +87,7 @@ def test_a_secret_that_is_moved_away_and_edited_there_is_known_by_its_birth(guar
     assert protected.masks().keys() == {"vault", *(["moved"] if known else [])}
 
 
-def test_where_no_birth_is_told_a_file_that_is_moved_and_edited_cannot_be_known(
+def test_moved_and_edited_file_is_not_recognized_without_birth_time(
     guard: Guard, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protection_scan, "libc_function", lambda _name: None)
@@ -99,14 +99,14 @@ def test_where_no_birth_is_told_a_file_that_is_moved_and_edited_cannot_be_known(
     assert not protected.hides("moved")
 
 
-def test_what_is_not_there_is_hidden_only_by_its_name(guard: Guard) -> None:
+def test_missing_path_is_hidden_only_by_its_name(guard: Guard) -> None:
     protected = guard()
     assert protected.hides("missing/.env")
     assert not protected.hides("missing")
     assert not protected.hides("vaults/x")
 
 
-def test_a_tree_too_deep_to_name_is_hidden_and_does_not_stop_a_look(guard: Guard, root: Path) -> None:
+def test_tree_too_deep_to_name_is_hidden_and_does_not_stop_scan(guard: Guard, root: Path) -> None:
     fd = os.open(root, os.O_RDONLY)
     for _ in range(25):
         os.mkdir("d" * 200, dir_fd=fd)
@@ -131,13 +131,13 @@ class Vanishing(Protection):
         return super().rule_for(path)
 
 
-def test_a_file_that_goes_while_it_is_looked_at_is_passed_over(guard: Guard, root: Path) -> None:
+def test_file_deleted_during_scan_is_skipped(guard: Guard, root: Path) -> None:
     (root / "vault/x").unlink()
     (root / "vault").rmdir()
     assert guard(Vanishing(root)).masks() == {}
 
 
-def test_our_own_places_are_kept_without_any_rule(guard: Guard) -> None:
+def test_own_directories_are_protected_without_rules(guard: Guard) -> None:
     protected = guard(Protection([]), "conf/ours")
     assert protected.hides("conf/OURS/approvals.toml")
     assert not protected.hides("conf/others")
@@ -146,7 +146,7 @@ def test_our_own_places_are_kept_without_any_rule(guard: Guard) -> None:
     assert raised.value.rule == OWN_RULE
 
 
-def test_remembered_keeps_what_was_found_last_and_drops_what_is_gone(tmp_path: Path) -> None:
+def test_remembered_files_keep_newest_and_drop_deleted(tmp_path: Path) -> None:
     kept = RememberedFiles(str(tmp_path / "state/protected.json"), most=3)
     one, two, three, four = (ProtectedNode("*.key", number, 5, 6) for number in range(4))
     assert kept.read() == {}
@@ -158,7 +158,7 @@ def test_remembered_keeps_what_was_found_last_and_drops_what_is_gone(tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"1": 2}', '{"1": ["a"]}', '{"x": ["a", 1, 2, 3]}'])
-def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> None:
+def test_damaged_memory_is_warned_about_and_written_again(root: Path, text: str) -> None:
     (root / "a.key").touch()
     with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
         path = Path(workspace.services.state.path) / "protected.json"
@@ -170,7 +170,7 @@ def test_a_damaged_memory_is_said_and_written_anew(root: Path, text: str) -> Non
     assert len(RememberedFiles(str(path), 9).read()) == 1
 
 
-def test_a_memory_that_cannot_be_written_is_said_with_every_command(root: Path) -> None:
+def test_unwritable_memory_is_warned_about_with_command(root: Path) -> None:
     (root / "a.key").touch()
     with Workspace(str(root), approve="auto", protect=["*.key"], sandbox="off") as workspace:
         (Path(workspace.services.state.path) / "protected.json").mkdir()
