@@ -1,4 +1,4 @@
-"""A workspace full of traps, and beside it the canaries that nobody may read, change or add to."""
+"""Builds a workspace full of traps, and canaries outside it that no tool may read, change or add to."""
 
 import os
 import socket
@@ -56,7 +56,7 @@ class Arena:
         return path.replace("{root}", str(self.root)).replace("{outside}", str(self.outside))
 
     def beyond(self) -> Tree:
-        """All that lies outside of the workspace."""
+        """Return everything that lies outside the workspace."""
         tree = snapshot(self.top, precise=True)
         return {name: what for name, what in tree.items() if name.split("/")[0] != "workspace"}
 
@@ -86,7 +86,7 @@ def _special(root: Path) -> None:
     os.mkfifo(root / "fifo")
     with socket.socket(socket.AF_UNIX) as server:
         here = os.getcwd()
-        os.chdir(root)  # the name of a socket may have 108 bytes at most
+        os.chdir(root)  # the path of a socket may have at most 108 bytes
         try:
             server.bind("socket")
         finally:

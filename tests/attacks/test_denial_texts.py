@@ -1,4 +1,4 @@
-"""A refusal is not a key: no answer names what would loosen anything, and who has no terminal cannot loosen it."""
+"""Checks that no answer tells the model how to allow a refused call, and that loosening needs a terminal."""
 
 import json
 import os
@@ -30,12 +30,12 @@ SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|
 KEY = re.compile(
     rf"\bhandrail [a-z]|(?<![\w-])--[a-z]|HANDRAIL_|\b(?:{SETTINGS}) ?=|\b(?:writable|allow_hosts|asker)\b"
 )
-"""A command of ours, an option, a variable or a setting."""
+"""Finds a text that says how to allow a call: a `handrail` command, an option, a variable or a setting."""
 REFUSED = ("write_outside", "guarded", "network", "processes", "memory", "disk")
 
 
 def samples() -> list[Fault]:
-    """Every kind of fault and note, and each thing that a sandbox refuses."""
+    """Return one fault or warning of every kind, and one for each thing that a sandbox refuses."""
     others = [sample(kind) for kind in kinds() if kind not in (Denied, SandboxRefused)]
     assert (SandboxRefused, "kind") in CHOSEN
     return [*others, *(SandboxRefused(kind, "/x") for kind in REFUSED), Denied("t", "a reason", "a remedy", "--a-key")]
@@ -65,7 +65,8 @@ def test_refusal_texts_for_user_say_how_to_allow() -> None:
     tables = load("file").tables
     keys = {type(fault).__name__: how_to_allow(tables, "file.write", fault, CONTEXT) for fault in samples()}
     told = {name for name, key in keys.items() if key}
-    assert told == {"Denied", "ForbiddenAddress", "SandboxUnavailable"}  # of what the sandbox refused, disk is last
+    # The last SandboxRefused replaces the others: it is "disk", which nothing can allow.
+    assert told == {"Denied", "ForbiddenAddress", "SandboxUnavailable"}
     assert all(KEY.search(keys[name]) for name in told)
     hints = [how_to_allow(tables, "file.write", SandboxRefused(kind, "/x"), CONTEXT) for kind in REFUSED]
     assert [bool(KEY.search(hint)) for hint in hints] == [True, False, True, False, False, False]
@@ -95,7 +96,7 @@ SITUATIONS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]], str
 
 
 def refused(root: Path, situation: str) -> tuple[ToolResult, list[str]]:
-    """An answer, and what the user was told."""
+    """Return the answer to the model and the lines for the user."""
     flags, (dialect, tool, params), _ = SITUATIONS[situation]
     (root / "kept").write_text("x")
     told: list[str] = []
@@ -165,7 +166,7 @@ def test_mcp_says_how_to_allow_only_on_standard_error(
 
 
 def test_mcp_server_continues_when_standard_error_is_not_read(root: Path) -> None:
-    """A pipe that is full must not stop it, however many calls are refused."""
+    """Refuse many calls: a full pipe must not block the server."""
     reader, writer = os.pipe()
 
     async def act(client: Client) -> int:
@@ -178,7 +179,7 @@ def test_mcp_server_continues_when_standard_error_is_not_read(root: Path) -> Non
         assert talk(stdio_client(over_stdio("--root", root), unread), act) == 400
 
 
-# ── who may loosen ──
+# ── who may loosen the rules ──
 
 LOOSENING = {
     "add": ("approvals", "add", "file.write", ".*"),

@@ -1,4 +1,4 @@
-"""What the guard of git directories does beside the matrix: when it looks, what is the user's own, what it says."""
+"""Tests the guard of git directories beyond the matrix: when it scans, which files belong to the user, its warnings."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def opened(repository: Path) -> Iterator[Workspace]:
 
 
 def user(root: Path, text: str) -> str:
-    """Run something outside the sandbox."""
+    """Run a script outside the sandbox and return its output."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true"}
     return subprocess.check_output(["/bin/bash", "-ec", text], cwd=root, env=environment, text=True)
 
@@ -57,7 +57,7 @@ def notes_of(workspace: Workspace) -> list[str]:
     return [entry.entry.note for entry in workspace.history().entries()]
 
 
-# ── who made it, and when it is looked for ──
+# ── which files are set aside, and when ──
 
 
 def test_git_plant_of_background_process_is_set_aside_at_session_end(repository: Path) -> None:
@@ -229,7 +229,7 @@ def test_git_alternates_file_is_set_aside(opened: Workspace, repository: Path) -
 
 
 def test_submodule_in_index_that_leads_outside_is_not_followed(repository: Path, tmp_path: Path) -> None:
-    """The index is the agent's to write: it must not make the sandbox show, or the guard touch, what lies outside."""
+    """An agent can write the index: the index must not make the sandbox show, or the guard touch, a file outside."""
     outside = tmp_path / "outside"
     outside.mkdir()
     user(outside, "git init -q . && git config core.pager x")

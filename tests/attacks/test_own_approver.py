@@ -1,4 +1,4 @@
-"""The agent wants to be asked itself: a sandboxed command with network reaches the server that runs it, over HTTP."""
+"""Lets a sandboxed command with network connect to its own server over HTTP, to answer the questions of the agent."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from sandboxes import PYTHON
 
 ATTACK = Path(__file__).with_name("own_approver.py")
 OPTIONS = ("--approve", "auto", "--sandbox", "network")
-"""What writes to the workspace is approved unasked, so that the command runs; a hook of git's is asked all the same."""
+"""With these options commands run without a question, but the server still asks before it writes a git hook."""
 ERAS = ("2025-11-25", "2026-07-28")
 
 
 @pytest.fixture
 def planted(root: Path) -> Path:
-    """A repository with the attack in it."""
+    """Make a repository that contains the attack."""
     subprocess.run(["git", "init", "-q", root], check=True)
     shutil.copy(ATTACK, root / "attack.py")
     return root
@@ -30,7 +30,7 @@ def planted(root: Path) -> Path:
 
 @contextmanager
 def with_generated_token(*arguments: Any) -> Iterator[tuple[str, str]]:
-    """The address and the token of a server that was given none."""
+    """Start a server that generates its token; yield its address and the token."""
     process = subprocess.Popen(
         command("--http", "127.0.0.1:0", *arguments, dialect="copilot"), stderr=subprocess.PIPE, text=True
     )
@@ -45,7 +45,7 @@ def with_generated_token(*arguments: Any) -> Iterator[tuple[str, str]]:
 
 
 def run(url: str, token: str, line: str) -> dict[str, Any]:
-    """What the agent's client hears of a command."""
+    """Run a command through the client of the agent and return the answer."""
 
     async def main() -> dict[str, Any]:
         async with holding(url, token, "legacy") as client:
@@ -72,7 +72,7 @@ def test_own_approver_on_server_without_token_is_not_asked(planted: Path, era: s
 
 
 def test_own_approver_with_leaked_token_can_approve(planted: Path, tmp_path: Path) -> None:
-    """The attack is a real one: whoever has the token is asked, and is believed."""
+    """Prove that the attack is real: the server asks every client that has the token, and trusts its answer."""
     (tmp_path / "tokens").write_text("a token that leaked\n")
     with over_http("--root", planted, *OPTIONS, "--token-file", tmp_path / "tokens", dialect="copilot") as (url, _):
         told = ATTACK.read_text().replace("ACCEPT = {", 'ACCEPT = {"authorization": "Bearer a token that leaked", ')

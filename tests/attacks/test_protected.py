@@ -1,4 +1,4 @@
-"""Files that the person keeps from every tool: no name, no link and no search reaches them."""
+"""Checks that no name, no link and no search reaches a protected file."""
 
 import json
 import os
@@ -30,7 +30,7 @@ NAMED = [
 
 @pytest.mark.parametrize(("path", "rule"), NAMED)
 def test_protected_name_in_any_spelling_is_refused(guarded: Any, path: str, rule: str) -> None:
-    """Also where there is no such file: whether there is one is not told."""
+    """Refuse missing files too: the answer does not tell whether a file exists."""
     refused(guarded, "copilot", "read_file", {"path": path}, rule)
     refused(guarded, "copilot", "read_file", {"path": f"{guarded.root}/{path}"}, rule)
     refused(guarded, "copilot", "create_file", {"path": path, "content": "x"}, rule)
@@ -112,7 +112,7 @@ def test_links_to_protected_files_are_refused_but_listed(guarded: Any, root: Pat
     refused(guarded, "file", "file.write", {"path": "innocent", "content": "x"}, ".env")
     listed = guarded.call("copilot", "list_dir", {}).output
     assert listed == "Contents of .:\n  chain\n  door\n  innocent\n  open.txt\n  conf/\n  sub/\n"
-    assert guarded.call("file", "file.delete", {"path": "innocent"}).success  # the link alone
+    assert guarded.call("file", "file.delete", {"path": "innocent"}).success  # deletes only the link
     assert (root / ".env").exists()
 
 
@@ -146,7 +146,7 @@ def test_hard_link_of_protected_file_is_protected(root: Path) -> None:
 
 
 def test_protected_file_moved_with_its_directory_stays_protected(guarded: Any, root: Path) -> None:
-    """As a command could do with the directory around it."""
+    """Rename the directory, as a command could do."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
     (root / "conf").rename(root / "conf2")
     refused(guarded, "copilot", "read_file", {"path": "conf2/private.txt"}, "/conf/private.txt")
@@ -156,7 +156,7 @@ def test_protected_file_moved_with_its_directory_stays_protected(guarded: Any, r
 
 
 def test_new_file_with_reused_inode_is_not_protected(guarded: Any, root: Path) -> None:
-    """File systems give the number of a deleted file to the next."""
+    """Create files that can get the inode number of the deleted file."""
     guarded.call("copilot", "read_file", {"path": "open.txt"})
     born = (root / "conf/private.txt").stat().st_mtime_ns
     (root / "probe").touch()

@@ -1,4 +1,4 @@
-"""Protected files stay protected when a command moves a directory around them, in this session and in the next."""
+"""Checks that protected files stay protected when a command moves their directory, in this session and the next."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def _bubblewrap(tmp_path: Path) -> None:
 
 @pytest.fixture
 def opened(root: Path) -> Any:
-    """Opens a session with the rules; the caller closes it."""
+    """Return a function that opens a session with the rules; the caller closes the session."""
     return lambda: Workspace(str(root), approve="auto", protect=RULES)
 
 
@@ -54,7 +54,7 @@ def run(workspace: Workspace, command: str) -> str:
 
 
 def shown_nowhere(workspace: Workspace, path: str, rule: str) -> None:
-    """No tool, search, list or command of this session shows what lies at `path`."""
+    """Check that no tool, search, list or command of this session shows the file at `path`."""
     refused(workspace, "copilot", "read_file", {"path": path}, rule)
     refused(workspace, "file", "file.patch", {"path": path, "patches": [{"find": "TOKEN", "replace": "x"}]}, rule)
     refused(workspace, "file", "file.delete", {"path": path}, rule)
@@ -89,7 +89,7 @@ def test_renamed_parent_keeps_file_protected_in_both_sessions(root: Path, opened
         shown_nowhere(workspace, f"other/{rest}", rule)
     with opened() as workspace:
         shown_nowhere(workspace, f"other/{rest}", rule)
-    with opened() as workspace:  # the first that it does is to run a command
+    with opened() as workspace:  # runs a command before any other call
         run(workspace, f"cat other/{rest}")
 
 
@@ -149,7 +149,7 @@ def _hide_behind_a_mode(root: str) -> tuple[list[str], list[str], list[str]]:
     with Workspace(root, approve="auto", protect=RULES) as workspace:
         before = [*workspace.services.masks()]
         (top / ".kube").rename(top / "d/k")
-        (top / "d").chmod(0)  # a command can do this, and take it back
+        (top / "d").chmod(0)  # a command can do this, and undo it later
         with pytest.raises(SandboxUnavailable) as raised:
             workspace.services.masks()
         (top / "d").chmod(0o755)
@@ -166,7 +166,7 @@ def test_protected_file_in_unreadable_directory_stops_commands() -> None:
 
 
 def test_background_process_ends_before_final_scan_of_new_sandbox(root: Path) -> None:
-    """A process that keeps moving a file could otherwise keep it from being found, and read it afterwards."""
+    """End the process before the last scan: it could move a file during the scan and read it afterwards."""
     looks: list[int] = []
 
     def masks() -> dict[str, tuple[int, int]]:

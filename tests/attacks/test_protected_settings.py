@@ -1,4 +1,4 @@
-"""Which files are kept from every tool: what the person says, what a project may add, and what is always so."""
+"""Tests which files are protected: by the settings of the user, by additions of a project, and always."""
 
 import os
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_invalid_protect_setting_is_an_error(root: Path, value: Any, complaint: 
 
 
 def test_own_files_of_handrail_in_workspace_are_protected(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise an agent could write its own approvals."""
+    """Protect these files, because an agent could otherwise write its own approvals."""
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(root / "conf ig"))
     monkeypatch.setenv("HANDRAIL_STATE_DIR", str(root / "state"))
     with Workspace(str(root), approve="auto") as workspace:

@@ -1,4 +1,4 @@
-"""Directories and files change places with links that lead out, thousands of times, while the tools are at work."""
+"""Exchanges directories and files with links that lead outside, thousands of times, while the tools run."""
 
 import itertools
 import os
@@ -57,7 +57,7 @@ def under_attack(root: Path) -> Iterator[Swapper]:
 
 
 def keep_calling(swapper: Swapper, act: Callable[[int], None]) -> None:
-    """Until there were so many exchanges and so many calls: no clock."""
+    """Repeat until SWAPS exchanges and CALLS calls are done; no clock decides."""
     for number in itertools.count():
         act(number)
         if swapper.swaps >= SWAPS and number >= CALLS:
@@ -75,8 +75,8 @@ TOOLS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
-# What is written while its directory bears the other name is noted, and reported, under that name. By its usual name
-# it is then not what the session last saw there.
+# A write that happens while the directory has the other name is recorded and reported under that name. The session
+# then considers the file stale under its usual name.
 EXPECTED = {
     "file.read": LOOKING,
     "file.list": LOOKING,
@@ -135,7 +135,7 @@ def test_new_directory_stays_inside_while_names_are_exchanged(workspace: Workspa
 
 
 def test_move_stays_inside_while_names_are_exchanged(workspace: Workspace, root: Path) -> None:
-    """Out of the exchanged directory and into it, which must bring nothing in and nothing out."""
+    """Move files into and out of the exchanged directory: no file may enter or leave the workspace."""
     seen: set[str] = set()
 
     def act(number: int) -> None:
@@ -155,11 +155,11 @@ def test_move_stays_inside_while_names_are_exchanged(workspace: Workspace, root:
 
 
 def test_realpath_check_before_open_loses_race(root: Path) -> None:
-    """The race is real: the usual check, under the same swapper, gives the secret away."""
+    """Prove that the race is real: with the same swapper, the usual check reveals the secret."""
 
     def naive_read() -> str:
         path = str(root / "place" / "file.txt")
-        with suppress(OSError):  # even realpath trips over the exchange
+        with suppress(OSError):  # even realpath fails during an exchange
             if os.path.realpath(path).startswith(f"{root}/"):
                 with open(path) as file:
                     return file.read()
@@ -173,7 +173,7 @@ def test_realpath_check_before_open_loses_race(root: Path) -> None:
 def test_temporary_file_replaced_by_link_is_not_hard_linked(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hard link to what the planted link names would be a way to read it."""
+    """Refuse the write: a hard link to the target of the planted link would make the target readable."""
     real_link = os.link
 
     def plant_then_link(source: str, target: str, **options: Any) -> None:
@@ -189,7 +189,7 @@ def test_temporary_file_replaced_by_link_is_not_hard_linked(
 
 
 def test_directory_moved_out_during_write_is_not_trusted_by_name(tmp_path: Path) -> None:
-    """The system then refuses to go on, and the name alone would say nothing about where a link in its place leads."""
+    """Do not fall back to the name after the system refuses: a link with this name may lead elsewhere."""
     root, outside, deep = tmp_path / "workspace", tmp_path / "outside", "/".join("a" * 40)
     for directory in (root / "d" / deep, root / ".git" / "hooks" / deep, outside):
         directory.mkdir(parents=True)

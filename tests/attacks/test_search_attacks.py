@@ -1,4 +1,4 @@
-"""Patterns, trees and races made to hang a search, flood it, or lead it outside: it ends, with a sensible answer."""
+"""Tries patterns, trees and races that could block or flood a search or lead it outside: it ends with an answer."""
 
 import os
 import signal
@@ -151,7 +151,7 @@ def test_search_memory_does_not_grow_with_number_of_matches(room: str, kind: str
 
 
 class Stopped:
-    """Starts ripgrep for real, and stops it before it can end."""
+    """Starts the real ripgrep, and stops its process before it can end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.started = threading.Event()

@@ -1,4 +1,4 @@
-"""What lies where the agent can write never widens what its commands see; a workspace's own environment works."""
+"""Checks that no file that the agent can write shows its commands more, and that the workspace's environment works."""
 
 import os
 import secrets
@@ -27,7 +27,7 @@ LEFT_OUT = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlel
 
 @dataclass
 class Scene:
-    """A user's home with secrets, and a workspace in it whose environment is first on PATH."""
+    """Holds a home with secrets, and a workspace in it whose environment is first on PATH."""
 
     home: Path
     secret: str
@@ -55,7 +55,7 @@ class Scene:
             return said(outcome)
 
     def everything_visible(self) -> str:
-        """All that a command can read below the home and in /etc, links followed."""
+        """Return everything that a command can read in the home and in /etc; it follows links."""
         return self.run(f"find -L {self.home} /etc -type f -exec cat {{}} + 2>/dev/null; find {self.home} /etc")
 
 
@@ -75,7 +75,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def toolchain(prefix: Path) -> Path:
-    """An interpreter with its library, as a manager of toolchains installs it."""
+    """Install an interpreter with its library, as a version manager does."""
     (prefix / "bin").mkdir(parents=True)
     shutil.copy(PYTHON, prefix / "bin" / VERSION)
     (prefix / "bin" / "python3").symlink_to(VERSION)
@@ -93,7 +93,7 @@ def looks_like_python(prefix: Path, secret: str) -> Path:
 
 
 def planted_link(scene: Scene) -> None:
-    """The user's own link leads into the workspace, where the agent exchanged a directory for a link."""
+    """Link from the home into the workspace, where the agent replaced a directory by a link."""
     (scene.home / "tools").symlink_to(scene.root / "tools")
     (scene.root / "tools").mkdir()
     (scene.root / "tools" / "bin").symlink_to(scene.home / ".ssh")
@@ -134,7 +134,7 @@ def chosen_lookalike(scene: Scene) -> None:
 
 
 def chosen_neighbour(scene: Scene) -> None:
-    """The versions that no environment names, and what lies beside the parts of one, stay out of sight."""
+    """Install two versions: the one that no environment names, and other files next to the chosen one, stay hidden."""
     looks_like_python(scene.home / ".pyenv" / "versions" / "other", scene.secret)
     chosen = looks_like_python(scene.home / ".pyenv" / "versions" / "chosen", "")
     (chosen / "token").write_text(scene.secret)
@@ -198,11 +198,11 @@ def test_environment_planted_during_session_shows_nothing_later(scene: Scene, mo
         assert opened.call("codex", "shell", {"command": plant}).success
         told = str(opened.call("codex", "shell", {"command": "cat a.pem ~/.ssh/id_rsa; ls -A ~"}).to_dict())
     assert scene.secret not in told
-    assert "Permission denied" in told  # the protected file is covered, so this is a new sandbox
+    assert "Permission denied" in told  # the protected file is masked, so this is a new sandbox
 
 
 def test_guarded_name_behind_exchanged_link_is_not_opened(scene: Scene) -> None:
-    """A process in the background may exchange the parent after it was looked at, and before the handle is opened."""
+    """A background process may exchange the parent after the check and before the handle opens."""
     (scene.home / ".kube").mkdir()
     (scene.home / ".kube" / "config").write_text(scene.secret)
     (scene.root / ".git").symlink_to(scene.home / ".kube")
@@ -221,7 +221,7 @@ def fifo(scene: Scene) -> Iterator[Path]:
     path.unlink()
     os.mkfifo(path)
     yield path
-    os.close(os.open(path, os.O_RDWR))  # lets go of a reader that waits
+    os.close(os.open(path, os.O_RDWR))  # releases a reader that waits
 
 
 def test_fifo_in_place_of_pyvenv_cfg_does_not_block_commands(scene: Scene, fifo: Path) -> None:
@@ -255,7 +255,7 @@ def test_setting_that_leads_through_link_of_agent_is_ignored(scene: Scene, key: 
 
 
 def environment(scene: Scene, interpreter: str | Path) -> None:
-    """Made by the interpreter itself, as a user does."""
+    """Let the interpreter make the environment, as a user does."""
     made = [str(interpreter), "-m", "venv", "--without-pip", "--symlinks", str(scene.root / ".venv")]
     done = subprocess.run(made, capture_output=True, check=False)
     if done.returncode:
