@@ -1,4 +1,4 @@
-"""Runs a function as a user without privileges, whoever runs the tests."""
+"""Runs a function as a user without privileges, also if root runs the tests."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ _LOADED = ("handrail.dialects", "handrail.kernel", "handrail.ops", "handrail.wor
 
 
 def as_ordinary_user(function: Callable[[str], Any], strangers_file: str = "") -> Any:
-    """Call it with a workspace root of its own, in which there may be a file of somebody else, writable for all."""
+    """Call the function with its own root, which may contain a file of another user that all users can write."""
     top = tempfile.mkdtemp()
     try:
         os.chmod(top, 0o755)
@@ -42,13 +42,13 @@ def as_ordinary_user(function: Callable[[str], Any], strangers_file: str = "") -
 
 
 def bound_by_permissions(function: Callable[[], Any]) -> Any:
-    """Calls it in a thread of the same user that cannot pass over the permissions of files, as root's threads can."""
+    """Call the function in a thread of the same user that must respect file permissions, also if the user is root."""
     with ThreadPoolExecutor(1, initializer=_give_up_capabilities) as pool:
         return pool.submit(function).result()
 
 
 def _give_up_capabilities() -> None:
-    """Also for the programs that this thread starts, which is what the bounding set decides."""
+    """Drop the capabilities of this thread, and those of its programs through the bounding set."""
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -77,7 +77,7 @@ def _in_another_process(function: Callable[[str], Any], top: str) -> Any:
 
 
 def _run(function: Callable[[str], Any], top: str, send: Any) -> None:
-    for each in pkgutil.walk_packages(handrail.__path__, "handrail."):  # the right to read them may be gone later
+    for each in pkgutil.walk_packages(handrail.__path__, "handrail."):  # the user may not be able to read them later
         if each.name.startswith(_LOADED):
             import_module(each.name)
     os.environ.update(HANDRAIL_STATE_DIR=f"{top}/state", HANDRAIL_CONFIG_DIR=f"{top}/config")

@@ -1,4 +1,4 @@
-"""The operations that are made to fail, on a tree small enough to be built thousands of times."""
+"""Defines the operations that the tests let fail, on a tree that is small enough to be built thousands of times."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def _tool(tool: str, **params: str) -> Callable[[Workspace], bool]:
 
 
 def _four_files(workspace: Workspace) -> bool:
-    """Also directories that are not there yet, two files sharing them."""
+    """Commit six changes, some of them in new directories that two files share."""
     reader, writer = workspace.services.reader, workspace.services.writer
     try:
         changes: list[Change] = [
@@ -59,7 +59,7 @@ def _four_files(workspace: Workspace) -> bool:
 
 
 def _turned(workspace: Workspace) -> bool:
-    """A directory becomes a file, a file a directory, and another file goes along."""
+    """Turn a directory into a file and a file into a directory, and create another file."""
     reader, writer = workspace.services.reader, workspace.services.writer
     try:
         sub, file = reader.standing("sub"), reader.standing("replace.txt")
@@ -90,16 +90,16 @@ SCENES: dict[str, Callable[[Workspace], bool]] = {
 
 @dataclass
 class Stage:
-    """A place to play a scene on, again and again."""
+    """Plays one scene again and again in the same root."""
 
     root: str
     act: Callable[[Workspace], bool]
     old: Tree
     new: Tree
     missing: tuple[str, ...] = ()
-    """Calls that the file system does not have."""
+    """System calls that the file system does not support."""
     entries: int = 0
-    """How many the journal had before the scene was played."""
+    """Number of journal entries before the scene."""
 
     @classmethod
     def of(cls, scene: str, root: str, missing: tuple[str, ...] = ()) -> "Stage":
@@ -114,7 +114,7 @@ class Stage:
         build(self.root)
 
     def tree(self) -> str:
-        """old, new, or what is wrong."""
+        """Return "old", "new" or a description of what is wrong."""
         now = snapshot(self.root)
         return "old" if now == self.old else "new" if now == self.new else f"neither: {sorted(now)}"
 
@@ -124,5 +124,5 @@ def open_workspace(root: str) -> Workspace:
 
 
 def left_over(workspace: Workspace) -> list[str]:
-    """What our own records still hold; a workspace that is closed in peace leaves none."""
+    """Return the intents that are left; a workspace that closed normally leaves none."""
     return os.listdir(workspace.services.state.pending)

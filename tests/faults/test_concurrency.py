@@ -1,4 +1,4 @@
-"""Everybody at once: every edit lands, every create has one winner, every reader sees a whole file."""
+"""Runs calls in parallel: no edit is lost, one create wins, and each reader sees a whole file."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ def patch(workspace: Workspace, find: str, replace: str) -> str:
 
 
 def read_and_patch(workspace: Workspace, find: str, replace: str) -> str:
-    """As an agent does: what somebody else changed is read again before it is edited."""
+    """Patch as an agent does: read the file again if another process changed it."""
     while (answer := patch(workspace, find, replace)) == "stale_file":
         assert workspace.call("file", "file.read", {"path": "file"}).success
     return answer
@@ -57,7 +57,7 @@ def test_parallel_replaces_lose_no_edit(root: Path, crowd: Crowd) -> None:
 
 
 def _count_up(workspace: Workspace, number: int) -> int:
-    """Same size, same moment: only the inode and its times tell one version from the next."""
+    """Count up in versions of the same size and time: only the inode and its times tell them apart."""
     done = 0
     while done < 25:
         output = workspace.call("file", "file.read", {"path": "file"}).output
@@ -80,7 +80,7 @@ def _create(workspace: Workspace, number: int) -> str:
         try:
             commit(workspace.services.writer, changes)
         except Conflict:
-            continue  # as a tool would be run again
+            continue  # the router repeats the tool in this case
         except AlreadyExists:
             return "exists"
         return "won"
@@ -125,7 +125,7 @@ def test_readers_never_see_torn_file(root: Path, crowd: Crowd) -> None:
 
 
 def interrupted(root: Path, action: Callable[[], object]) -> Workspace:
-    """A workspace whose first question is answered only after `action` has happened behind its back."""
+    """Open a workspace that runs `action` before it answers its first question."""
     todo = [action]
 
     def answer(_: Question) -> bool:
@@ -176,7 +176,7 @@ def test_parent_directory_removed_before_write_is_created_again(root: Path) -> N
 
 
 def test_target_that_changes_after_approval_is_asked_about_again(root: Path) -> None:
-    """What was approved is what is written: a link turned to another file is a new question."""
+    """Ask again if a link leads to another file after the approval: only the approved file may be written."""
     for name in ("one", "two"):
         (root / name).write_text("old")
     (root / "link").symlink_to("one")
@@ -197,7 +197,7 @@ def test_target_that_changes_after_approval_is_asked_about_again(root: Path) -> 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_directory_renamed_during_write_keeps_whole_file(root: Path, *, fails: bool) -> None:
-    """At every step: the file is the old one or the new one, in the directory's new place."""
+    """Rename the directory at each step: the file in it is the old one or the new one."""
     for at in range(1, 100):
         top = root / str(at)
         (top / "sub").mkdir(parents=True)
@@ -228,7 +228,7 @@ def _commit(workspace: Workspace, change: Put) -> bool:
 
 
 def test_file_replaced_by_directory_during_commit_is_a_conflict(root: Path) -> None:
-    """Moving it aside instead of linking it must not carry somebody's directory off."""
+    """Exchange the names at each step: the commit must not move the directory of another process away."""
     for at in range(1, 100):
         top = root / str(at)
         (top / "theirs").mkdir(parents=True)
@@ -244,14 +244,14 @@ def test_file_replaced_by_directory_during_commit_is_a_conflict(root: Path) -> N
             done = _commit(workspace, Put(f"{at}/file", b"new", workspace.services.reader.read(f"{at}/file")))
         if not faulty.reached:
             return
-        if done:  # it was too late to matter
+        if done:  # the exchange came after the commit
             continue
         assert (top / "file" / "precious").read_text() == "precious"
         assert sorted(os.listdir(top)) == ["aside", "file"]
 
 
 def test_concurrent_save_survives_commit(root: Path) -> None:
-    """Editors save by renaming a new file over the old one; whichever of our steps that comes before, it stays."""
+    """Save at each step as editors do, by renaming a new file over the old one: the saved file stays."""
     for at in range(1, 100):
         (root / "file").write_text("old")
 
@@ -289,7 +289,7 @@ def test_concurrent_save_survives_without_rename_exchange(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["theirs", "in"])
 def test_file_added_to_directory_during_its_undo_is_kept(root: Path, name: str) -> None:
-    """Whichever of our steps it comes before: it stays where it was put, and nothing is undone."""
+    """Add the file at each step of the undo while the directory exists: the file stays, and nothing is undone."""
     place = root / "place"
     for at in range(1, 100):
         with Workspace(str(root), approve="auto", sandbox="off") as workspace:

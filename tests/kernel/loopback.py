@@ -1,4 +1,4 @@
-"""A server on loopback that answers exactly as a test says, down to the byte and the moment."""
+"""Runs a server on loopback that sends exactly the bytes of a test, at the moments that the test chooses."""
 
 import contextlib
 import functools
@@ -16,13 +16,13 @@ from handrail.model.faults import FetchFailed
 from handrail.model.limits import Limits
 
 PLENTY = 60
-"""Seconds: more than any of these fetches needs, so that none of the tests is about speed."""
+"""Seconds: more than any of these fetches needs, so that no test depends on speed."""
 
 Handler = Callable[[socket.socket, bytes], None]
 
 
 class Site:
-    """Each connection is handed to `answer` with the head of its request; `stop` is set when the test is over."""
+    """Calls `answer` with each connection and the head of its request; sets `stop` when the test is over."""
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class Site:
                 self._start(functools.partial(self._serve, self._listener.accept()[0]))
 
     def _serve(self, plain: socket.socket) -> None:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # the other side may hang up at any time
+        # The client may close the connection at any time.
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             stack.enter_context(plain)
             peer = stack.enter_context(self._tls.wrap_socket(plain, server_side=True)) if self._tls else plain
             request = b""
@@ -84,7 +85,7 @@ class Site:
 
 
 def page(body: bytes = b"", kind: str | None = "text/plain", status: str = "200 OK", **headers: str) -> bytes:
-    """A whole answer. Underscores in the names of headers stand for hyphens."""
+    """Return a whole answer. Underscores in the names of headers become hyphens."""
     fields = {"Content-Length": str(len(body)), **{name.replace("_", "-"): value for name, value in headers.items()}}
     if kind is not None:
         fields["Content-Type"] = kind

@@ -1,4 +1,4 @@
-"""Nothing outlives its time: not a command, not a sandbox, not us."""
+"""Checks that no process outlives its command, its sandbox or Handrail."""
 
 import os
 import select
@@ -92,7 +92,7 @@ def test_process_whose_main_thread_ended_is_found(processes: Processes, marker: 
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """A machine with more to do than it has processors: others get their turn between two of our steps."""
+    """Keep all processors busy, so that other processes run between two steps of the scan."""
     spinners = [subprocess.Popen([PYTHON, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     yield
     for spinner in spinners:
@@ -104,7 +104,7 @@ def busy() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("busy")
 def test_child_reparented_during_scan_is_found(tmp_path: Path, marker: str) -> None:
-    for _ in range(60):  # its parent dies under the look about one time in thirty
+    for _ in range(60):  # in about one of thirty runs the parent dies during the scan
         with workspace(tmp_path / "ws", level_of("off")) as processes:
             python(processes, MAIN_THREAD_ENDS, marker)
             assert sleeping(marker) == []

@@ -1,4 +1,4 @@
-"""A line that is edited at a real terminal, key by key."""
+"""Edits a line at a real terminal, key by key."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ HANG_UP = b"hang up"
 
 
 class Screen:
-    """A terminal and the person before it, who types when something was drawn."""
+    """Holds a terminal and a thread that types after each drawing."""
 
     def __init__(self) -> None:
         self.master, slave = pty.openpty()
@@ -40,7 +40,7 @@ class Screen:
             else:
                 os.write(self.master, keys)
         if typed and self.master >= 0:
-            self._look_for(LEFT)  # or what was drawn of this line would be taken for the next
+            self._look_for(LEFT)  # otherwise the next line would read the drawing of this one
 
     def _look_for(self, sign: bytes) -> None:
         seen = b""
@@ -49,7 +49,7 @@ class Screen:
 
     def close(self) -> None:
         for stream in (self.reader, self.writer):
-            with suppress(OSError):  # what could not be drawn
+            with suppress(OSError):  # unwritten drawing
                 stream.close()
         if self.master >= 0:
             os.close(self.master)
@@ -92,7 +92,7 @@ def test_edit_line_works_again_in_same_terminal(screen: Screen) -> None:
 
 @pytest.mark.parametrize("typed", [(HANG_UP,), (b"x", HANG_UP)])
 def test_edit_line_ends_when_terminal_closes(screen: Screen, typed: tuple[bytes, ...]) -> None:
-    with suppress(OSError):  # the system tells it either way
+    with suppress(OSError):  # some systems raise an error instead
         assert screen.edit("text", *typed) is None
 
 

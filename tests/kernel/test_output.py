@@ -1,4 +1,4 @@
-"""What is kept of an output, and the files that hold the whole of it."""
+"""Tests which part of an output is kept, and the files that hold the whole output."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from handrail.model.limits import Limits
 
 
 def feed(keeper: BoundedOutput, *chunks: bytes) -> None:
-    """As a command does that prints one chunk after the other."""
+    """Write the chunks to a pipe one after another, as a command does."""
     reader, writer = os.pipe()
     try:
         for chunk in filter(None, chunks):
@@ -119,7 +119,7 @@ def test_cut_notice_is_on_its_own_line() -> None:
 
 
 def test_large_chunks_reach_output_file_completely(tmp_path: Path) -> None:
-    """More than a buffer, in pieces that do not divide it."""
+    """Write more than one buffer, in chunks whose size does not divide the buffer size."""
     spools = OutputFiles(str(tmp_path), Limits())
     keeper = BoundedOutput(1000, 1 << 23, spools.new)
     pieces = [bytes([n % 251]) * 60_000 for n in range(50)]

@@ -1,4 +1,4 @@
-"""What a search refuses, how it ends, and which program answers."""
+"""Tests what a search refuses, how it ends, and which program answers."""
 
 import os
 import subprocess
@@ -159,7 +159,7 @@ def test_both_engines_find_same_lines_as_ripgrep_prints(tree: Open, tmp_path: Pa
 
 
 def test_file_deleted_during_search_is_not_an_error(tree: Open, tmp_path: Path) -> None:
-    """Files that were listed, counted or matched and are gone when they are opened."""
+    """Delete files after they were listed, counted or matched, and before they are opened."""
     fd = tree({"a": b"hit", "b": b"x" * 5000 + b"hit"})
     for engine in (Searcher(engine="ripgrep").engine, Searcher(engine="builtin").engine):
         request = SearchRequest("hit")

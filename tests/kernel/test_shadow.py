@@ -1,4 +1,4 @@
-"""What commands change is recorded, within bounds that are said when they strike."""
+"""Checks that the changes of commands are recorded, within limits that a warning names."""
 
 import os
 import threading
@@ -104,7 +104,8 @@ def test_commit_during_command_is_recorded_once(workspace: Workspace, root: Path
 
 
 def test_contents_beyond_limits_are_not_kept_and_warned_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handrail.kernel.journal.scanner._TICK_NS", 0)  # or files that are so new would be read twice
+    # Otherwise the scanner would read files twice that are this new.
+    monkeypatch.setattr("handrail.kernel.journal.scanner._TICK_NS", 0)
     for name in "abcd":
         (root / name).write_text(name * 10)
         os.utime(root / name, (ord(name), ord(name)))

@@ -1,4 +1,4 @@
-"""Many files are synced at once, and a failure of that is a failure of the commit."""
+"""Syncs many files at once: a failed sync fails the commit."""
 
 import errno
 import itertools
@@ -117,11 +117,11 @@ def test_parallel_map_waits_for_threads_after_interrupt() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         parallel_map(act, range(10_000))
-    assert len(acting) == 1  # the main thread's own, which was interrupted
+    assert len(acting) == 1  # the item of the main thread, which was interrupted
 
 
 def test_published_file_is_not_open_for_writing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that is could not be run at that moment, and who watches the file would hear of it twice."""
+    """A program that is open for writing cannot run, and a process that watches the file would get two events."""
     (root / "run.sh").write_text("#!/bin/sh\n")
     held: list[str] = []
 
