@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tree import Tree, snapshot
 
-SECRET = "CANARY: nobody may see this"
+SECRET = "CANARY: no tool may show this"
 
 LINKS = {
     "out_abs": "{outside}/secret.txt",

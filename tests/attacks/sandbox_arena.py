@@ -114,13 +114,13 @@ def opened(base: Path, settings: SandboxSettings) -> Iterator[Arena]:
     secret = f"TOP-{secrets.token_hex(8)}"
     _furnish(base, secret)
     victim = subprocess.Popen(["sleep", "3600"], env={"VICTIM_API_KEY": secret}, cwd="/")
-    person = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
-    person |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
-    person |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
+    variables = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
+    variables |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
+    variables |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
     with contextlib.ExitStack() as stack:
         stack.callback(victim.wait)
         stack.callback(victim.kill)
-        arena = Arena(base, stack.enter_context(workspace(base / "ws", settings, person)), secret, victim)
+        arena = Arena(base, stack.enter_context(workspace(base / "ws", settings, variables)), secret, victim)
         for name, listener in _listeners(base).items():
             arena.listeners[name] = stack.enter_context(listener)
         arena.processes.sandbox.start()

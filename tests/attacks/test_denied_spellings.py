@@ -343,7 +343,7 @@ def test_ordinary_command_is_approved_despite_deny_rule(denying: Any, command: s
 def test_bash_runs_denied_program_in_every_shell_attack() -> None:
     sandbox = find_sandbox()
     if sandbox is None:
-        pytest.skip("bash is only run in a sandbox, and none can be had here")
+        pytest.skip("bash runs only in a sandbox, and this machine has none")
     seen = observe(EVALUATED_BY_THE_SHELL, sandbox)
     tame = [command for command, bash in zip(EVALUATED_BY_THE_SHELL, seen, strict=True) if ("rm", "v") not in bash.ran]
     assert tame == []
@@ -353,7 +353,7 @@ def test_variable_attack_that_works_in_bash_is_never_approved(denying: Any) -> N
     """Check that no combination is approved in which bash runs the program."""
     sandbox = find_sandbox()
     if sandbox is None:
-        pytest.skip("bash is only run in a sandbox, and none can be had here")
+        pytest.skip("bash runs only in a sandbox, and this machine has none")
     commands = [f"{source}; {sink}" for source in SOURCES for sink in SINKS]
     ran = [
         command for command, bash in zip(commands, observe(commands, sandbox), strict=True) if ("rm", "v") in bash.ran

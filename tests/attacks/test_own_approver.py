@@ -129,11 +129,11 @@ def test_question_goes_to_connection_that_made_the_call(root: Path, tmp_path: Pa
     def answering(who: str, decision: str) -> Any:
         from mcp.types import ElicitResult
 
-        async def person(context: Any, params: Any) -> ElicitResult:
+        async def answer(context: Any, params: Any) -> ElicitResult:
             heard.append(who)
             return ElicitResult(action="accept", content={"decision": decision})
 
-        return person
+        return answer
 
     async def main(url: str) -> Any:
         token, write = "one and the same token", {"path": "a", "content": "x"}

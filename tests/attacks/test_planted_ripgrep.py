@@ -90,7 +90,7 @@ def static_shell(place: Path) -> list[str]:
     libraries = [Path(word) for word in listed if word.startswith("/")]
     loaders = [each for each in libraries if each.name.startswith("ld-")]
     if bash is None or not loaders:
-        pytest.skip("no shell whose loader can be told here")
+        pytest.skip("cannot find the loader of a shell")
     for each in (Path(bash), *libraries):
         shutil.copy(each, place / each.name)
     return [str(loaders[0].resolve()), "--library-path", ".", "./bash", "-c"]

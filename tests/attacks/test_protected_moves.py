@@ -110,7 +110,7 @@ def test_protected_directory_moved_by_user_protects_new_files_too(root: Path, op
 def test_protected_file_edited_after_move_stays_protected(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     if not statx_tells_birth(root / ".kube/config"):
-        pytest.skip("the file system does not say when a file came into being")
+        pytest.skip("the file system does not record birth times")
     with opened() as workspace:
         run(workspace, "mv .kube k")
     with (root / "k/config").open("a") as file:

@@ -126,14 +126,14 @@ def test_ordinary_command_works_in_sandbox(arena: Arena, name: str) -> None:
 def test_sandbox_attacks_fail_for_ordinary_user() -> None:
     """Run this file again as `nobody`, with the same tables."""
     assert _passes_as_nobody("-m", "not serial", "-k", "not attack_without_sandbox"), (
-        "run this file as an ordinary user to see what"
+        "run this file as an ordinary user to see which test failed"
     )
 
 
 @pytest.mark.serial
 @pytest.mark.root
 def test_fork_bomb_of_ordinary_user_is_stopped() -> None:
-    assert _passes_as_nobody("-m", "serial"), "run this file as an ordinary user to see what"
+    assert _passes_as_nobody("-m", "serial"), "run this file as an ordinary user to see which test failed"
 
 
 def _passes_as_nobody(*chosen: str) -> bool:

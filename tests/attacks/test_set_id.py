@@ -23,7 +23,7 @@ def program(root: str, mode: int, content: str = "old\n") -> str:
     Path(path).write_text(content)
     os.chmod(path, mode)
     if stat.S_IMODE(os.stat(path).st_mode) != mode:
-        pytest.skip("the file system takes no such mode")
+        pytest.skip("the file system does not support this mode")
     return path
 
 

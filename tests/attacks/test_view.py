@@ -40,7 +40,7 @@ class Scene:
         return self.home / "ws"
 
     @property
-    def person(self) -> dict[str, str]:
+    def user_variables(self) -> dict[str, str]:
         path = [*self.first_on_path, f"{self.root}/.venv/bin", "/usr/bin", "/bin"]
         return {"HOME": str(self.home), "PATH": os.pathsep.join(path), **self.variables}
 
@@ -49,7 +49,7 @@ class Scene:
         (self.root / ".venv" / "pyvenv.cfg").write_text(text)
 
     def run(self, text: str) -> str:
-        with workspace(self.root, self.settings, self.person) as processes:
+        with workspace(self.root, self.settings, self.user_variables) as processes:
             outcome = sh(processes, text)
             assert outcome.confinement.level == "strict"
             return said(outcome)
@@ -183,7 +183,7 @@ def test_planted_environment_shows_nothing_at_reduced_level(scene: Scene, monkey
         pytest.skip("there is no level `reduced` here")
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     scene.config(f"home = {scene.home}/.ssh/bin\n")
-    with workspace(scene.root, SandboxSettings(allow_reduced=True), scene.person) as processes:
+    with workspace(scene.root, SandboxSettings(allow_reduced=True), scene.user_variables) as processes:
         outcome = sh(processes, f"cat {scene.home}/.ssh/id_rsa")
     assert outcome.confinement.level == "reduced"
     assert "Permission denied" in said(outcome)
@@ -191,7 +191,7 @@ def test_planted_environment_shows_nothing_at_reduced_level(scene: Scene, monkey
 
 
 def test_environment_planted_during_session_shows_nothing_later(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in scene.person.items():
+    for name, value in scene.user_variables.items():
         monkeypatch.setenv(name, value)
     plant = f"mkdir -p .venv/bin; echo 'home = {scene.home}/.ssh/bin' > .venv/pyvenv.cfg; echo key > a.pem"
     with Workspace(str(scene.root), approve="auto", protect=["*.pem"]) as opened:

@@ -24,12 +24,12 @@ class Screen:
         self.writer: TextIO = os.fdopen(os.dup(slave), "w", encoding="utf-8")
 
     def edit(self, text: str, *typed: bytes) -> str | None:
-        person = threading.Thread(target=self._type, args=(typed,))
-        person.start()
+        typist = threading.Thread(target=self._type, args=(typed,))
+        typist.start()
         try:
             return edit_line(self.reader, self.writer, "> ", text)
         finally:
-            person.join()
+            typist.join()
 
     def _type(self, typed: tuple[bytes, ...]) -> None:
         for keys in typed:
