@@ -1,8 +1,8 @@
-"""A command of the agent's that becomes a client of the server it runs under, and approves what it wants itself.
+"""Connects to the server that runs this command, and approves its own call. The agent starts this command.
 
     python own_approver.py URL ERA
 
-Only the standard library: it runs in the sandbox, with the network, and prints what it was told.
+The command runs in the sandbox, with network, uses only the standard library and prints every answer of the server.
 """
 
 import http.client

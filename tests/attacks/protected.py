@@ -1,4 +1,4 @@
-"""A workspace with files that the person keeps from every tool."""
+"""Fills a workspace with protected files and checks that a call refuses them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the attacks are aimed at: canaries of our own, so that an attack that gets out harms nothing else."""
+"""Builds the targets of the sandbox attacks: canaries of the tests, so that a successful attack harms nothing else."""
 
 import contextlib
 import os
@@ -56,7 +56,7 @@ class Arena:
         return run(self.processes, text, environment=given, timeout_seconds=seconds)
 
     def damage(self, before: dict[str, object], outcome: CommandOutcome) -> list[str]:
-        """Everything by which the attack reached outside; empty is what we want."""
+        """Return a line for each effect that the attack had outside the sandbox; an empty list means no effect."""
         text, after = said(outcome), self.state()
         found = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if self.secret in text:
@@ -69,7 +69,7 @@ class Arena:
         return found + [f"{name} was reached" for name, listener in self.listeners.items() if _heard(listener)]
 
     def state(self) -> dict[str, object]:
-        """Each file outside, and each guarded one inside, with all that can be changed about it."""
+        """Return content and metadata of each file outside, and of each guarded file inside."""
         places = [self.base / "hidden", self.base / "shown", self.base / "home"]
         files = [path for place in places for path in (place, *sorted(place.rglob("*")))]
         guarded = [self.root / name for name in GUARDED]
@@ -114,13 +114,13 @@ def opened(base: Path, settings: SandboxSettings) -> Iterator[Arena]:
     secret = f"TOP-{secrets.token_hex(8)}"
     _furnish(base, secret)
     victim = subprocess.Popen(["sleep", "3600"], env={"VICTIM_API_KEY": secret}, cwd="/")
-    person = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
-    person |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
-    person |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
+    variables = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
+    variables |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
+    variables |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
     with contextlib.ExitStack() as stack:
         stack.callback(victim.wait)
         stack.callback(victim.kill)
-        arena = Arena(base, stack.enter_context(workspace(base / "ws", settings, person)), secret, victim)
+        arena = Arena(base, stack.enter_context(workspace(base / "ws", settings, variables)), secret, victim)
         for name, listener in _listeners(base).items():
             arena.listeners[name] = stack.enter_context(listener)
         arena.processes.sandbox.start()

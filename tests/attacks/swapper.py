@@ -1,4 +1,4 @@
-"""Another process that exchanges names as fast as the system can: the race that every call must survive."""
+"""Runs a process that exchanges names as fast as possible: every call must survive this race."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ class Swapper:
 
 @contextmanager
 def swapping(directory: str, *pairs: tuple[str, str]) -> Iterator[Swapper]:
-    """While the block runs, the two names of each pair change places, over and over."""
+    """Exchange the two names of each pair again and again while the block runs."""
     count, stop = processes.Value("Q", 0), processes.Event()
     process = start(_swap, directory, pairs, count, stop)
     try:

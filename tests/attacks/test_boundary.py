@@ -1,4 +1,4 @@
-"""The attack table: every row against every resolver, directly and through the file tools. Nothing gets out."""
+"""Tries every row of an attack table with every resolver, directly and through the file tools: nothing gets out."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ OUT, GONE, BAD = "path_outside_workspace", "file_not_found", "invalid_parameters
 NOT_DIR, IS_DIR, LOOP, DANGLING = "not_a_directory", "is_directory", "link_loop", "dangling_link"
 SPECIAL, LARGE = "not_a_file", "file_too_large"
 
-# path, what reading answers, what writing answers
+# path, answer to a read, answer to a write
 TABLE: dict[str, list[tuple[str, str, str]]] = {
     "traversal": [
         ("../outside/secret.txt", OUT, OUT),
@@ -165,7 +165,7 @@ def arena(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def use(resolver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every boundary opened from now on use this resolver."""
+    """Make every boundary that opens from now on use this resolver."""
     monkeypatch.setattr(resolve.Openat2, "works", staticmethod(lambda _: resolver == "openat2"))
 
 

@@ -1,4 +1,4 @@
-"""`handrail config --write` in a hostile repository: nothing outside is read or written, and nothing is waited for."""
+"""Runs `handrail config --write` in a hostile repository: it touches no file outside, and no file can block it."""
 
 import json
 import os

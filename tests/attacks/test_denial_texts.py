@@ -1,4 +1,4 @@
-"""A refusal is not a key: no answer names what would loosen anything, and who has no terminal cannot loosen it."""
+"""Checks that no answer tells the model how to allow a refused call, and that loosening needs a terminal."""
 
 import json
 import os
@@ -34,7 +34,7 @@ REFUSED = ("write_outside", "guarded", "network", "processes", "memory", "disk")
 
 
 def samples() -> list[Fault]:
-    """Every kind of fault and note, and each thing that a sandbox refuses."""
+    """Return one fault or warning of every kind, and one for each thing that a sandbox refuses."""
     others = [sample(kind) for kind in kinds() if kind not in (Denied, SandboxRefused)]
     assert (SandboxRefused, "kind") in CHOSEN
     return [*others, *(SandboxRefused(kind, "/x") for kind in REFUSED), Denied("t", "a reason", "a remedy", "--a-key")]
@@ -95,7 +95,7 @@ SITUATIONS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]], str
 
 
 def refused(root: Path, situation: str) -> tuple[ToolResult, list[str]]:
-    """An answer, and what the user was told."""
+    """Return the answer to the model and the lines for the user."""
     flags, (dialect, tool, params), _ = SITUATIONS[situation]
     (root / "kept").write_text("x")
     told: list[str] = []
@@ -178,7 +178,7 @@ def test_mcp_server_continues_when_standard_error_is_not_read(root: Path) -> Non
         assert talk(stdio_client(over_stdio("--root", root), unread), act) == 400
 
 
-# ── who may loosen ──
+# ── who may loosen the rules ──
 
 LOOSENING = {
     "add": ("approvals", "add", "file.write", ".*"),

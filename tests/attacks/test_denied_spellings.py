@@ -1,6 +1,6 @@
-"""Ways to run a denied program without naming it where a reader of commands looks: each is refused, or asked about.
+"""Tries commands that run a denied program without naming it in the usual place: none of them is approved.
 
-What the shell evaluates is also shown to real bash, which does run the program: an attack that is none proves nothing.
+Real bash also runs the commands that the shell evaluates, and does run the program: this proves that the attacks work.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ EVALUATED_BY_THE_SHELL = [
     # coprocesses
     "coproc N { rm v; }",
     "coproc rm v",
-    # arithmetic takes a value for an expression
+    # arithmetic evaluates a value as an expression
     "x='a[$(rm v)]'; (( x ))",
     "x='a[$(rm v)]'; echo $(( x ))",
     "x='a[$(rm v)]'; echo $[ x ]",
@@ -44,11 +44,11 @@ EVALUATED_BY_THE_SHELL = [
     "builtin declare -i x='a[$(rm v)]'",
     "RANDOM='a[$(rm v)]'",
     "OPTIND='a[$(rm v)]'",
-    # arrays, whose quoted list is expanded
+    # arrays: the shell expands the quoted list
     "declare -a 'x=($(rm v))'",
     "declare -a x='($(rm v))'",
     "declare -A 'x=([a]=$(rm v))'",
-    # builtins and wrappers that run what follows
+    # builtins and wrappers that run the words after them
     "jobs -x rm v",
     # subscripts
     "x='a[$(rm v)]'; echo ${b[x]}",
@@ -57,7 +57,7 @@ EVALUATED_BY_THE_SHELL = [
     "x='a[$(rm v)]'; b=([x]=1)",
     "z=1; x='a[$(rm v)]'; echo ${z:x}",
     "x='a[$(rm v)]'; echo ${!x}",
-    # names that stand in words
+    # variable names inside words
     "test -v 'a[$(rm v)]'",
     "[ -v 'a[$(rm v)]' ]",
     "x='a[$(rm v)]'; [ -v \"$x\" ]",
@@ -77,7 +77,7 @@ EVALUATED_BY_THE_SHELL = [
     "export 'a[$(rm v)]=1'; declare 'a[$(rm v)]=1'",
     "declare -n x='a[$(rm v)]'; echo $x",
     "exec {a[$(rm v)]}>/dev/null",
-    # prompts, tables of the shell
+    # prompts and tables of the shell
     "x='$(rm v)'; echo \"${x@P}\"",
     "x='$(rm v)'; : ${x@P}",
     "PS4='$(rm v)'; set -x; :",
@@ -156,7 +156,7 @@ RUN_BY_A_PROGRAM = [
     "enable -f ./x y",
     "sqlite3 x.db <<'E'\n.shell rm v\nE",
 ]
-# Every way to give x a hostile value, with every way to evaluate it.
+# The test combines every way to give x a hostile value with every way to evaluate x.
 SOURCES = [
     "x='a[$(rm v)]'",
     "x=a; x+='[$(rm v)]'",
@@ -305,7 +305,7 @@ ORDINARY = [
 
 @pytest.fixture(scope="module")
 def denying(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Answers what becomes of a command where rm is denied and all else is approved; it runs nothing."""
+    """Return a function that decides on a command if `rm` is denied and all else is approved; it runs nothing."""
     root = tmp_path_factory.mktemp("denied")
     patch = pytest.MonkeyPatch()
     for name in ("STATE", "CONFIG"):
@@ -343,7 +343,7 @@ def test_ordinary_command_is_approved_despite_deny_rule(denying: Any, command: s
 def test_bash_runs_denied_program_in_every_shell_attack() -> None:
     sandbox = find_sandbox()
     if sandbox is None:
-        pytest.skip("bash is only run in a sandbox, and none can be had here")
+        pytest.skip("bash runs only in a sandbox, and this machine has none")
     seen = observe(EVALUATED_BY_THE_SHELL, sandbox)
     tame = [command for command, bash in zip(EVALUATED_BY_THE_SHELL, seen, strict=True) if ("rm", "v") not in bash.ran]
     assert tame == []
@@ -353,7 +353,7 @@ def test_variable_attack_that_works_in_bash_is_never_approved(denying: Any) -> N
     """Where bash runs it, it is not free."""
     sandbox = find_sandbox()
     if sandbox is None:
-        pytest.skip("bash is only run in a sandbox, and none can be had here")
+        pytest.skip("bash runs only in a sandbox, and this machine has none")
     commands = [f"{source}; {sink}" for source in SOURCES for sink in SINKS]
     ran = [
         command for command, bash in zip(commands, observe(commands, sandbox), strict=True) if ("rm", "v") in bash.ran

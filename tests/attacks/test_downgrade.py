@@ -1,4 +1,4 @@
-"""Nothing that a model sends or leaves in the workspace weakens what confines the next command."""
+"""Checks that neither a call nor a file in the workspace weakens the sandbox of the next command."""
 
 import json
 import os

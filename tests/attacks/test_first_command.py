@@ -1,4 +1,4 @@
-"""The text of a command is seen by whom it concerns: other users of the machine read every argument list."""
+"""Checks that only its own process shows the text of a command: other users can read every argument list."""
 
 import os
 import secrets
@@ -28,7 +28,7 @@ def environments_with(marker: str) -> list[int]:
         try:
             if marker.encode() in Path(f"/proc/{name}/environ").read_bytes():
                 found.append(int(name))
-        except OSError:  # ended, or another user's
+        except OSError:  # the process ended, or belongs to another user
             continue
     return found
 

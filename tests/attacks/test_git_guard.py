@@ -1,4 +1,4 @@
-"""What the guard of git directories does beside the matrix: when it looks, what is the user's own, what it says."""
+"""Tests the guard of git directories beyond the matrix: when it scans, which files belong to the user, its warnings."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def opened(repository: Path) -> Iterator[Workspace]:
 
 
 def user(root: Path, text: str) -> str:
-    """Run something outside the sandbox."""
+    """Run a script outside the sandbox and return its output."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true"}
     return subprocess.check_output(["/bin/bash", "-ec", text], cwd=root, env=environment, text=True)
 
@@ -57,7 +57,7 @@ def notes_of(workspace: Workspace) -> list[str]:
     return [entry.entry.note for entry in workspace.history().entries()]
 
 
-# ── who made it, and when it is looked for ──
+# ── which files are set aside, and when ──
 
 
 def test_git_plant_of_background_process_is_set_aside_at_session_end(repository: Path) -> None:

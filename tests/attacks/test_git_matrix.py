@@ -1,7 +1,7 @@
-"""Git in the sandbox: ordinary work succeeds, and what a command plants does not run when the user then uses git.
+"""Tests git in the sandbox: ordinary work succeeds, and a program that a command plants does not run for the user.
 
-The table is in git_matrix.toml. A plant that could not succeed anywhere proves nothing, so each is also made without a
-sandbox, and must work there.
+The table is in git_matrix.toml. Each plant is also made without a sandbox and must work there: a plant that never
+works proves nothing.
 """
 
 import os
@@ -39,10 +39,10 @@ git worktree add -q wt -b in-wt
 
 
 class Ground:
-    """A workspace, a place outside of it, and the user who works there."""
+    """Holds a workspace, a directory outside it, and the environment of the user."""
 
     def __init__(self, base: Path, template: Path | None = None) -> None:
-        """With a template, the workspace is a copy of its."""
+        """Copy the workspace of the template, or build a new one without a template."""
         self.root, self.out, self.mark = base / "ws", base / "out", base / "mark"
         home = base / "home"
         for path in (self.out, home):
@@ -69,7 +69,7 @@ class Ground:
                 path.write_text(path.read_text().replace(str(template), str(base)))
 
     def user(self, text: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-        """Run something outside the sandbox."""
+        """Run a script outside the sandbox."""
         return subprocess.run(
             ["/bin/bash", "-c", text],
             cwd=cwd or self.root,
@@ -81,7 +81,7 @@ class Ground:
         )
 
     def damage(self) -> list[str]:
-        """What was run or written outside."""
+        """Return the names that a plant wrote outside, and `mark` if its program ran."""
         found = [name for name in sorted(os.listdir(self.out)) if name != "file"]
         if (self.out / "file").read_bytes():
             found.append("file")

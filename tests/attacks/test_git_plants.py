@@ -1,4 +1,4 @@
-"""Plants in git directories that git itself would believe: an index, a `.git` file, records of unfinished work."""
+"""Plants files that git itself would trust: an index, a `.git` file, records of unfinished work."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def user(where: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Runs git as the user would, outside of the sandbox."""
+    """Run a script as the user would, outside the sandbox."""
     who = {f"GIT_{role}_{part}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     environment = {**os.environ, **who, "HOME": str(where.parent), "GIT_EDITOR": "true"}
     return subprocess.run(

@@ -1,6 +1,6 @@
-"""A page that takes the HTML converter over: no file, no network, no process, bounded time and memory.
+"""Lets a page take over the HTML converter: it reaches no file, network or process; time and memory are limited.
 
-The hostile converter stands where the real one does (`hostile_converter/`), and is started as a fetch starts it.
+`hostile_converter/` replaces the real converter, and the tests start it as a fetch does.
 """
 
 import json

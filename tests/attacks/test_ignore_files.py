@@ -1,4 +1,4 @@
-"""Ignore files made to hold or to choke a search: it ends soon, with an answer that names them."""
+"""Tries ignore files that could block or overload a search: the search ends, and its answer names the files."""
 
 import os
 import resource

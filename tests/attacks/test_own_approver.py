@@ -1,4 +1,4 @@
-"""The agent wants to be asked itself: a sandboxed command with network reaches the server that runs it, over HTTP."""
+"""Lets a sandboxed command with network connect to its own server over HTTP, to answer the questions of the agent."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from support.sandboxes import PYTHON
 
 ATTACK = Path(__file__).with_name("own_approver.py")
 OPTIONS = ("--approve", "auto", "--sandbox", "network")
-"""What writes to the workspace is approved unasked, so that the command runs; a hook of git's is asked all the same."""
+"""With these options commands run without a question, but the server still asks before it writes a git hook."""
 ERAS = ("2025-11-25", "2026-07-28")
 
 
 @pytest.fixture
 def planted(root: Path) -> Path:
-    """A repository with the attack in it."""
+    """Make a repository that contains the attack."""
     subprocess.run(["git", "init", "-q", root], check=True)
     shutil.copy(ATTACK, root / "attack.py")
     return root
@@ -30,7 +30,7 @@ def planted(root: Path) -> Path:
 
 @contextmanager
 def with_generated_token(*arguments: Any) -> Iterator[tuple[str, str]]:
-    """The address and the token of a server that was given none."""
+    """Start a server that generates its token; yield its address and the token."""
     process = subprocess.Popen(
         command("--http", "127.0.0.1:0", *arguments, dialect="copilot"), stderr=subprocess.PIPE, text=True
     )
@@ -45,7 +45,7 @@ def with_generated_token(*arguments: Any) -> Iterator[tuple[str, str]]:
 
 
 def run(url: str, token: str, line: str) -> dict[str, Any]:
-    """What the agent's client hears of a command."""
+    """Run a command through the client of the agent and return the answer."""
 
     async def main() -> dict[str, Any]:
         async with holding(url, token, "legacy") as client:
@@ -129,11 +129,11 @@ def test_question_goes_to_connection_that_made_the_call(root: Path, tmp_path: Pa
     def answering(who: str, decision: str) -> Any:
         from mcp.types import ElicitResult
 
-        async def person(context: Any, params: Any) -> ElicitResult:
+        async def answer(context: Any, params: Any) -> ElicitResult:
             heard.append(who)
             return ElicitResult(action="accept", content={"decision": decision})
 
-        return person
+        return answer
 
     async def main(url: str) -> Any:
         token, write = "one and the same token", {"path": "a", "content": "x"}

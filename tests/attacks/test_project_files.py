@@ -1,4 +1,4 @@
-"""What a project says to Handrail, made to be slow or endless: the workspace is refused at once, and the file named."""
+"""Tries slow or endless project files: the workspace refuses to open at once, and the error names the file."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A stranger's project that lowers every limit it can: the person loses neither their history nor the sandbox."""
+"""Opens a project that lowers every limit it can: the user loses neither the history nor the sandbox."""
 
 from collections.abc import Callable
 from pathlib import Path

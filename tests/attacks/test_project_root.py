@@ -1,4 +1,4 @@
-"""The search for the workspace takes neither a home directory nor what another user prepared."""
+"""Checks that the search for the root never takes a home directory, or a directory that another user prepared."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ SETTINGS, GIT = MARKERS
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Makes a home for the user; it also ends every search, whatever lies above the temporary directory."""
+    """Make a home for the user. It ends every search, so that directories above the temporary one do not matter."""
     made = tmp_path / "home"
     made.mkdir()
     monkeypatch.setenv("HOME", str(made))

@@ -1,4 +1,4 @@
-"""Files that the person keeps from every tool: no name, no link and no search reaches them."""
+"""Checks that no name, no link and no search reaches a protected file."""
 
 import json
 import os
@@ -112,7 +112,7 @@ def test_links_to_protected_files_are_refused_but_listed(guarded: Any, root: Pat
     refused(guarded, "file", "file.write", {"path": "innocent", "content": "x"}, ".env")
     listed = guarded.call("copilot", "list_dir", {}).output
     assert listed == "Contents of .:\n  chain\n  door\n  innocent\n  open.txt\n  conf/\n  sub/\n"
-    assert guarded.call("file", "file.delete", {"path": "innocent"}).success  # the link alone
+    assert guarded.call("file", "file.delete", {"path": "innocent"}).success  # deletes only the link
     assert (root / ".env").exists()
 
 

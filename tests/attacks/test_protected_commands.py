@@ -1,4 +1,4 @@
-"""No command reads or prints the files that the person keeps from every tool."""
+"""Checks that no command reads or prints a protected file."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a protected link leads to is protected: under its own name, without the link, and with all that lies in it."""
+"""Checks that the target of a protected link is protected: under its own name, without the link, with its contents."""
 
 import os
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_link_chains_and_links_in_protected_directories_are_followed(root: Path,
     (root / ".env").symlink_to("step")
     (root / ".ssh").mkdir()
     (root / ".ssh/id").symlink_to("../store/one")
-    (root / ".aws").symlink_to(root / "aws")  # absolute, to a directory with a link in it
+    (root / ".aws").symlink_to(root / "aws")  # an absolute link to a directory that contains a link
     (root / "aws").mkdir()
     (root / "aws/more").symlink_to("../store/far")
     with opened() as workspace:

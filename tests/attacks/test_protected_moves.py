@@ -1,4 +1,4 @@
-"""Protected files stay protected when a command moves a directory around them, in this session and in the next."""
+"""Checks that protected files stay protected when a command moves their directory, in this session and the next."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def _bubblewrap(tmp_path: Path) -> None:
 
 @pytest.fixture
 def opened(root: Path) -> Any:
-    """Opens a session with the rules; the caller closes it."""
+    """Return a function that opens a session with the rules; the caller closes the session."""
     return lambda: Workspace(str(root), approve="auto", protect=RULES)
 
 
@@ -54,7 +54,7 @@ def run(workspace: Workspace, command: str) -> str:
 
 
 def shown_nowhere(workspace: Workspace, path: str, rule: str) -> None:
-    """No tool, search, list or command of this session shows what lies at `path`."""
+    """Check that no tool, search, list or command of this session shows the file at `path`."""
     refused(workspace, "copilot", "read_file", {"path": path}, rule)
     refused(workspace, "file", "file.patch", {"path": path, "patches": [{"find": "TOKEN", "replace": "x"}]}, rule)
     refused(workspace, "file", "file.delete", {"path": path}, rule)
@@ -89,7 +89,7 @@ def test_renamed_parent_keeps_file_protected_in_both_sessions(root: Path, opened
         shown_nowhere(workspace, f"other/{rest}", rule)
     with opened() as workspace:
         shown_nowhere(workspace, f"other/{rest}", rule)
-    with opened() as workspace:  # the first that it does is to run a command
+    with opened() as workspace:  # runs a command before any other call
         run(workspace, f"cat other/{rest}")
 
 
@@ -110,7 +110,7 @@ def test_protected_directory_moved_by_user_protects_new_files_too(root: Path, op
 def test_protected_file_edited_after_move_stays_protected(root: Path, opened: Any) -> None:
     plant(root, ".kube/config")
     if not statx_tells_birth(root / ".kube/config"):
-        pytest.skip("the file system does not say when a file came into being")
+        pytest.skip("the file system does not record birth times")
     with opened() as workspace:
         run(workspace, "mv .kube k")
     with (root / "k/config").open("a") as file:
@@ -149,7 +149,7 @@ def _hide_behind_a_mode(root: str) -> tuple[list[str], list[str], list[str]]:
     with Workspace(root, approve="auto", protect=RULES) as workspace:
         before = [*workspace._services.masks()]
         (top / ".kube").rename(top / "d/k")
-        (top / "d").chmod(0)  # a command can do this, and take it back
+        (top / "d").chmod(0)  # a command can do this, and undo it later
         with pytest.raises(SandboxUnavailable) as raised:
             workspace._services.masks()
         (top / "d").chmod(0o755)

@@ -1,4 +1,4 @@
-"""Which files are kept from every tool: what the person says, what a project may add, and what is always so."""
+"""Tests which files are protected: by the settings of the user, by additions of a project, and always."""
 
 import os
 from pathlib import Path

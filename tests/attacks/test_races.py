@@ -1,4 +1,4 @@
-"""Directories and files change places with links that lead out, thousands of times, while the tools are at work."""
+"""Exchanges directories and files with links that lead outside, thousands of times, while the tools run."""
 
 import itertools
 import os
@@ -57,7 +57,7 @@ def under_attack(root: Path) -> Iterator[Swapper]:
 
 
 def keep_calling(swapper: Swapper, act: Callable[[int], None]) -> None:
-    """Until there were so many exchanges and so many calls: no clock."""
+    """Repeat until SWAPS exchanges and CALLS calls are done; no clock decides."""
     for number in itertools.count():
         act(number)
         if swapper.swaps >= SWAPS and number >= CALLS:
@@ -75,8 +75,8 @@ TOOLS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
-# What is written while its directory bears the other name is noted, and reported, under that name. By its usual name
-# it is then not what the session last saw there.
+# A write that happens while the directory has the other name is recorded and reported under that name. The session
+# then considers the file stale under its usual name.
 EXPECTED = {
     "file.read": LOOKING,
     "file.list": LOOKING,
@@ -159,7 +159,7 @@ def test_realpath_check_before_open_loses_race(root: Path) -> None:
 
     def naive_read() -> str:
         path = str(root / "place" / "file.txt")
-        with suppress(OSError):  # even realpath trips over the exchange
+        with suppress(OSError):  # even realpath fails during an exchange
             if os.path.realpath(path).startswith(f"{root}/"):
                 with open(path) as file:
                     return file.read()
@@ -173,7 +173,7 @@ def test_realpath_check_before_open_loses_race(root: Path) -> None:
 def test_temporary_file_replaced_by_link_is_not_hard_linked(
     workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hard link to what the planted link names would be a way to read it."""
+    """Refuse the write: a hard link to the target of the planted link would make the target readable."""
     real_link = os.link
 
     def plant_then_link(source: str, target: str, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""A log or a tree that a stranger made: a replay says what is wrong with it, and leaves nothing behind."""
+"""Replays hostile logs and trees: a replay reports what is wrong with them and leaves no file behind."""
 
 import json
 import os
@@ -34,7 +34,7 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where copies are made."""
+    """Return the directory in which a replay makes its copies."""
     place = tmp_path / "room"
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
@@ -117,7 +117,7 @@ def test_scratch_copy_drops_set_id_bits_and_fifos(root: Path, room: Path) -> Non
 
 COPYING = """
 import signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the process that runs the tests may ignore it
 from handrail.kernel.host.scratch import scratch_copy
 with scratch_copy(sys.argv[1], 1 << 30) as copy:
     print(copy, flush=True)

@@ -1,7 +1,7 @@
-"""Attacks on the sandbox from inside, at the default level: none may reach what is outside.
+"""Attacks the sandbox from inside, at the default level: no attack may reach anything outside.
 
-The tables are in sandbox.toml. An attack that could not succeed anywhere proves nothing, so those that harm
-only the test's own canaries are also run without a sandbox, and must work there.
+The tables are in sandbox.toml. The attacks that harm only the canaries of the test also run without a sandbox and must
+work there: an attack that never works proves nothing.
 """
 
 import os
@@ -124,16 +124,16 @@ def test_ordinary_command_works_in_sandbox(arena: Arena, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.root
 def test_sandbox_attacks_fail_for_ordinary_user() -> None:
-    """The same tables, run by this very file as `nobody`."""
-    assert _passes_as_nobody("-m", "not serial", "-k", "not without_a_sandbox"), (
-        "run this file as an ordinary user to see what"
+    """Run this file again as `nobody`, with the same tables."""
+    assert _passes_as_nobody("-m", "not serial", "-k", "not attack_without_sandbox"), (
+        "run this file as an ordinary user to see which test failed"
     )
 
 
 @pytest.mark.serial
 @pytest.mark.root
 def test_fork_bomb_of_ordinary_user_is_stopped() -> None:
-    assert _passes_as_nobody("-m", "serial"), "run this file as an ordinary user to see what"
+    assert _passes_as_nobody("-m", "serial"), "run this file as an ordinary user to see which test failed"
 
 
 def _passes_as_nobody(*chosen: str) -> bool:

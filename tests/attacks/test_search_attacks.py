@@ -1,4 +1,4 @@
-"""Patterns, trees and races made to hang a search, flood it, or lead it outside: it ends, with a sensible answer."""
+"""Tries patterns, trees and races that could block or flood a search or lead it outside: it ends with an answer."""
 
 import os
 import signal
@@ -150,44 +150,51 @@ def test_search_memory_does_not_grow_with_number_of_matches(room: str, kind: str
     assert megabytes < 100
 
 
-class Stopped:
-    """Starts ripgrep for real, and stops it before it can end."""
+class Started:
+    """Records each ripgrep that a search starts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.started = threading.Event()
+        self.first = threading.Event()
         self.processes: list[Any] = []
         self._start = landlock_exec.start
         monkeypatch.setattr(landlock_exec, "start", self)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         process = self._start(*arguments, **options)
-        os.kill(process.pid, signal.SIGSTOP)
         self.processes.append(process)
-        self.started.set()
+        self.first.set()
         return process
 
 
-def test_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped, cancel = Stopped(monkeypatch), threading.Event()
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """Make a tree in which ripgrep waits for ever: it reads an ignore file that is a FIFO."""
+    (tmp_path / "sub").mkdir()
+    os.mkfifo(tmp_path / "sub" / ".gitignore")
+    return tmp_path
+
+
+def test_cancelled_search_leaves_no_process(endless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, cancel = Started(monkeypatch), threading.Event()
 
     def soon() -> None:
-        stopped.started.wait()
+        started.first.wait()
         cancel.set()
 
     threading.Thread(target=soon, daemon=True).start()
-    with opened(tmp_path) as fd, pytest.raises(Cancelled):
-        Searcher(engine="ripgrep").search(fd, SearchRequest("x"), cancel)
-    assert [process.returncode for process in stopped.processes] == [-signal.SIGKILL]
+    limits = Limits(search_silent_seconds=600, search_seconds=600)
+    with opened(endless) as fd, pytest.raises(Cancelled):
+        Searcher(limits, engine="ripgrep").search(fd, SearchRequest("x", count_searched=True), cancel)
+    assert [process.returncode for process in started.processes] == [-signal.SIGKILL]
 
 
-def test_search_deadline_kills_ripgrep_and_result_is_incomplete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stopped = Stopped(monkeypatch)
-    with opened(tmp_path) as fd:
-        result = Searcher(Limits(search_seconds=0.1), engine="ripgrep").search(fd, SearchRequest("x"))
+def test_search_deadline_kills_ripgrep_and_result_is_incomplete(endless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started(monkeypatch)
+    limits = Limits(search_silent_seconds=600, search_seconds=1)
+    with opened(endless) as fd:
+        result = Searcher(limits, engine="ripgrep").search(fd, SearchRequest("x", count_searched=True))
     assert not result.complete
-    assert [process.returncode for process in stopped.processes] == [-signal.SIGKILL]
+    assert [process.returncode for process in started.processes] == [-signal.SIGKILL]
 
 
 @pytest.mark.parametrize("landlock", [True, False])

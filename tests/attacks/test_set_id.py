@@ -1,4 +1,4 @@
-"""A program that lends its owner's identity loses that power when its content changes, whoever changes it and how."""
+"""Checks that a program loses its set-id bits and capabilities when its content changes, by any user and any tool."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ from handrail import Workspace
 from handrail.model.files import Change, Node, Put, Restore
 
 AFTER_A_WRITE = [(0o4755, 0o755), (0o2755, 0o755), (0o6711, 0o711), (0o4644, 0o644), (0o2644, 0o2644), (0o755, 0o755)]
-"""The mode before, and the mode that the kernel leaves when an ordinary user writes into the file."""
+"""Pairs: the mode before, and the mode that the kernel leaves after an ordinary user writes to the file."""
 CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
 
 
@@ -23,7 +23,7 @@ def program(root: str, mode: int, content: str = "old\n") -> str:
     Path(path).write_text(content)
     os.chmod(path, mode)
     if stat.S_IMODE(os.stat(path).st_mode) != mode:
-        pytest.skip("the file system takes no such mode")
+        pytest.skip("the file system does not support this mode")
     return path
 
 
@@ -69,7 +69,7 @@ def modes_after(root: str, way: Callable[[Workspace], None]) -> list[tuple[int, 
 
 
 def undone_and_redone(root: str) -> list[int]:
-    """The modes after an edit, its undo, its redo, and a deletion that is taken back."""
+    """Return the modes after an edit, its undo, its redo, and the undo of a deletion."""
     program(root, 0o6755)
     with Workspace(root, approve="auto") as workspace:
         by_writing(workspace)
@@ -131,7 +131,7 @@ def test_set_id_bits_stay_when_content_stays(workspace: Workspace, root: Path, m
 def test_changes_never_add_set_id_bits(
     workspace: Workspace, root: Path, kind: type[Put | Restore], before: int, wanted: int
 ) -> None:
-    """Neither by its mode, nor by the right to run a file whose set-group-id bit had no meaning before."""
+    """Add no bit by a new mode, nor by making a file executable whose set-group-id bit had no effect before."""
     program(str(root), before)
     reader = workspace._services.reader
     change: Change = Restore("tool", reader.standing("tool"), Node("file", b"old\n", wanted))

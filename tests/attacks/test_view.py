@@ -1,4 +1,4 @@
-"""What lies where the agent can write never widens what its commands see; a workspace's own environment works."""
+"""Checks that no file that the agent can write shows its commands more, and that the workspace's environment works."""
 
 import os
 import secrets
@@ -27,7 +27,7 @@ LEFT_OUT = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlel
 
 @dataclass
 class Scene:
-    """A user's home with secrets, and a workspace in it whose environment is first on PATH."""
+    """Holds a home with secrets, and a workspace in it whose environment is first on PATH."""
 
     home: Path
     secret: str
@@ -40,7 +40,7 @@ class Scene:
         return self.home / "ws"
 
     @property
-    def person(self) -> dict[str, str]:
+    def user_variables(self) -> dict[str, str]:
         path = [*self.first_on_path, f"{self.root}/.venv/bin", "/usr/bin", "/bin"]
         return {"HOME": str(self.home), "PATH": os.pathsep.join(path), **self.variables}
 
@@ -49,13 +49,13 @@ class Scene:
         (self.root / ".venv" / "pyvenv.cfg").write_text(text)
 
     def run(self, text: str) -> str:
-        with workspace(self.root, self.settings, self.person) as processes:
+        with workspace(self.root, self.settings, self.user_variables) as processes:
             outcome = sh(processes, text)
             assert outcome.confinement.level == "strict"
             return said(outcome)
 
     def everything_visible(self) -> str:
-        """All that a command can read below the home and in /etc, links followed."""
+        """Return everything that a command can read in the home and in /etc; it follows links."""
         return self.run(f"find -L {self.home} /etc -type f -exec cat {{}} + 2>/dev/null; find {self.home} /etc")
 
 
@@ -75,7 +75,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def toolchain(prefix: Path) -> Path:
-    """An interpreter with its library, as a manager of toolchains installs it."""
+    """Install an interpreter with its library, as a version manager does."""
     (prefix / "bin").mkdir(parents=True)
     shutil.copy(PYTHON, prefix / "bin" / VERSION)
     (prefix / "bin" / "python3").symlink_to(VERSION)
@@ -93,7 +93,7 @@ def looks_like_python(prefix: Path, secret: str) -> Path:
 
 
 def planted_link(scene: Scene) -> None:
-    """The user's own link leads into the workspace, where the agent exchanged a directory for a link."""
+    """Link from the home into the workspace, where the agent replaced a directory by a link."""
     (scene.home / "tools").symlink_to(scene.root / "tools")
     (scene.root / "tools").mkdir()
     (scene.root / "tools" / "bin").symlink_to(scene.home / ".ssh")
@@ -134,7 +134,7 @@ def chosen_lookalike(scene: Scene) -> None:
 
 
 def chosen_neighbour(scene: Scene) -> None:
-    """The versions that no environment names, and what lies beside the parts of one, stay out of sight."""
+    """Install two versions: the one that no environment names, and other files next to the chosen one, stay hidden."""
     looks_like_python(scene.home / ".pyenv" / "versions" / "other", scene.secret)
     chosen = looks_like_python(scene.home / ".pyenv" / "versions" / "chosen", "")
     (chosen / "token").write_text(scene.secret)
@@ -183,7 +183,7 @@ def test_planted_environment_shows_nothing_at_reduced_level(scene: Scene, monkey
         pytest.skip("there is no level `reduced` here")
     monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [])
     scene.config(f"home = {scene.home}/.ssh/bin\n")
-    with workspace(scene.root, SandboxSettings(allow_reduced=True), scene.person) as processes:
+    with workspace(scene.root, SandboxSettings(allow_reduced=True), scene.user_variables) as processes:
         outcome = sh(processes, f"cat {scene.home}/.ssh/id_rsa")
     assert outcome.confinement.level == "reduced"
     assert "Permission denied" in said(outcome)
@@ -198,7 +198,7 @@ def test_environment_planted_during_session_shows_nothing_later(scene: Scene, mo
         assert opened.call("codex", "shell", {"command": plant}).success
         told = str(opened.call("codex", "shell", {"command": "cat a.pem ~/.ssh/id_rsa; ls -A ~"}).to_dict())
     assert scene.secret not in told
-    assert "Permission denied" in told  # the protected file is covered, so this is a new sandbox
+    assert "Permission denied" in told  # the protected file is masked, so this is a new sandbox
 
 
 def test_guarded_name_behind_exchanged_link_is_not_opened(scene: Scene) -> None:
@@ -221,7 +221,7 @@ def fifo(scene: Scene) -> Iterator[Path]:
     path.unlink()
     os.mkfifo(path)
     yield path
-    os.close(os.open(path, os.O_RDWR))  # lets go of a reader that waits
+    os.close(os.open(path, os.O_RDWR))  # releases a reader that waits
 
 
 def test_fifo_in_place_of_pyvenv_cfg_does_not_block_commands(scene: Scene, fifo: Path) -> None:
@@ -255,7 +255,7 @@ def test_setting_that_leads_through_link_of_agent_is_ignored(scene: Scene, key: 
 
 
 def environment(scene: Scene, interpreter: str | Path) -> None:
-    """Made by the interpreter itself, as a user does."""
+    """Let the interpreter make the environment, as a user does."""
     made = [str(interpreter), "-m", "venv", "--without-pip", "--symlinks", str(scene.root / ".venv")]
     done = subprocess.run(made, capture_output=True, check=False)
     if done.returncode:

@@ -1,7 +1,7 @@
-"""Children that were forked from a process with an open workspace: what they do to their parent's commits.
+"""Forks children from a process with an open workspace, and checks the commits of the parent.
 
-python children.py ROOT prints it as JSON. It is a program of its own because it forks, which a test runner with threads
-should not.
+python children.py ROOT prints the results as JSON. This is a separate program, because a test runner with threads
+should not fork.
 """
 
 import json
@@ -47,7 +47,7 @@ def writes_too(root: str) -> dict[str, Any]:
 
 
 def is_forked_in_a_commit(root: str) -> dict[str, Any]:
-    """At its every step, and leaves at once through all that is open."""
+    """Fork at each step of a commit; the child leaves at once, through every open block."""
     stage, parent, wrong = Stage.of("four files", root), os.getpid(), []
 
     def fork(name: str, real: Any, args: Any, options: Any) -> Any:
@@ -75,7 +75,7 @@ def is_forked_in_a_commit(root: str) -> dict[str, Any]:
 
 
 def lives_on(root: str) -> list[bool]:
-    """Forked while the lock is held; its parent writes once more before it lets it go."""
+    """Fork while the lock is held; the parent writes again before the child ends."""
     reading, writing = os.pipe()
 
     def fork(name: str, real: Any, args: Any, options: Any) -> Any:

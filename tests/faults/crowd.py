@@ -1,4 +1,4 @@
-"""Many at once: as threads of one process that share a workspace, or as processes that each open it."""
+"""Runs a function many times in parallel: in threads that share a workspace, or in processes that each open it."""
 
 import threading
 from collections.abc import Callable

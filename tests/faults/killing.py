@@ -1,7 +1,7 @@
-"""Kill a scene at its every change, then its recovery at its every change, and look what is left.
+"""Kills a scene at each of its changes, then its recovery at each of its changes, and checks the result.
 
-python killing.py SCENE ROOT STRIDE [MISSING CALL ...] prints how many points there were and all that went wrong, as
-JSON. It is a program of its own because it forks, which a test runner with threads should not.
+python killing.py SCENE ROOT STRIDE [MISSING CALL ...] prints the number of points and everything that went wrong, as
+JSON. This is a separate program, because a test runner with threads should not fork.
 """
 
 import json
@@ -15,7 +15,7 @@ from support.fault_injection import Act, faults, killed, killed_in_the_middle
 
 
 def survives(act: Callable[[], None]) -> bool:
-    """Run it in a process of its own; False where that was killed."""
+    """Run `act` in its own process; return False if the process was killed."""
     child = os.fork()
     if not child:
         act()
@@ -49,7 +49,7 @@ def recover(stage: Stage, at: int) -> bool:
 
 
 def verdict(stage: Stage) -> str:
-    """What the next open makes of it."""
+    """Open the workspace again; return "old", "new" or a description of what is wrong."""
     with faults(0, killed, missing=stage.missing), open_workspace(stage.root) as workspace:
         tree = stage.tree()
         entered = workspace._services.journal.last_number() - stage.entries
@@ -59,7 +59,7 @@ def verdict(stage: Stage) -> str:
 
 
 def run(scene: str, root: str, stride: int, *missing: str) -> dict[str, object]:
-    """With a stride above 1 only every so many pairs of (point, point in the recovery from it) are tried."""
+    """Try pairs of a kill in the commit and a kill in its recovery; a stride of n tries only every n-th pair."""
     stage = Stage.of(scene, root, missing)
     wrong: list[str] = []
     points = sum(1 for _ in kill_everywhere(stage, killed_in_the_middle, wrong))

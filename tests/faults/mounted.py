@@ -1,7 +1,7 @@
-"""What the writer does on a disk that is really full, and on one that is really read-only.
+"""Runs the writer on a disk that is really full, and on one that is really read-only.
 
-python mounted.py DIRECTORY prints the answers as JSON. To be run in a mount namespace of its own, with a small tmpfs
-on DIRECTORY.
+python mounted.py DIRECTORY prints the answers as JSON. Run it in its own mount namespace, with a small tmpfs on
+DIRECTORY.
 """
 
 import json
@@ -40,7 +40,7 @@ def attempts(workspace: Workspace, name: str) -> dict[str, str]:
 
 
 def answers(workspace: Workspace) -> dict[str, str]:
-    """What each dialect says to a change of a file that is there."""
+    """Return the error of each dialect for a change of an existing file."""
     replaced = {"old_string": "old", "new_string": "new"}
     calls: dict[str, tuple[str, dict[str, Any]]] = {
         "file": ("file.write", {"path": "file.txt", "content": "new"}),

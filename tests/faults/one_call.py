@@ -1,4 +1,4 @@
-"""python one_call.py SCENE ROOT: play one scene in a process of its own, for a debugger to interfere with."""
+"""Plays one scene in its own process, so that strace can inject faults: python one_call.py SCENE ROOT."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The operations that are made to fail, on a tree small enough to be built thousands of times."""
+"""Defines the operations that the tests let fail, on a tree that is small enough to be built thousands of times."""
 
 import os
 import shutil
@@ -90,16 +90,16 @@ SCENES: dict[str, Callable[[Workspace], bool]] = {
 
 @dataclass
 class Stage:
-    """A place to play a scene on, again and again."""
+    """Plays one scene again and again in the same root."""
 
     root: str
     act: Callable[[Workspace], bool]
     old: Tree
     new: Tree
     missing: tuple[str, ...] = ()
-    """Calls that the file system does not have."""
+    """System calls that the file system does not support."""
     entries: int = 0
-    """How many the journal had before the scene was played."""
+    """Number of journal entries before the scene."""
 
     @classmethod
     def of(cls, scene: str, root: str, missing: tuple[str, ...] = ()) -> "Stage":
@@ -114,7 +114,7 @@ class Stage:
         build(self.root)
 
     def tree(self) -> str:
-        """old, new, or what is wrong."""
+        """Return "old", "new" or a description of what is wrong."""
         now = snapshot(self.root)
         return "old" if now == self.old else "new" if now == self.new else f"neither: {sorted(now)}"
 

@@ -1,4 +1,4 @@
-"""Kills at random moments, and many processes on the same files. `make soak` runs them long, the tests a little.
+"""Kills commits at random moments, and runs many processes on the same files. `make soak` runs longer than the tests.
 
 python soaking.py kills COUNT ROOT · python soaking.py crowd SECONDS ROOT
 """
@@ -34,7 +34,7 @@ def content(turn: int, name: str) -> str:
 
 
 def work(root: str) -> None:
-    """Commits of several files, and undos, until somebody puts an end to it."""
+    """Commit and undo changes of several files until the parent kills this process."""
     with open_workspace(root) as workspace:
         workspace.call("codex", "apply_patch_freeform", {"patch": "all is loaded by now"})
         workspace.history()
@@ -70,7 +70,7 @@ def kills(root: str, count: int) -> dict[str, Any]:
         with subprocess.Popen([sys.executable, __file__, "work", "0", root], stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
             child.stdout.readline()
-            time.sleep(chance.random() * 0.2)  # anywhere: in a commit, in an undo, between two
+            time.sleep(chance.random() * 0.2)  # hits any moment: in a commit, in an undo, between two
             child.send_signal(signal.SIGKILL)
         with open_workspace(root) as workspace:
             reached = max(reached, workspace._services.journal.last_number())
@@ -79,7 +79,7 @@ def kills(root: str, count: int) -> dict[str, Any]:
 
 
 def damage(root: str, workspace: Workspace) -> list[str]:
-    """Every file is whole, the journal says what is there, and nothing is left behind."""
+    """Return a line for each torn file, each difference from the journal, and each file left behind."""
     wrong = []
     known: dict[str, str | None] = {}
     for entry in workspace._services.journal.backwards():
@@ -105,11 +105,11 @@ def damage(root: str, workspace: Workspace) -> list[str]:
     return wrong + [f"left: {name}" for name in left]
 
 
-# ── a crowd ──
+# ── many processes ──
 
 
 def edit(root: str, number: int, seconds: float) -> None:
-    """Add marked lines to files that all edit, reading them anew where somebody else was first; print what landed."""
+    """Add marked lines to files that all processes edit; print the accepted lines and the number of refusals."""
     chance, landed, refused, until = random.Random(number), list[tuple[str, str]](), 0, time.monotonic() + seconds
     with open_workspace(root) as workspace:
         turn = 0

@@ -1,4 +1,4 @@
-"""The clock is set back and forward while a session is at work."""
+"""Sets the clock back and forward while a session works."""
 
 import time
 from pathlib import Path

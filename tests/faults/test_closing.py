@@ -1,4 +1,4 @@
-"""A disk that fails while a workspace closes: the answer stands, and the next open clears away what is left."""
+"""Lets the disk fail while a workspace closes: the answer stays valid, and the next open removes leftover files."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ ERRORS = ["EIO", "ENOSPC"]
 
 
 def refusing_to_remove(directory: str, error: str) -> Act:
-    """A disk on which nothing can be removed from this directory."""
+    """Return a fault that stops every removal from this directory."""
     fail = failing(getattr(errno, error))
 
     def act(name: str, real: Call, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Whatever fails, and wherever it is killed: the old tree or the new one, whole, and nothing left behind."""
+"""Fails or kills a commit at every step: the old tree or the new one is there, complete, without leftover files."""
 
 import errno
 import json
@@ -20,12 +20,12 @@ ERRORS = {name: failing(getattr(errno, name)) for name in ("ENOSPC", "EIO", "EDQ
 
 @pytest.fixture(params=SCENES)
 def stage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where the state goes when its own place fails
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # the fallback place for the state directory
     return Stage.of(request.param, str(tmp_path / "workspace"))
 
 
 def every_point(stage: Stage, act: Callable[[], Act], *, lasting: bool = False) -> Iterator[tuple[int, bool, str]]:
-    """Fail at call after call until the scene gets through: where, what was answered, and the tree right after."""
+    """Fail at one call after another until the scene succeeds; yield the call, the answer and the tree after it."""
     for at in range(1, 1000):
         stage.reset()
         with open_workspace(stage.root) as workspace:
@@ -77,7 +77,7 @@ def test_failed_commit_can_be_repeated_at_once(stage: Stage) -> None:
             with faults(at, failing(errno.EIO)) as faulty:
                 first = stage.act(workspace)
             assert first or stage.act(workspace)
-            # What could not be cleared away after a change goes with the next one.
+            # The next change removes the files that the cleanup of this change left.
             assert workspace.call("file", "file.write", {"path": "keep.txt", "content": "kept\n"}).success
             assert workspace.call("file", "file.write", {"path": "keep.txt", "content": "keep\n"}).success
             assert stage.tree() == "new"
@@ -142,7 +142,7 @@ def test_failed_recovery_allows_reads_and_next_open_completes_it(stage: Stage, m
 
 
 def leave_half_done(stage: Stage) -> bool:
-    """The disk dies when the last name is published."""
+    """Let the disk fail when the commit publishes its last name."""
     with open_workspace(stage.root) as workspace, faults(10_000, failing(errno.EIO)) as counting:
         stage.act(workspace)
     publishing = max(

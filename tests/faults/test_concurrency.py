@@ -1,4 +1,4 @@
-"""Everybody at once: every edit lands, every create has one winner, every reader sees a whole file."""
+"""Runs calls in parallel: no edit is lost, one create wins, and each reader sees a whole file."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ def patch(workspace: Workspace, find: str, replace: str) -> str:
 
 
 def read_and_patch(workspace: Workspace, find: str, replace: str) -> str:
-    """As an agent does: what somebody else changed is read again before it is edited."""
+    """Patch as an agent does: read the file again if another process changed it."""
     while (answer := patch(workspace, find, replace)) == "stale_file":
         assert workspace.call("file", "file.read", {"path": "file"}).success
     return answer
@@ -57,7 +57,7 @@ def test_parallel_replaces_lose_no_edit(root: Path, crowd: Crowd) -> None:
 
 
 def _count_up(workspace: Workspace, number: int) -> int:
-    """Same size, same moment: only the inode and its times tell one version from the next."""
+    """Count up in versions of the same size and time: only the inode and its times tell them apart."""
     done = 0
     while done < 25:
         output = workspace.call("file", "file.read", {"path": "file"}).output
@@ -80,7 +80,7 @@ def _create(workspace: Workspace, number: int) -> str:
         try:
             commit(workspace._services.writer, changes)
         except Conflict:
-            continue  # as a tool would be run again
+            continue  # the router repeats the tool in this case
         except AlreadyExists:
             return "exists"
         return "won"
@@ -125,7 +125,7 @@ def test_readers_never_see_torn_file(root: Path, crowd: Crowd) -> None:
 
 
 def interrupted(root: Path, action: Callable[[], object]) -> Workspace:
-    """A workspace whose first question is answered only after `action` has happened behind its back."""
+    """Open a workspace that runs `action` before it answers its first question."""
     todo = [action]
 
     def answer(_: Question) -> bool:
@@ -244,7 +244,7 @@ def test_file_replaced_by_directory_during_commit_is_a_conflict(root: Path) -> N
             done = _commit(workspace, Put(f"{at}/file", b"new", workspace._services.reader.read(f"{at}/file")))
         if not faulty.reached:
             return
-        if done:  # it was too late to matter
+        if done:  # the exchange came after the commit
             continue
         assert (top / "file" / "precious").read_text() == "precious"
         assert sorted(os.listdir(top)) == ["aside", "file"]

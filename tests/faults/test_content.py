@@ -1,4 +1,4 @@
-"""Every byte outside of an edit stays as it was, whatever the bytes are."""
+"""Checks that an edit changes no byte outside its span, for any bytes."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from handrail import Workspace
 
 SEPARATORS = "a\u2028b\x85c\x0cd\x1ce\x0bf\u2029g"
 
-# name: the file, what to find, what to put there, the file afterwards
+# name: file before, find, replace, file after
 PATCHES: dict[str, tuple[bytes, str, str, bytes]] = {
     "CRLF stays, and new lines take it": (b"a\r\nb\r\nc\r\n", "b", "x\ny", b"a\r\nx\r\ny\r\nc\r\n"),
     "a find with LF matches CRLF": (b"a\r\nb\r\nc\r\n", "a\nb\n", "z\n", b"z\r\nc\r\n"),

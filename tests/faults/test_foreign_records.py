@@ -1,4 +1,4 @@
-"""A record of intent is for one directory: it waits while another has its name, and nothing is done in a copy."""
+"""Checks that an intent is for one directory: it waits while another has its path, and changes nothing in a copy."""
 
 import errno
 import json
@@ -74,7 +74,7 @@ def is_put_right(stage: Stage) -> None:
 
 
 def leave_half_done(scene: str, root: str) -> Stage:
-    """The disk dies when every name is published and the record is to say so, with the third line of a commit."""
+    """Let the disk fail when all names are published and the third line of the intent is to be written."""
     stage = Stage.of(scene, root)
     stage.reset()
     with open_workspace(root) as workspace, faults(10_000, failing(errno.EIO)) as counting:
@@ -88,7 +88,7 @@ def leave_half_done(scene: str, root: str) -> Stage:
 
 
 def rewrite_root(stage: Stage, **numbers: int) -> None:
-    """Let the record say other numbers of its directory than those that it has."""
+    """Write another device or inode number of its directory into the intent."""
     pending = State.of(stage.root).pending
     (name,) = os.listdir(pending)
     *_, last = Path(pending, name).read_text().splitlines()

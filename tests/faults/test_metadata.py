@@ -1,4 +1,4 @@
-"""What an edit leaves alone: whose file it is, what may be done with it, what else is known about it."""
+"""Checks that an edit keeps owner, permissions and other metadata of a file."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ _SET_FLAGS, _IMMUTABLE = 0x40086602, 0x10
 
 
 def edit(workspace: Workspace, path: str) -> None:
-    """Both ways to change a file."""
+    """Change a file by a patch, then by a write."""
     for tool, rest in (
         ("file.patch", {"patches": [{"find": "old", "replace": "new"}]}),
         ("file.write", {"content": "whole\n"}),
@@ -41,7 +41,7 @@ def file(root: Path) -> Path:
 
 
 def acl(*users: tuple[int, int]) -> bytes:
-    """An access list as the kernel keeps it: the owner, some users, the group, the mask, the others."""
+    """Return an access list in the format of the kernel: owner, some users, group, mask, others."""
     named = [(0x02, rights, uid) for uid, rights in users]
     entries = [(0x01, 6, -1), *named, (0x04, 4, -1), (0x10, 6, -1), (0x20, 0, -1)]
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
@@ -175,7 +175,7 @@ def test_edit_leaves_other_hard_link_unchanged(workspace: Workspace, root: Path,
 
 
 def _refusals(root: str) -> dict[str, str]:
-    """As an ordinary user, on a tree where every kind of permission is missing somewhere."""
+    """Return the answers for a tree in which each kind of permission is missing somewhere; needs an ordinary user."""
     os.mkdir(f"{root}/closed")
     os.mkdir(f"{root}/secret")
     for name in ("read-only.txt", "unreadable.txt", "closed/file.txt", "secret/file.txt"):

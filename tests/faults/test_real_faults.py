@@ -1,4 +1,4 @@
-"""The same faults made by the system itself: real mounts, real limits, real signals."""
+"""Lets the system itself cause the faults: real mounts, real limits, real signals."""
 
 import json
 import os
@@ -159,7 +159,7 @@ def half_done(stage: Stage) -> None:
 
 
 def strace(scene: str, root: str, *options: str) -> str:
-    """Play a scene while the system interferes: done, failed, or killed."""
+    """Play a scene with injected system call faults; return done, failed or killed."""
     if not shutil.which("strace"):
         pytest.skip("strace is not here")
     argv = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + ",".join(CALLS), *options]

@@ -1,4 +1,4 @@
-"""Kills at random moments, and four processes on fifty files: a little of what `make soak` does long."""
+"""Kills commits at random moments, and runs four processes on fifty files; `make soak` does the same for longer."""
 
 import json
 import os

@@ -36,7 +36,7 @@ def strict(tmp_path: Path) -> Iterator[Processes]:
 
 @pytest.fixture
 def marker() -> str:
-    """A number that no other sleep on this machine has."""
+    """Return a number that no other `sleep` on this machine uses."""
     return f"9{os.getpid()}.{time.monotonic_ns()}"
 
 
@@ -47,7 +47,7 @@ def searcher(request: pytest.FixtureRequest) -> Searcher:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[Open]:
-    """Plant a tree, given as a dictionary of contents, and open it."""
+    """Return a function that builds a tree from a dictionary of contents and opens it."""
     opened: list[int] = []
 
     def planted(content: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""What a sandbox shows, guards, hides and bounds."""
+"""Tests what a sandbox shows, guards, hides and limits."""
 
 import errno
 import os
@@ -152,8 +152,8 @@ def small(tmp_path: Path) -> Iterator[Processes]:
 def test_fork_bomb_is_limited_and_stopped(small: Processes) -> None:
     sh(small, "true")
     outcome = sh(small, "b() { b | b & }; b; sleep 5", timeout_seconds=3)
-    # RLIMIT_NPROC refuses (EAGAIN) everybody but root, for whom the supervisor counts. Where that gets no turn in time,
-    # the sandbox ends instead; who forks while a process namespace ends is told ENOMEM, pid_namespaces(7).
+    # RLIMIT_NPROC stops every user but root (EAGAIN); for root the supervisor counts processes. If the supervisor gets
+    # no processor time, the sandbox ends instead: fork() then fails with ENOMEM, see pid_namespaces(7).
     refused = "Resource temporarily unavailable" in said(outcome)
     assert outcome.limit == "processes" or refused or outcome.sandbox_died
     assert sh(small, "ls -d /proc/[0-9]* | wc -l").stdout.head in (b"4\n", b"3\n")
@@ -205,7 +205,7 @@ def test_command_is_killed_when_disk_fills_up(tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def somebodys(tmp_path: Path) -> Path:
-    """A workspace that belongs to somebody else than us."""
+    """Make a workspace that belongs to another user."""
     root = tmp_path / "ws"
     root.mkdir()
     for place in (*reversed(tmp_path.parents), tmp_path):
@@ -325,7 +325,7 @@ def test_guard_without_extended_attributes_leaves_no_files(tmp_path: Path, monke
 
 
 class Ready:
-    """A sandbox whose first command runs."""
+    """Stands for a sandbox whose first command runs."""
 
     control, ready = -1, False
 
@@ -358,7 +358,7 @@ def test_sandbox_closed_during_start_leaves_no_process(tmp_path: Path) -> None:
 def test_sandbox_that_dies_before_adopting_first_command_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command may have run by then: it must not be run again, or elsewhere."""
+    """Report the death: the command may have run already, so it must not run again."""
     request = Link.request
 
     def late(link: Link, facts: dict[str, Any], *handles: int) -> Channel:

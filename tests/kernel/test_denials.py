@@ -1,4 +1,4 @@
-"""Error texts of programs, and what the sandbox probably refused."""
+"""Explains error texts of programs by what the sandbox probably refused."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Nothing outlives its time: not a command, not a sandbox, not us."""
+"""Checks that no process outlives its command, its sandbox or Handrail."""
 
 import os
 import select
@@ -92,7 +92,7 @@ def test_process_whose_main_thread_ended_is_found(processes: Processes, marker: 
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """A machine with more to do than it has processors: others get their turn between two of our steps."""
+    """Keep all processors busy, so that other processes run between two steps of the scan."""
     spinners = [subprocess.Popen([PYTHON, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     yield
     for spinner in spinners:

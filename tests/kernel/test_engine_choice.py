@@ -1,4 +1,4 @@
-"""Which engine answers, and what happens when there is none."""
+"""Tests which engine answers a search, and what happens without ripgrep."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from handrail.kernel.search import searcher
 
 @pytest.fixture
 def no_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine where the package is not installed."""
+    """Behave as if the ripgrep package were not installed."""
     monkeypatch.setattr(searcher, "program", lambda: None)
 
 

@@ -1,4 +1,4 @@
-"""The two engines answer alike. `HANDRAIL_EXAMPLES` sets how many random questions they are asked."""
+"""Checks that both engines give the same answers. `HANDRAIL_EXAMPLES` sets the number of random requests."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Pages of every kind, from servers that the tests start on loopback. What the network does: test_fetch_network.py."""
+"""Fetches pages of every kind from servers on loopback. For faults of the network see test_fetch_network.py."""
 
 import gzip
 import socket
@@ -246,7 +246,7 @@ def test_gzip_bomb_is_cut_at_limit_and_uses_little_memory(layers: int) -> None:
     for _ in range(1, layers):
         bomb = gzip.compress(bomb)
     answer = page(bomb, Content_Encoding=", ".join(["gzip"] * layers))
-    fetched(page())  # so that imports do not count
+    fetched(page())  # imports everything before the measurement
     tracemalloc.start()
     try:
         found = fetched(answer)
@@ -274,7 +274,7 @@ CHARSETS = {
     "UTF-16": "grüße 文字",
     "utf-16le": "文字",
     "utf-16be": "文字",
-    "iso-8859-1": "grüße … “€”",  # what the web means by it is windows-1252
+    "iso-8859-1": "grüße … “€”",  # on the web, this label means windows-1252
     "us-ascii": "“x”",
     "windows-1252": "€",
     "windows-1251": "привет",

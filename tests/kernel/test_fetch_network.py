@@ -1,4 +1,4 @@
-"""What servers and networks do to a fetch: redirects, delays, breaks, TLS, hostile pages; and what it says then."""
+"""Tests a fetch with redirects, delays, broken connections, TLS and hostile pages, and the faults that it raises."""
 
 import contextlib
 import socket
@@ -133,7 +133,7 @@ def test_name_lookup_without_answer_ends_at_deadline() -> None:
 
 @contextlib.contextmanager
 def full_port() -> Iterator[int]:
-    """A port whose queue is full: connecting to it neither succeeds nor fails."""
+    """Open a port whose queue is full: a connection to it neither succeeds nor fails."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
@@ -158,7 +158,7 @@ def test_next_address_is_tried_when_one_does_not_answer() -> None:
 
 def test_next_address_is_tried_when_one_refuses() -> None:
     with Site(page(b"third")) as site:
-        resolve = lambda host, port: ["127.0.0.2", "::1", "127.0.0.1"]  # noqa: E731  one line, used once
+        resolve = lambda host, port: ["127.0.0.2", "::1", "127.0.0.1"]  # noqa: E731  a short function that is used once
         assert Fetcher(Limits(), ["x.test"], resolve).fetch(site.url(host="x.test"), PLENTY).text == "third"
 
 

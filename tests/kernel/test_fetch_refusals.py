@@ -1,4 +1,4 @@
-"""Whom a page is never fetched from, unless the configuration says so. Nothing here leaves the machine."""
+"""Tests which addresses a fetch refuses unless the settings allow them. No request leaves the machine."""
 
 import ipaddress
 import itertools
@@ -273,7 +273,7 @@ def test_ipv6_address_can_be_allowed_in_each_notation(allowed: str) -> None:
 def test_connection_goes_to_address_that_was_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A resolver that says one thing to the check and another to the connection: for this test 127.0.0.2 is public."""
+    """Use a resolver that answers the second lookup differently; in this test 127.0.0.2 counts as public."""
     only = addresses.AddressRefused("loopback", (ipaddress.ip_network("127.0.0.1"),))
     monkeypatch.setattr(addresses, "REFUSED", (only,))
     answers = itertools.chain([["127.0.0.2"]], itertools.repeat(["127.0.0.1"]))

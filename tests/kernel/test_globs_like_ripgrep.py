@@ -1,4 +1,4 @@
-"""Our globs mean what ripgrep's mean, but for `[!a]`, which there also matches a slash."""
+"""Checks that globs match the same files as in ripgrep, except `[!a]`, which also matches a slash in ripgrep."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The journal remembers every commit, survives damage, and never stops the work."""
+"""Checks that the journal records every commit, survives damage, and stops no change unless it is required."""
 
 import errno
 import os
@@ -149,7 +149,7 @@ def test_truncated_journal_keeps_whole_entries_and_accepts_new_ones(tmp_path: Pa
         journal.append(journal.compose(Origin(), ()))
         assert numbers(journal)[0] == kept + 1
         damaged = [each for each in journal.backwards() if isinstance(each, Damage)]
-        assert len(damaged) == (0 if cut in (1, len(whole) - 1) else 1)  # half a brace is the start of any line
+        assert len(damaged) == (0 if cut in (1, len(whole) - 1) else 1)  # one byte is the start of any line
 
 
 def test_line_cut_short_by_kill_is_replaced_by_whole_line(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_sweep_removes_partial_blobs_of_dead_processes_only(tmp_path: Path) -> N
     blobs.close()
 
 
-# ── trouble ──
+# ── failures ──
 
 
 def test_unwritable_journal_is_a_warning_and_change_succeeds(root: Path) -> None:
@@ -280,7 +280,8 @@ def test_required_journal_records_missing_entry_before_next_change(root: Path) -
 
         with faults(0, failing(errno.EIO)) as counting:
             write(workspace, "a", "b")
-        done = max(n for n, name in enumerate(counting.calls, 1) if name == "rename")  # published, not yet entered
+        # At this call the change is published, but not yet in the journal.
+        done = max(n for n, name in enumerate(counting.calls, 1) if name == "rename")
         with faults(done, away):
             write(workspace, "a", "c")
         assert not workspace.call("file", "file.write", {"path": "b", "content": "b"}).success

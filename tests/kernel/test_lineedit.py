@@ -1,4 +1,4 @@
-"""A line that is edited at a real terminal, key by key."""
+"""Edits a line at a real terminal, key by key."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ HANG_UP = b"hang up"
 
 
 class Screen:
-    """A terminal and the person before it, who types when something was drawn."""
+    """Holds a terminal and a thread that types after each drawing."""
 
     def __init__(self) -> None:
         self.master, slave = pty.openpty()
@@ -24,12 +24,12 @@ class Screen:
         self.writer: TextIO = os.fdopen(os.dup(slave), "w", encoding="utf-8")
 
     def edit(self, text: str, *typed: bytes) -> str | None:
-        person = threading.Thread(target=self._type, args=(typed,))
-        person.start()
+        typist = threading.Thread(target=self._type, args=(typed,))
+        typist.start()
         try:
             return edit_line(self.reader, self.writer, "> ", text)
         finally:
-            person.join()
+            typist.join()
 
     def _type(self, typed: tuple[bytes, ...]) -> None:
         for keys in typed:
@@ -40,7 +40,7 @@ class Screen:
             else:
                 os.write(self.master, keys)
         if typed and self.master >= 0:
-            self._look_for(LEFT)  # or what was drawn of this line would be taken for the next
+            self._look_for(LEFT)  # otherwise the next line would read the drawing of this one
 
     def _look_for(self, sign: bytes) -> None:
         seen = b""
@@ -49,7 +49,7 @@ class Screen:
 
     def close(self) -> None:
         for stream in (self.reader, self.writer):
-            with suppress(OSError):  # what could not be drawn
+            with suppress(OSError):  # unwritten drawing
                 stream.close()
         if self.master >= 0:
             os.close(self.master)

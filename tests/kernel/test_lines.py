@@ -1,4 +1,4 @@
-"""A page is the same whether its place in the file was looked up or counted."""
+"""Checks that a page is the same with the line index and without it."""
 
 import os
 import random
@@ -20,7 +20,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 
 def preads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The offsets that are read from here on."""
+    """Return a list that collects the offset of each read from now on."""
     seen: list[int] = []
     real = os.pread
 

@@ -1,4 +1,4 @@
-"""A process with thousands of open files: the numbers of new ones are beyond what `select` can take."""
+"""Works in a process with thousands of open files: `select` cannot handle the numbers of new handles."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ def _work(root: str, send: Any) -> None:
         file.write("needle\n")
     with Workspace(root, approve="auto", protect=["*.key"]) as workspace:
         shell = [_call(workspace, "codex", "shell", {"command": f"echo {n}; echo x >&2"}) for n in range(3)]
-        # Its child keeps the pipes open after the command has ended.
+        # The child of this command keeps the pipes open after the command has ended.
         _call(workspace, "gemini", "run_shell_command", {"command": "sleep 30 & echo begun"})
         screen = _call(workspace, "codex", "exec_command", {"session_id": "s", "cmd": "cat"})["output"]
         while "a line" not in screen:
@@ -50,7 +50,7 @@ def test_workspace_with_2000_open_files_runs_commands_and_searches(root: Path) -
     receive, send = processes.Pipe(duplex=False)
     child = start(_work, str(root), send)
     send.close()
-    found = receive.recv()  # its traceback is on stderr where this finds the end
+    found = receive.recv()  # if the child failed, this raises EOFError and the traceback is on stderr
     child.join()
     assert found["lowest"] == HELD
     assert (found["stdout"], found["stderr"]) == (["0\n", "1\n", "2\n"], ["x\n"] * 3)

@@ -1,4 +1,4 @@
-"""What is kept of an output, and the files that hold the whole of it."""
+"""Tests which part of an output is kept, and the files that hold the whole output."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from handrail.model.limits import Limits
 
 
 def feed(keeper: BoundedOutput, *chunks: bytes) -> None:
-    """As a command does that prints one chunk after the other."""
+    """Write the chunks to a pipe one after another, as a command does."""
     reader, writer = os.pipe()
     try:
         for chunk in filter(None, chunks):

@@ -1,4 +1,4 @@
-"""What confines a command does not depend on where Handrail and its interpreter lie."""
+"""Checks that the sandbox does not depend on the place of Handrail and its interpreter."""
 
 import json
 import os
@@ -42,7 +42,8 @@ def strangers_root(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root can become another user")
     if not has_bubblewrap(tmp_path / "probe"):
         pytest.skip("there is no strict level here")
-    with tempfile.TemporaryDirectory(prefix="handrail-stranger-") as top:  # pytest closes its own directories to others
+    # Other users cannot enter the directories of pytest.
+    with tempfile.TemporaryDirectory(prefix="handrail-stranger-") as top:
         os.chmod(top, 0o755)
         root = Path(top) / "ws"
         root.mkdir()
@@ -64,7 +65,7 @@ def install(place: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def private(tmp_path: Path) -> Path:
-    """A directory that only root enters, with Handrail and its bubblewrap in it."""
+    """Make a directory that only root can enter, with Handrail and its bubblewrap in it."""
     place = tmp_path / "private"
     place.mkdir(mode=0o700)
     install(place, tmp_path)
@@ -72,7 +73,7 @@ def private(tmp_path: Path) -> Path:
 
 
 def answers_of(interpreter: str, installed: Path, root: Path, text: str) -> list[dict[str, Any]]:
-    """What three commands of a Handrail that is installed there answer."""
+    """Return the answers to three commands of the Handrail in `installed`."""
     paths = [path for path in sys.path if path and not os.path.isdir(f"{path}/handrail")]
     done = subprocess.run(
         [interpreter, "-I", "-c", RUN, str(installed), str(root), text, *paths], capture_output=True, check=False

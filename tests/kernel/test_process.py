@@ -1,4 +1,4 @@
-"""One command: its output, its end, and nothing left."""
+"""Tests one command: its output, its end, and that no process is left."""
 
 import os
 import signal
@@ -68,7 +68,7 @@ def test_signal_without_name_is_reported_by_number() -> None:
 
 @pytest.fixture
 def deaf() -> Iterator[None]:
-    """Started in the background of a shell script, or by `nohup`, we ignore these."""
+    """Ignore these signals, as a process does that a script started in the background, or `nohup`."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
     yield
     for number, handler in before.items():
@@ -81,7 +81,7 @@ def test_command_ignores_no_signal(level: Level, tmp_path: Path) -> None:
         for _ in ("the first", "the next"):
             outcome = processes.run(Command(["/bin/grep", "SigIgn", "/proc/self/status"]))
             ignored = int(outcome.stdout.head.removeprefix(b"SigIgn:"), 16)
-            # Two are the C library's own, and neither we nor a shell can change them.
+            # valid_signals() leaves out two signals of the C library, which no program can change.
             assert [number for number in signal.valid_signals() if ignored >> (number - 1) & 1] == []
 
 
@@ -164,7 +164,7 @@ def test_endless_output_is_limited_in_memory_and_on_disk(tmp_path: Path) -> None
 
 
 def meets_deadline(processes: Processes, marker: str) -> CommandOutcome:
-    """Runs a command into its deadline; into a later one, where it had no time to print."""
+    """Run a command until its timeout; try a longer timeout if the command had no time to print."""
     for seconds in (0.3, 1, 4, 16, 64):
         outcome = sh(processes, f"echo early; sleep {marker}", timeout_seconds=seconds)
         assert (outcome.timed_out, sleeping(marker)) == (True, [])

@@ -1,4 +1,4 @@
-"""The pure parts of the sandbox: the profile, the filter, the places, the explanations, the kept output."""
+"""Tests the pure parts of the sandbox: arguments of bubblewrap, seccomp filter, visible paths, explanations."""
 
 import errno
 import os
@@ -79,7 +79,7 @@ def test_bwrap_arguments_limit_size_of_private_directories() -> None:
 
 
 def decide(program: bytes, arch: int, number: int, *arguments: int) -> int:
-    """A tiny machine for the filter's own instructions."""
+    """Interpret the instructions of the filter and return its decision."""
     data = struct.pack("=iIQ6Q", number, arch, 0, *(*arguments, *[0] * (6 - len(arguments))))
     steps = list(struct.iter_unpack("=HBBI", program))
     at, value = 0, 0

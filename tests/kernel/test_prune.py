@@ -1,4 +1,4 @@
-"""What is kept beside the journal goes with age, too."""
+"""Checks that old session logs and old intents are removed too."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Terminals: a real PTY with everything that programs expect of one, and an end."""
+"""Tests terminals: a real PTY with everything that programs expect, and its end."""
 
 import os
 import threading
@@ -232,12 +232,8 @@ def test_oldest_ended_terminals_are_forgotten(processes: Processes) -> None:
     terminals.close()
 
 
-def _typable(data: bytes) -> bytes:
-    """Without the one byte that ends the program."""
-    return data.replace(b"\x04", b".")
-
-
 Step = tuple[str, bytes]
+# The typed bytes do not contain \x04, which ends the program.
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("type"), st.binary(min_size=1, max_size=3000).map(lambda b: b.replace(b"\x04", b"."))),
@@ -282,7 +278,7 @@ def test_terminal_loses_no_byte_in_any_interleaving(shared_terminals: Terminals,
 
 
 def _plain(data: bytes) -> bytes:
-    """How many returns precede a line feed depends on where a reading ended."""
+    """Remove carriage returns before line feeds: their number depends on where a read ended."""
     while b"\r\n" in data:
         data = data.replace(b"\r\n", b"\n")
     return data

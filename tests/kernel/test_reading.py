@@ -1,4 +1,4 @@
-"""Reading: whole files, pages, heads, directories, and what happens when they change meanwhile."""
+"""Reads whole files, pages, heads and directories, also while they change."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ from handrail.model.limits import Limits
 
 
 class Interrupted:
-    """Stands in for the os module: before a call of this name something else happens."""
+    """Replaces the os module: runs an action before each call with this name."""
 
     def __init__(self, name: str, action: Callable[[], object]) -> None:
         self._name, self._action = name, action

@@ -1,4 +1,4 @@
-"""The scan around a command finds what changed, whether or not the system reports it."""
+"""Checks that the scan around a command finds all changes, with and without reports from the system."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -139,7 +139,7 @@ def test_scan_misses_nothing_when_event_queue_overflows(
 
 
 class Unreadable:
-    """The system, in which one directory is not to be read."""
+    """Replaces the os module: one directory cannot be read."""
 
     def __init__(self, name: str, call: str) -> None:
         self._name, self._call = name, call

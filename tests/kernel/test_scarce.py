@@ -1,4 +1,4 @@
-"""Where the system offers less: no openat2, no /proc, no attributes, no state directory, names that never rest."""
+"""Works on poor systems: without openat2, /proc, attributes or a state directory, and with names that always change."""
 
 import ctypes
 import errno
@@ -24,7 +24,7 @@ from handrail.model.files import MakeDirectory
 
 
 class Refusing:
-    """Stands in for the os module: a call of this name fails, for every argument or for those that contain a text."""
+    """Replaces the os module: calls with this name fail, for every argument or for arguments that contain a text."""
 
     def __init__(self, name: str, code: int, about: str = "") -> None:
         self._name, self._code, self._about = name, code, about
@@ -44,7 +44,7 @@ class Refusing:
 
 @pytest.fixture
 def openat2(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What openat2 answers, one number after another; then it is as always."""
+    """Return a list of errors that openat2 gives one after another; after that it works as usual."""
     answers: list[int] = []
     real = resolve.Openat2.__init__
 

@@ -1,4 +1,4 @@
-"""Searching by content and by name: one table of cases, both engines."""
+"""Searches by content and by name: one table of cases for both engines."""
 
 import os
 from pathlib import Path
@@ -303,6 +303,6 @@ def test_inexact_search_returns_first_matches_of_whole_result(tree: Open, engine
 
 def test_inexact_search_reads_only_first_files(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     fd = tree({f"{number:03}": b"text\n" for number in range(200)})
-    monkeypatch.setattr("handrail.kernel.search.ripgrep.run_ripgrep", None)  # nobody calls it
+    monkeypatch.setattr("handrail.kernel.search.ripgrep.run_ripgrep", None)  # must not be called
     searcher = Searcher(Limits(search_look_seconds=60), engine="ripgrep")
     assert len(searcher.search(fd, SearchRequest("text", limit=50, exact=False)).matches) == 50

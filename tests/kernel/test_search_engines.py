@@ -1,4 +1,4 @@
-"""What a search refuses, how it ends, and which program answers."""
+"""Tests what a search refuses, how it ends, and which program answers."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What commands change is recorded, within bounds that are said when they strike."""
+"""Checks that the changes of commands are recorded, within limits that a warning names."""
 
 import os
 import threading

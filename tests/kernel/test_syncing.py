@@ -1,4 +1,4 @@
-"""Many files are synced at once, and a failure of that is a failure of the commit."""
+"""Syncs many files at once: a failed sync fails the commit."""
 
 import errno
 import itertools
@@ -117,7 +117,7 @@ def test_parallel_map_waits_for_threads_after_interrupt() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         parallel_map(act, range(10_000))
-    assert len(acting) == 1  # the main thread's own, which was interrupted
+    assert len(acting) == 1  # the item of the main thread, which was interrupted
 
 
 def test_published_file_is_not_open_for_writing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_published_file_is_not_open_for_writing(root: Path, monkeypatch: pytest.
     held: list[str] = []
 
     def looking(temp: str, name: str, fd: int) -> None:
-        handles = [os.path.join("/proc/self/fd", parallel_map) for parallel_map in os.listdir("/proc/self/fd")]
+        handles = [os.path.join("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]
         held.extend(link for link in map(os.readlink, filter(os.path.lexists, handles)) if link.endswith(temp))
         exchange_names(temp, name, fd)
 

@@ -1,4 +1,4 @@
-"""Whole directories that change places with files."""
+"""Builds and removes whole directories that replace files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Protected files by identity, where names and contents change and trees are odd."""
+"""Recognizes protected files by their identity when names and contents change and trees are odd."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def statx_tells_birth(path: Path) -> bool:
 
 @pytest.fixture
 def guard(root: Path) -> Iterator[Guard]:
-    """Wards over a tree with two secrets, which look it over only when they must."""
+    """Return a function that makes ProtectedFiles for a tree with two secrets; they scan it only when they must."""
     (root / ".env").write_text("secret\n")
     (root / "vault").mkdir()
     (root / "vault/x").write_text("secret\n")
@@ -116,11 +116,11 @@ def test_tree_too_deep_to_name_is_hidden_and_does_not_stop_scan(guard: Guard, ro
     os.close(fd)
     protected = guard()
     assert protected.masks().keys() == {".env", "vault"}
-    assert protected.hides("/".join(["d" * 200] * 25))  # nobody can tell what it is
+    assert protected.hides("/".join(["d" * 200] * 25))  # its kind is unknown
 
 
 class Vanishing(Protection):
-    """Takes every file away right after it was listed."""
+    """Deletes every file right after it was listed."""
 
     def __init__(self, root: Path) -> None:
         super().__init__([".env"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.tree import Tree, snapshot
 
-SECRET = "CANARY: nobody may see this"
+SECRET = "CANARY: no tool may show this"
 
 LINKS = {
     "out_abs": "{outside}/secret.txt",
@@ -86,7 +86,7 @@ def _special(root: Path) -> None:
     os.mkfifo(root / "fifo")
     with socket.socket(socket.AF_UNIX) as server:
         here = os.getcwd()
-        os.chdir(root)  # the name of a socket may have 108 bytes at most
+        os.chdir(root)  # the path of a socket may have at most 108 bytes
         try:
             server.bind("socket")
         finally:

@@ -1,7 +1,9 @@
-"""A converter that a page has taken over: the page says what it tries, and its text tells what came of it.
+"""Replaces the HTML converter by one that a page has taken over.
 
-It has the place of the real one in the worker. What it imports is loaded before any page is read, as in an attack by
-native code, which needs no import.
+The page names the attack to try, and the converted text reports the outcome of the attack.
+
+The worker imports this module instead of the real converter. This module imports everything before the worker reads a
+page, because an attack by native code needs no import either.
 """
 
 import contextlib
@@ -42,12 +44,12 @@ def convert(html: str, _: object) -> SimpleNamespace:
 
 
 def outcome(act: Callable[[], object]) -> str:
-    """`ok: …` if it got through."""
+    """Return `ok: …` if the attack succeeded, else the name of the error."""
     try:
         return f"ok: {act()!r}"[:200]
     except OSError as error:
         return errno.errorcode.get(error.errno or 0, str(error))
-    except Exception as error:  # any failure is one
+    except Exception as error:  # every error means that the attack failed
         return type(error).__name__
 
 
@@ -96,7 +98,7 @@ def called(number: int) -> int:
 
 
 def other_handles() -> list[int]:
-    """Handles beside the three streams: a read tells whether there is one."""
+    """Return the open handles above the three standard streams; a read of zero bytes finds each of them."""
     found = []
     for fd in range(3, 1024):
         with contextlib.suppress(OSError):
