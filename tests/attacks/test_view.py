@@ -191,7 +191,7 @@ def test_planted_environment_shows_nothing_at_reduced_level(scene: Scene, monkey
 
 
 def test_environment_planted_during_session_shows_nothing_later(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in scene.person.items():
+    for name, value in scene.variables.items():
         monkeypatch.setenv(name, value)
     plant = f"mkdir -p .venv/bin; echo 'home = {scene.home}/.ssh/bin' > .venv/pyvenv.cfg; echo key > a.pem"
     with Workspace(str(scene.root), approve="auto", protect=["*.pem"]) as opened:

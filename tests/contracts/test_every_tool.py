@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import run_coverage, tool_scenarios
+from support import contract_cases, run_coverage, tool_scenarios
 
 from handrail import Workspace
 from handrail.dialects import NAMES

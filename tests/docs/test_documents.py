@@ -2,9 +2,11 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import click
@@ -214,16 +216,90 @@ def anchors(markdown: str) -> set[str]:
     return {*slugs, *re.findall(r'<a id="([^"]+)">', markdown)}
 
 
-NOT_KEPT = ("bench/out", "src/handrail/dialects/NAME.py", "contracts/NAME.md")
+NOT_KEPT = ("bench/out", "src/handrail/dialects/NAME.py", "contracts/NAME.md", "tools/call")
+"""Names that look like files of the repository: made later, examples, and a method of MCP."""
 
 
 @pytest.mark.parametrize("page", NAMED)
 def test_documented_files_and_tests_exist(page: str) -> None:
-    here = "tests|bench|docs|contracts|packaging|src|kernel|ops|policy|surfaces|dialects"
+    here = "tests|bench|docs|contracts|packaging|src|model|ops|kernel|policy|runtime|tools|dialects|surfaces"
     for name, test in re.findall(rf"`((?:{here})/[\w./*-]*|test_\w+\.py)(?:::(\w+))?`", prose(page)):
         found = [*HOME.glob(name), *SOURCE.glob(name), *HOME.glob(f"tests/*/{name}")]
         assert found or name in NOT_KEPT, name
         assert not test or f"def {test}(" in found[0].read_text(), (name, test)
+
+
+# ── the tour of the house ──
+
+
+def modules(markdown: str) -> list[str]:
+    return re.findall(r"`((?:\w+/)*\w+\.py)`", markdown)
+
+
+def test_tour_has_twenty_tasks_and_every_file_exists() -> None:
+    rows = table(section("CONTRIBUTING.md", "A tour of the house"))
+    assert len(rows) == 20
+    assert all(modules(place) for _, place in rows)
+    assert [name for _, place in rows for name in modules(place) if not (SOURCE / name).is_file()] == []
+
+
+def test_architecture_names_only_modules_that_exist() -> None:
+    page = text("docs/architecture.md")
+    missing = []
+    for paragraph in re.split(r"\n(?=- \*\*`)|\n\n", page):
+        room = re.match(r"- \*\*`(kernel/\w+/)`", paragraph)
+        places = [SOURCE, *([SOURCE / room[1], *SOURCE.glob(f"{room[1]}*/")] if room else [])]
+        missing += [name for name in modules(paragraph) if not any((place / name).is_file() for place in places)]
+    assert missing == []
+
+
+@pytest.mark.parametrize(("contract", "heading"), [("layers", "The rooms"), ("kernel", "The kernel")])
+def test_architecture_rooms_equal_the_layers_of_the_import_linter(contract: str, heading: str) -> None:
+    linter = ConfigParser()
+    linter.read(HOME / ".importlinter")
+    layers = linter[f"importlinter:contract:{contract}"]["layers"].split("\n")
+    expected = [re.findall(r"(\w+)(?= |$)", layer) for layer in layers if layer]
+    listed = [names(row[0]) for row in table(section("docs/architecture.md", heading))]
+    assert [[re.sub(r"/$|\.py$", "", name) for name in row] for row in listed] == expected
+
+
+def test_architecture_names_the_files_that_a_call_enters(root: Path) -> None:
+    (root / "a.py").write_text("x = 1\n")
+    with Workspace(str(root), approve="auto") as workspace:
+        tools = workspace.tools("file")
+
+        def read() -> Any:
+            return tools.call("file.read", {"path": "a.py"})
+
+        def patch(n: int) -> Any:
+            return tools.call("file.patch", {"path": "a.py", "patches": [{"find": f"{n}", "replace": f"{n + 1}"}]})
+
+        assert read().success
+        assert patch(1).success
+        entered = {"file.read": entered_files(read), "file.patch": entered_files(lambda: patch(2))}
+    page = section("docs/architecture.md", "The files that one call enters")
+    listed = {tool: int(count) for tool, count in re.findall(r"`(file\.\w+)` enters \*\*(\d+)\*\* files", page)}
+    assert listed == {tool: len(files) for tool, files in entered.items()}
+    assert {name for row in table(page) for name in modules(row[1])} == entered["file.patch"]
+    assert entered["file.read"] <= {*modules(page)}
+
+
+def entered_files(call: Callable[[], Any]) -> set[str]:
+    """Return the modules of Handrail in which this thread runs a function during a call, imports left out."""
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(f"{SOURCE}/") and frame.f_code.co_name != "<module>":
+            entered.add(name.removeprefix(f"{SOURCE}/"))
+
+    sys.setprofile(note)
+    try:
+        result = call()
+    finally:
+        sys.setprofile(None)
+    assert result.success
+    return entered
 
 
 def test_threat_model_rows_name_a_test() -> None:
