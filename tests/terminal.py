@@ -1,4 +1,4 @@
-"""A person at a terminal: a real pseudo-terminal that the command has as its controlling one."""
+"""A user at a terminal: a real pseudo-terminal that the command has as its controlling one."""
 
 import os
 import pty
@@ -55,9 +55,6 @@ class Terminal:
         at += len(sought)
         shown, self._seen = self._seen[:at], self._seen[at:]
         return shown.decode(self._encoding).replace("\r\n", "\n")
-
-    def resize(self, rows: int, columns: int) -> None:
-        ioctl(self._master, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def send(self, text: str) -> None:
         os.write(self._master, text.encode(self._encoding))

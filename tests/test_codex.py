@@ -133,15 +133,15 @@ def test_the_file_outlives_the_session_for_a_while(root: Path) -> None:
     [
         (
             "echo x > /usr/evil",
-            "writing outside the workspace is blocked by the sandbox (/usr/evil); only the user can allow it",
+            "the sandbox blocks writes outside the workspace (/usr/evil); only the user can allow them",
         ),
         (
             "exec 3<>/dev/tcp/192.0.2.1/80",
-            "the network is blocked by the sandbox; only the user can allow it",
+            "the sandbox blocks the network; only the user can allow it",
         ),
         (
             "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
-            "the sandbox keeps this from being changed (.git/hooks/pre-commit): tools of the person's own would run it",
+            "the sandbox blocks this change (.git/hooks/pre-commit): the user's own tools would run the file",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_program_that_does_not_read_is_said_so(root: Path) -> None:
     assert result.success
     (warning,) = result.warnings
     assert warning.startswith("only ")
-    assert warning.endswith(" of 1000000 bytes were taken: the program is not reading")
+    assert warning.endswith(" of 1000000 bytes were written: the program does not read its input")
 
 
 def test_output_that_nobody_read_in_time_is_said_to_be_missing(root: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_readable_directory_can_be_read_and_not_changed(root: Path, elsewhere:
     told = shell(root, f"cat {elsewhere}/data; echo x > {elsewhere}/data", readable=[str(elsewhere)])
     assert told["output"]["stdout"] == "data\n"
     assert told["warnings"] == [
-        f"writing outside the workspace is blocked by the sandbox ({elsewhere}/data); only the user can allow it"
+        f"the sandbox blocks writes outside the workspace ({elsewhere}/data); only the user can allow them"
     ]
     assert (elsewhere / "data").read_text() == "data\n"
 
@@ -167,7 +167,7 @@ def test_a_sandbox_that_dies_under_a_command_is_told(root: Path, dialect: str, t
         watcher.start()
         result = workspace.call(dialect, tool, {name: "echo early; echo > runs; sleep 60"})
         watcher.join()
-    assert result.warnings == ["the sandbox died, and the command with it: what it did until then may be incomplete"]
+    assert result.warnings == ["the sandbox stopped, and with it the command: its work may be incomplete"]
     assert "early" in str(result.output)
 
 

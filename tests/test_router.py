@@ -19,7 +19,7 @@ from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 
 throwaway = Dialect("throwaway")
-CUT = "3 long lines were cut around the match"
+CUT = "3 long lines were shortened around the match"
 
 
 class Nothing(Params):
@@ -182,7 +182,7 @@ def test_a_replaced_root_is_said_and_the_original_is_kept(root: Path, workspace:
     root.mkdir()
     result = workspace.call("file", "file.read", {"path": "a.txt"})
     assert result.output == {"content": "     1\toriginal", "total_lines": 1, "truncated": False}
-    warning = "the workspace directory was replaced; this session still works in the original"
+    warning = "the workspace directory was replaced; this session still uses the original one"
     assert result.warnings == [warning]
     written = workspace.call("file", "file.write", {"path": "b.txt", "content": "x"})
     assert (written.success, written.warnings) == (True, [warning])

@@ -67,7 +67,7 @@ def test_own_approver_without_the_token_is_turned_away(planted: Path, era: str) 
 def test_own_approver_on_a_server_without_token_is_not_asked(planted: Path, era: str) -> None:
     with over_http("--root", planted, *OPTIONS, "--no-token", dialect="copilot") as (url, _):
         ran = run(url, "none", f"{PYTHON} attack.py {url} {era}")
-    assert "a server without a token asks nobody" in str(ran["output"]), ran
+    assert "this server has no token and therefore cannot ask for approval" in str(ran["output"]), ran
     assert not (planted / ".git/hooks/pre-commit").exists()
 
 
@@ -108,7 +108,7 @@ def test_a_token_that_the_agent_would_read_is_refused(root: Path, tmp_path: Path
             ["env", f"HANDRAIL_CONFIG_DIR={config}", *arguments], stderr=log, check=False, timeout=60
         )
     said = (root / "server.log").read_text()
-    assert (refused.returncode, "lies where the agent reads" in said, "Bearer" in said) == (2, True, False), said
+    assert (refused.returncode, "is a file that the agent can read" in said, "Bearer" in said) == (2, True, False), said
 
 
 def test_without_a_token_a_host_cannot_approve_by_itself(root: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_rename_to_a_free_name_never_replaces(root: Path) -> None:
 def test_the_root_that_is_gone_is_said(workspace: Workspace, root: Path) -> None:
     root.rmdir()
     result = workspace.call("file", "file.list", {})
-    assert result.warnings == ["the workspace directory was replaced; this session still works in the original"]
+    assert result.warnings == ["the workspace directory was replaced; this session still uses the original one"]
 
 
 # ── state and log ──

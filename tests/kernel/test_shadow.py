@@ -112,8 +112,8 @@ def test_contents_beyond_the_bounds_are_not_kept_and_that_is_said(root: Path, mo
     with open_workspace(root, limits={"scan_kept_files": 2, "scan_file_bytes": 100}) as workspace:
         result = shell(workspace, "echo > a; echo > d; echo > large")
         assert result.warnings == [
-            "more than 2 files: what the command changed beyond them was not recorded",
-            "the command changed 1 files whose former contents were not kept: a",
+            "more than 2 files: changes by the command to further files were not recorded",
+            "the command changed 1 files whose old contents were not recorded: a",
         ]
         (entry,) = entries(workspace)
         assert entry.files == (
@@ -129,7 +129,7 @@ def test_a_large_file_that_a_command_changes_is_named(root: Path) -> None:
     (root / "large").write_text("x" * 1000)
     with open_workspace(root, limits={"scan_file_bytes": 100}) as workspace:
         result = shell(workspace, "printf y >> large")
-        assert result.warnings == ["the command changed 1 files whose former contents were not kept: large"]
+        assert result.warnings == ["the command changed 1 files whose old contents were not recorded: large"]
         lost = KeptNode("file", "", 0o644)
         assert entries(workspace)[0].files == (ChangedPath("large", lost, lost),)
 
@@ -167,7 +167,7 @@ def test_a_content_that_was_pruned_meanwhile_counts_as_not_kept(workspace: Works
     (root / "a").write_text("a")
     shell(workspace, "true")
     workspace._services.journal.blobs.drop(fingerprint(b"a"))
-    assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose former contents were not kept: a"]
+    assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose old contents were not recorded: a"]
 
 
 def test_a_journal_that_cannot_be_written_lets_the_command_run(workspace: Workspace, root: Path) -> None:

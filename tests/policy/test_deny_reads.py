@@ -119,5 +119,5 @@ def test_trying_tells_what_is_forbidden_from_what_is_not_asked(reader: Workspace
     reader._rules.add(Rule("file.read", ".*secret.*", deny=True))
     test = ("approvals", "test", "file.read", "--root", str(root))
     assert handrail(*test, '{"path": "secret.txt"}').stdout == "Forbidden by user rule 1: .*secret.*\n"
-    unasked = "It would be answered unasked\n  not user rule 1: its pattern does not match\n"
+    unasked = "The call would need no approval\n  not user rule 1: its pattern does not match\n"
     assert handrail(*test, '{"path": "open.txt"}').stdout == unasked

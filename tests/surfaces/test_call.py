@@ -73,7 +73,7 @@ def test_without_a_terminal_the_answer_is_no_and_the_log_says_how_to_allow_it(ro
     )
     assert (done.returncode, done.stderr) == (3, "")
     assert to_allow(log) == (
-        "Run it in a terminal, or with --approve auto, or allow exactly this call: "
+        "Run this command in a terminal, or with --approve auto, or allow exactly this call: "
         'handrail approvals add file.write \'^\\{"path":"it\'"\'"\'s\\.txt","content":"x"\\}$\' '
         f"--scope project --root {root}"
     )
@@ -108,7 +108,10 @@ def test_what_cannot_be_pasted_is_not_told(root: Path, tmp_path: Path, content: 
     log = tmp_path / "log"
     done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--log", str(log))
     assert done.returncode == 3
-    assert to_allow(log) == "Run it in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
+    assert (
+        to_allow(log)
+        == "Run this command in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
+    )
 
 
 def do_what_is_told(log: Path, *call: str) -> None:
@@ -162,7 +165,7 @@ def test_an_unknown_tool_is_an_answer_that_names_the_known(root: Path) -> None:
     assert done.returncode == 1
     assert envelope(done.stdout)["error"] == {
         "code": "unknown_tool",
-        "message": "There is no tool 'file.rename'",
+        "message": "Unknown tool 'file.rename'",
         "suggestion": f"Use one of: {', '.join(_file_tools())}",
     }
 
@@ -177,7 +180,7 @@ def test_read_only_refuses_what_it_does_not_offer(root: Path) -> None:
     (root / "a").write_text("a")
     done = handrail("call", "file.delete", "path=a", "--root", str(root), "--read-only", "--approve", "auto")
     assert done.returncode == 1
-    assert done.stdout.startswith("✗ There is no tool 'file.delete'\n")
+    assert done.stdout.startswith("✗ Unknown tool 'file.delete'\n")
     assert (root / "a").exists()
     assert handrail("call", "file.read", "path=a", "--root", str(root), "--read-only").returncode == 0
 
@@ -196,8 +199,8 @@ def test_the_current_directory_is_the_root_by_default(root: Path) -> None:
         (("file.read", "["), "the parameters are not valid JSON: "),
         (("file.read", "[" * 100_000), "the parameters are not valid JSON: "),
         (("file.read", "-"), "the parameters are not valid JSON: "),
-        (("file.read", "hello.txt"), "not KEY=VALUE: 'hello.txt'"),
-        (("file.read", "-", "path=x"), "not KEY=VALUE: '-'"),
+        (("file.read", "hello.txt"), "expected KEY=VALUE, not 'hello.txt'"),
+        (("file.read", "-", "path=x"), "expected KEY=VALUE, not '-'"),
         (("file.read", "--dialect", "cobol"), "Invalid value for '--dialect': 'cobol' is not "),
         (("file.read", "--approve", "maybe"), "Invalid value for '--approve': 'maybe' is not one of "),
         (("file.read", "--frobnicate"), "No such option"),
@@ -219,7 +222,7 @@ def test_input_that_is_not_utf8_is_a_usage_error() -> None:
 def test_a_root_that_is_not_there_or_not_a_directory_is_a_usage_error(root: Path) -> None:
     (root / "file").write_text("")
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/none")) == (
-        f"cannot open the workspace {root}/none: there is no such directory"
+        f"cannot open the workspace {root}/none: directory not found"
     )
     assert usage_error(handrail("call", "file.list", "--root", f"{root}/file")) == (
         f"cannot open the workspace {root}/file: it is not a directory"
@@ -270,7 +273,7 @@ def test_an_interrupted_write_of_another_process_is_mentioned(root: Path) -> Non
     workspace._services.writer._intents.leave()
     workspace.close()
     done = handrail("call", "file.list", "--root", str(root), "--json")
-    assert done.stderr == "handrail: 1 interrupted write(s) were rolled back\n"
+    assert done.stderr == "handrail: rolled back 1 interrupted write(s)\n"
     assert envelope(done.stdout)["output"] == {"files": [], "directories": []}
 
 
@@ -285,7 +288,7 @@ def test_help_and_version_are_there() -> None:
 
 def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
     assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
-        "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+        "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex"
     )
 
 
@@ -295,7 +298,7 @@ def test_a_tool_of_several_dialects_needs_one_named(root: Path) -> None:
 def test_an_answer_that_cannot_be_written_is_said_and_no_traceback(arguments: tuple[str, ...], root: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*ARGV, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=root, check=False)
-    said = "handrail: the answer could not be written: No space left on device\n"
+    said = "handrail: cannot write the answer: No space left on device\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)
 
 

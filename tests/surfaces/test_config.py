@@ -72,7 +72,7 @@ def test_write_makes_the_file_where_the_client_looks(tmp_path: Path, root: Path,
     assert out.exit_code == 0, out.output
     assert _entry(client, (tmp_path / place).read_text())["args"]
     again = _config(client, "--root", root, "--write")
-    assert "has it already" in again.stdout
+    assert "already has this entry" in again.stdout
     assert [*(tmp_path / place).parent.glob("*.bak")] == []
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_merged_is_left_alone(tmp_path: Path, root: Path, client:
     file.write_text(text)
     out = _config(client, "--root", root, "--write", "--file", file)
     assert out.exit_code == 1
-    assert "was left as it is" in out.stderr
+    assert "was not changed" in out.stderr
     assert "handrail" in out.stderr
     assert file.read_text() == text
 
@@ -170,7 +170,7 @@ def test_what_was_replaced_is_said(tmp_path: Path, root: Path, client: str, file
         f"Replaced in {place}",
         f"  before: {json.dumps(before)}",
         f"  now: {json.dumps(_entry(client, place.read_text()))}",
-        f"The file as it was is in {backup}",
+        f"A backup of the file is in {backup}",
     ]
 
 

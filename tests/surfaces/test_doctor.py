@@ -190,5 +190,5 @@ def test_a_home_that_cannot_be_written_is_said(root: Path, monkeypatch: pytest.M
 def test_a_missing_root_is_a_usage_error(root: Path) -> None:
     assert (
         usage_error(handrail("doctor", "--root", f"{root}/no"))
-        == f"cannot open the workspace {root}/no: there is no such directory"
+        == f"cannot open the workspace {root}/no: directory not found"
     )

@@ -83,12 +83,12 @@ def test_always_stores_a_rule_for_exactly_this_call(asking: Workspace, root: Pat
 @pytest.mark.parametrize(
     ("person", "reason"),
     [
-        (lambda: Person({"decision": "no", "reason": "use b.txt"}), "the person said no: use b.txt"),
-        (lambda: Person({"decision": "no"}), "the person said no"),
-        (lambda: Person({}), "the person said no"),
-        (lambda: Person({"decision": "yes, and everything else"}), "the person said no"),
-        (lambda: Person(action="decline"), "the person said no"),
-        (lambda: Person(action="cancel"), "the person said no"),
+        (lambda: Person({"decision": "no", "reason": "use b.txt"}), "the user said no: use b.txt"),
+        (lambda: Person({"decision": "no"}), "the user said no"),
+        (lambda: Person({}), "the user said no"),
+        (lambda: Person({"decision": "yes, and everything else"}), "the user said no"),
+        (lambda: Person(action="decline"), "the user said no"),
+        (lambda: Person(action="cancel"), "the user said no"),
     ],
 )
 def test_only_a_clear_yes_is_one(

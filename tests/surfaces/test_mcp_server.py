@@ -295,6 +295,9 @@ def test_the_instructions_name_the_roots(workspace: Workspace, root: Path, era: 
         return client.instructions
 
     if era == "legacy":  # without a handshake they are in server/discover, which a pinned version skips
-        assert talk(in_memory(workspace), act, era) == f"The workspace is {root}. Nothing outside of it can be reached."
+        assert (
+            talk(in_memory(workspace), act, era)
+            == f"The workspace is {root}. Tools cannot reach anything outside the workspace."
+        )
     else:
         assert str(root) in talk(in_memory(workspace), act, "auto")

@@ -179,11 +179,11 @@ def test_a_client_that_stops_reading_does_not_stop_the_shutdown(root: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--tools", "nope"], "the file dialect has no tool nope"),
+        (["--tools", "nope"], "unknown tool nope: the file dialect does not have it"),
         (["--root", "/no/such/place"], "cannot open the workspace /no/such/place"),
-        (["--http", "nowhere"], "not HOST:PORT: 'nowhere'"),
-        (["--http", "0.0.0.0:0", "--no-token"], "0.0.0.0 can be reached from elsewhere: a bearer token is needed"),
-        (["--token-file", "/no/such/file"], "there is no token in /no/such/file"),
+        (["--http", "nowhere"], "expected HOST:PORT, not 'nowhere'"),
+        (["--http", "0.0.0.0:0", "--no-token"], "0.0.0.0 is not a loopback address: the server needs a bearer token"),
+        (["--token-file", "/no/such/file"], "no token found in /no/such/file"),
     ],
 )
 def test_what_cannot_be_served_is_said_at_the_start(root: Path, arguments: list[str], why: str) -> None:

@@ -60,7 +60,7 @@ def test_the_end_of_the_input_ends_the_line_of_the_question(root: Path) -> None:
 
 def test_a_session_that_waits_at_a_terminal_says_for_what(root: Path) -> None:
     with Terminal(*ARGV, "run", "--root", str(root)) as terminal:
-        terminal.until("handrail: waiting for calls, one JSON object a line; Ctrl-D ends")
+        terminal.until("handrail: waiting for calls, one JSON object per line; press Ctrl-D to end")
         terminal.send("\x04")
         assert terminal.finish()[:2] == (0, "")
     assert handrail("run", "--root", str(root)).stderr == ""

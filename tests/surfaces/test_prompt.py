@@ -65,7 +65,7 @@ def test_no_and_the_end_of_input_change_nothing(root: Path, answer: str) -> None
     assert status == 3
     assert envelope(out)["error"] == {
         "code": "approval_denied",
-        "message": "file.write was not approved: the person said no",
+        "message": "file.write was not approved: the user said no",
         "suggestion": "Ask what to do instead",
     }
     assert not list(root.iterdir())
@@ -113,7 +113,7 @@ def test_a_rule_that_cannot_be_stored_approves_this_once_and_says_so(root: Path)
         status, out, shown = terminal.finish()
     assert status == 0
     why = "the rule: the pattern is too long, or repeats too much"
-    assert shown == f"always\nThis time only, since it cannot be remembered: {why}\n"
+    assert shown == f"always\nAllowed this time only: cannot store a rule: {why}\n"
     (warning,) = envelope(out)["warnings"]
     assert warning == f"approved, but this time only: the rule could not be stored: {why}"
     assert handrail("approvals", "list").stdout.startswith("No rules.")
@@ -208,7 +208,9 @@ def test_a_terminal_that_belongs_to_somebody_else_is_not_asked(root: Path) -> No
     with Terminal(*argv, controlling=False) as terminal:
         status, out, shown = terminal.finish()
     assert status == 3
-    assert shown.startswith("handrail: file.write: Run it in a terminal, or with --approve auto, or allow exactly this")
+    assert shown.startswith(
+        "handrail: file.write: Run this command in a terminal, or with --approve auto, or allow exactly this"
+    )
     assert out.startswith("✗ file.write was not approved: there is nobody to ask\n")
 
 

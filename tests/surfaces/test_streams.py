@@ -69,4 +69,4 @@ def test_the_question_is_asked_in_what_the_terminal_speaks(root: Path, monkeypat
         terminal.send("n schön\n")
         status, out, _ = terminal.finish()
     assert status == 3
-    assert json.loads(out)["error"]["message"] == "file.write was not approved: the person said no: schön"
+    assert json.loads(out)["error"]["message"] == "file.write was not approved: the user said no: schön"

@@ -110,5 +110,5 @@ def test_what_makes_no_sense_is_a_usage_error(root: Path) -> None:
     assert usage_error(handrail("tools", "--format", "xml")).startswith("Invalid value for '--format'")
     assert (
         usage_error(handrail("tools", "--root", f"{root}/no"))
-        == f"cannot open the workspace {root}/no: there is no such directory"
+        == f"cannot open the workspace {root}/no: directory not found"
     )

@@ -1,4 +1,4 @@
-"""The MCP clients that `handrail config` knows: where each keeps its servers, and in which form."""
+"""Describes the MCP clients that `handrail config` knows: their configuration files and the form of an entry."""
 
 import json
 from collections.abc import Callable
@@ -13,21 +13,23 @@ from handrail.tools.exports import api_name
 NAME = "handrail"
 
 
-class Unmergeable(Exception):  # noqa: N818  a message for the person whose file it is
-    pass
+class Unmergeable(Exception):  # noqa: N818  its text is a message for the user
+    """The configuration cannot be changed without a risk to its other contents."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientKind:
-    """`file` is told the workspace's root: some clients keep a file in each project (`in_project`)."""
+    """Describes one MCP client."""
 
     title: str
     dialect: str
     file: Callable[[str], str]
+    """Returns the path of the configuration file for a workspace root."""
     in_project: bool = True
+    """True if the client keeps its configuration file in each project."""
     key: str = "mcpServers"
     typed: bool = False
-    """Whether the entry must say that it is a stdio server."""
+    """True if the entry must name the type `stdio`."""
     toml: bool = False
 
 
@@ -49,6 +51,7 @@ CLIENTS = {
 
 
 def entry(client: ClientKind, root: str, dialect: str | None, extra: list[str]) -> dict[str, Any]:
+    """Return the entry that starts the MCP server of a workspace."""
     spoken = dialect or client.dialect
     program, *first = own_command()
     dotted = any(name != api_name(name) for name in load(spoken).tools)
@@ -58,17 +61,17 @@ def entry(client: ClientKind, root: str, dialect: str | None, extra: list[str]) 
 
 
 def snippet(client: ClientKind, made: dict[str, Any]) -> str:
-    """The configuration with our server alone."""
+    """Return a configuration that holds only the Handrail server."""
     return merged(client, "", made)
 
 
 def merged(client: ClientKind, old: str, made: dict[str, Any]) -> str:
-    """The client's configuration with our server in it; all else as it was."""
+    """Return the client's configuration with the Handrail server added or replaced; the rest stays unchanged."""
     return _merged_toml(client.key, old, made) if client.toml else _merged_json(client.key, old, made)
 
 
 def entry_in(client: ClientKind, text: str) -> Any:
-    """Our server as a configuration that can be merged has it already; None if it has not."""
+    """Return the Handrail entry of a valid configuration, or None."""
     settings = (parse_toml(text) if client.toml else json.loads(text)) if text.strip() else {}
     return settings.get(client.key, {}).get(NAME)
 
@@ -77,21 +80,21 @@ def _merged_json(key: str, old: str, made: dict[str, Any]) -> str:
     try:
         settings = json.loads(old) if old.strip() else {}
     except RecursionError:
-        raise Unmergeable("it is nested too deeply; add the entry by hand") from None
+        raise Unmergeable("the file is nested too deeply; add the entry by hand") from None
     except ValueError as error:
-        raise Unmergeable(f"it is not plain JSON ({error}); add the entry by hand") from None
+        raise Unmergeable(f"the file is not plain JSON ({error}); add the entry by hand") from None
     if not isinstance(settings, dict) or not isinstance(settings.get(key, {}), dict):
-        raise Unmergeable(f"it is not an object with {key}; add the entry by hand")
+        raise Unmergeable(f"the file is not an object with {key}; add the entry by hand")
     servers = {**settings.get(key, {}), NAME: made}
     return json.dumps({**settings, key: servers}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _merged_toml(key: str, old: str, made: dict[str, Any]) -> str:
-    """Text, so that comments and order stay; checked against what it means."""
+    """Edit the text, which keeps comments and order; check that the result parses to the expected settings."""
     try:
         before = parse_toml(old)
     except ValueError as error:
-        raise Unmergeable(f"it is not valid TOML ({error}); add the entry by hand") from None
+        raise Unmergeable(f"the file is not valid TOML ({error}); add the entry by hand") from None
     header = f"[{key}.{NAME}]"
     kept, inside = list[str](), False
     for line in old.split("\n"):
@@ -103,7 +106,7 @@ def _merged_toml(key: str, old: str, made: dict[str, Any]) -> str:
     rest = "\n".join(kept).rstrip("\n")
     text = (f"{rest}\n\n" if rest else "") + f"{header}\n{body}"
     if _parsed(text) != _with_entry(before, key, made):
-        raise Unmergeable(f"it has {key} in a form that cannot be added to safely; add the entry by hand")
+        raise Unmergeable(f"the form of {key} in the file cannot be extended safely; add the entry by hand")
     return text
 
 
