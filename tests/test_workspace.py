@@ -102,7 +102,7 @@ def test_a_callback_that_says_no_is_obeyed(root: Path, answer: Any, message: str
 
 
 def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None:
-    witness = Witness(Verdict(True, "person", always=True))
+    witness = Witness(Verdict(True, "user", always=True))
     with Workspace(str(root), approver=witness) as workspace:
         for content in ("1", "2", "1", "2"):
             assert workspace.call("file", "file.write", {"path": "a", "content": content}).success
@@ -113,7 +113,7 @@ def test_always_from_a_callback_is_a_rule_for_that_call_only(root: Path) -> None
 
 def test_a_rule_that_cannot_be_stored_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", "/proc/no/config")
-    with Workspace(str(root), approver=lambda _: Verdict(True, "person", always=True, keep=Keep("user"))) as workspace:
+    with Workspace(str(root), approver=lambda _: Verdict(True, "user", always=True, keep=Keep("user"))) as workspace:
         result = workspace.call("file", "file.write", WRITE)
     assert result.success
     (warning,) = result.warnings

@@ -119,7 +119,7 @@ def test_without_a_token_a_host_cannot_approve_by_itself(root: Path) -> None:
         check=False,
         timeout=60,
     )
-    assert (refused.returncode, "every client would approve for itself" in refused.stderr) == (2, True)
+    assert (refused.returncode, "every client could approve its own calls" in refused.stderr) == (2, True)
 
 
 def test_a_question_goes_to_the_connection_that_made_the_call(root: Path, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_more_files_than_can_be_watched_are_said(root: Path) -> None:
         (root / f"d{n}" / "file").touch()
     with open_workspace(root, limits={"scan_files": 3}) as workspace:
         assert shell(workspace, "true").warnings == [
-            "more than 3 files: what the command changed beyond them was not recorded"
+            "more than 3 files: changes by the command to further files were not recorded"
         ]
 
 

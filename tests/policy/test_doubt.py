@@ -65,7 +65,7 @@ def test_what_is_forbidden_in_plain_words_is_not_even_asked(root: Path, command:
 
 
 def test_a_person_decides_where_the_rule_cannot_tell_and_is_asked_every_time(root: Path) -> None:
-    person = Person(Verdict(True, "person", always=True, keep=Keep("session")), YES)
+    person = Person(Verdict(True, "user", always=True, keep=Keep("session")), YES)
     with Workspace(str(root), approve="auto", approver=person) as workspace:
         workspace._rules.add(NO_RM)
         first, second, plain = run(workspace, "X=echo; $X a"), run(workspace, "X=echo; $X a"), run(workspace, "echo b")

@@ -14,7 +14,7 @@ from handrail.policy.rules import Rule
 from handrail.policy.suggest import suggestion
 from handrail.surfaces.cli.rule_test import try_call
 
-YES = Verdict(True, "person")
+YES = Verdict(True, "user")
 
 
 class Person:
@@ -25,7 +25,7 @@ class Person:
 
     def __call__(self, question: Question) -> Verdict:
         self.questions.append(question)
-        return self.answers.pop(0) if self.answers else Verdict(False, "person", reason="no more answers")
+        return self.answers.pop(0) if self.answers else Verdict(False, "user", reason="no more answers")
 
 
 def create(workspace: Any, path: str) -> bool:
@@ -69,7 +69,7 @@ def test_a_projects_rules_that_make_no_sense_are_said(root: Path, text: str) -> 
 
 
 def test_each_session_remembers_for_itself(root: Path) -> None:
-    always = Verdict(True, "person", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
+    always = Verdict(True, "user", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
     one, two = Person(always), Person()
     with Workspace(str(root)) as workspace:
         first, second = workspace.session(approver=one), workspace.session(approver=two)
@@ -85,7 +85,7 @@ def test_each_session_remembers_for_itself(root: Path) -> None:
 def test_the_scopes_reach_as_far_as_they_say(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]
+    answers = [Verdict(True, "user", always=True, keep=Keep(scope)) for scope in ("project", "user")]
     with Workspace(str(root), approver=Person(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
@@ -105,7 +105,7 @@ def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path
             done = workspace.call("copilot", "run_in_terminal", {"command": "echo a"})
         return done.success, len(person.questions)
 
-    always = Verdict(True, "person", always=True)
+    always = Verdict(True, "user", always=True)
     assert run("network", always) == (True, 1)
     assert run("strict") == (True, 0)
     assert run("network") == (True, 0)
@@ -116,7 +116,7 @@ def test_what_was_approved_in_a_sandbox_is_asked_anew_in_a_weaker_one(root: Path
 
 
 def test_a_rule_may_end(root: Path) -> None:
-    answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
+    answers = [Verdict(True, "user", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
     person = Person(*answers)
     with Workspace(str(root), approver=person) as workspace:
         for name in ("a", "b", "c"):
@@ -126,9 +126,9 @@ def test_a_rule_may_end(root: Path) -> None:
 
 def test_what_cannot_be_remembered_is_approved_once_and_said(root: Path) -> None:
     answers = [
-        Verdict(True, "person", always=True),
-        Verdict(True, "person", always=True, keep=Keep("user", "(")),
-        Verdict(True, "person", always=True, keep=Keep("user", ".*", 1e300)),
+        Verdict(True, "user", always=True),
+        Verdict(True, "user", always=True, keep=Keep("user", "(")),
+        Verdict(True, "user", always=True, keep=Keep("user", ".*", 1e300)),
     ]
     with Workspace(str(root), approver=Person(*answers)) as workspace:
         warnings = [

@@ -216,7 +216,7 @@ def test_a_rule_may_live_for_some_hours(file: Path, root: Path) -> None:
         (("add", "t", "x", "--expires-at", "tomorrow"), "not an ISO 8601 time: 'tomorrow'"),
         (("add", "t", "x", "--expires-at", "0001-01-01T00:00:00+23:00"), "not an ISO 8601 time: '0001-01-01T"),
         (("add", "t", "x", "--for", "1e300"), "--for 1e+300: the expiry date is out of range"),
-        (("add", "t", "x", "--for", "nan"), "--for nan is not a number of hours that a calendar can hold"),
+        (("add", "t", "x", "--for", "nan"), "--for nan: the expiry date is out of range"),
         (("add", "t", "x", "--for", "-1"), "Invalid value for '--for': "),
         (("add", "*", "x"), "the rule: only a rule that denies can be for every tool"),
         (("add", "t", "[1]"), "the rule: argv cannot be [1]"),

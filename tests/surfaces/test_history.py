@@ -1,4 +1,4 @@
-"""`handrail history`, `show`, `undo`, `redo`, `restore` and `replay`, as a person uses them."""
+"""`handrail history`, `show`, `undo`, `redo`, `restore` and `replay`, as a user uses them."""
 
 import json
 import os
@@ -9,6 +9,8 @@ import pytest
 from command import in_process as handrail
 
 from handrail import Workspace
+from handrail.kernel.journal.journal import HistoryEntry, JournalEntry, Origin
+from handrail.surfaces.cli.history import approver_of, facts
 
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?")
 
@@ -54,6 +56,13 @@ def test_history_as_json_has_who_asked_and_who_approved(done: Path) -> None:
         len(json.loads(handrail("history", "--json", "--session", session, "--root", str(done)).stdout)["entries"]) == 3
     )
     assert json.loads(handrail("history", "--json", "--session", "x", "--root", str(done)).stdout) == {"entries": []}
+
+
+def test_history_entry_with_old_word_for_user_names_the_user() -> None:
+    """Entries of earlier versions have `person` where newer ones have `user`."""
+    old = JournalEntry(1, 0.0, Origin(tool="file.write", by="person"), ())
+    assert facts(HistoryEntry(old, undone=False))["by"] == "user"
+    assert [approver_of(Origin(by=by)) for by in ("user", "policy auto", "")] == ["user", "policy auto", ""]
 
 
 def test_an_empty_history_says_so(root: Path) -> None:
@@ -129,7 +138,7 @@ def test_show_says_the_modes_as_they_are(root: Path) -> None:
 
 def test_undo_shows_first_if_asked_and_then_does_it(done: Path) -> None:
     dry = run(done, "undo", "2", "--dry-run", code=1)
-    assert "a.txt: it was changed since" in dry
+    assert "a.txt: a later change would be overwritten" in dry
     assert run(done, "undo", "--since", "2", "--dry-run").startswith("diff --git a/a.txt b/a.txt\nnew file mode 100644")
     assert os.listdir(done) == ["d"]
     assert run(done, "undo", "--since", "2", "--approve", "auto").startswith("Undid 3, 2: 3 changes\n")
@@ -200,7 +209,7 @@ def test_a_merge_is_marked(root: Path) -> None:
 
 
 def test_pruning_says_what_it_forgot(done: Path) -> None:
-    assert run(done, "history", "--prune") == "Deleted 0 entries and 0 contents (0.0 MB)\n"
+    assert run(done, "history", "--prune") == "Deleted 0 entries and 0 file contents (0.0 MB)\n"
     assert run(done, "history", "--prune", "--days", "0").startswith("Deleted 2 entries and 0 contents")
     assert run(done, "history", "--prune", "--megabytes", "0").startswith("Deleted 0 entries")
     assert run(done, "history")[0] == "3"

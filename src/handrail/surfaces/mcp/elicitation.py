@@ -45,7 +45,7 @@ def refuse_without_elicitation(question: Question) -> Verdict:
 
 def refuse_without_token(question: Question) -> Verdict:
     """Refuse: over HTTP without a token a command of the agent could act as the client and answer."""
-    return refused(question, "nobody", "this server has no token and therefore cannot ask for approval", *_WITH_TOKEN)
+    return refused(question, "server", "this server has no token and therefore cannot ask for approval", *_WITH_TOKEN)
 
 
 class Dialogue:
