@@ -192,7 +192,7 @@ def test_a_disk_that_says_no_is_write_failed_and_the_old_content_stays(workspace
     for each, path in ((result, "a.txt"), (made, "new/b.txt")):
         assert each.error is not None
         assert each.error.code == "write_failed"
-        assert each.error.message == f"'{path}' could not be written: File too large"
+        assert each.error.message == f"Cannot write '{path}': File too large"
     assert [path.name for path in root.rglob("*")] == ["a.txt"]
     assert (root / "a.txt").read_text() == "old\n"
 

@@ -260,7 +260,7 @@ def test_where_the_journal_is_required_nothing_is_done_without_it(root: Path) ->
         Path(workspace._services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
         assert result.error is not None
-        assert result.error.message == "'a' could not be written: the journal, which is required: Not a directory"
+        assert result.error.message == "Cannot write 'a': the journal, which is required: Not a directory"
         (root / "b").write_text("b")
         command = workspace.call("codex", "shell", {"command": "touch c"})
         assert command.error is not None
