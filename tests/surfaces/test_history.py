@@ -210,7 +210,7 @@ def test_a_merge_is_marked(root: Path) -> None:
 
 def test_pruning_says_what_it_forgot(done: Path) -> None:
     assert run(done, "history", "--prune") == "Deleted 0 entries and 0 file contents (0.0 MB)\n"
-    assert run(done, "history", "--prune", "--days", "0").startswith("Deleted 2 entries and 0 contents")
+    assert run(done, "history", "--prune", "--days", "0").startswith("Deleted 2 entries and 0 file contents")
     assert run(done, "history", "--prune", "--megabytes", "0").startswith("Deleted 0 entries")
     assert run(done, "history")[0] == "3"
 
@@ -266,9 +266,9 @@ def test_replay_says_what_is_no_log_and_what_is_no_directory(root: Path, tmp_pat
     assert f"{binary} is not a session log: it is not text" in run(root, "replay", str(binary), code=2)
     with Workspace(str(root), log=str(log), log_level="debug") as workspace:
         workspace.call("file", "file.list", {})
-    said = f"Error: cannot open the workspace {tmp_path}/nope: directory not found\n"
+    said = f"Error: cannot open the workspace {tmp_path}/nope: directory not found"
     for arguments in (["replay", str(log)], ["history"], ["show", "1"], ["undo"], ["call", "file.list"]):
-        assert run(tmp_path / "nope", *arguments, code=2).endswith(said)
+        assert said in run(tmp_path / "nope", *arguments, code=2)
     assert run(log, "replay", str(log), code=2).endswith(
         f"Error: cannot open the workspace {log}: it is not a directory\n"
     )
