@@ -170,7 +170,7 @@ def _special(mode: str) -> str:
 
 def _hunk_not_unique(facts: Facts) -> str:
     return (
-        f"Hunk {facts['hunk']} for '{facts['path']}' fits in {facts['count']} places, at lines {facts['places']}:\n"
+        f"Hunk {facts['hunk']} for '{facts['path']}' fits at {facts['count']} places, at lines {facts['places']}:\n"
         f"{_clipped(facts['expected'])}"
     )
 

@@ -38,7 +38,8 @@ class Client:
         """Return the router of one workspace; the first call opens its session."""
         if workspace not in self._routers:
             opened = self._sessions[workspace] = self._offer.workspaces[workspace].session(approver=ask_the_client)
-            router = opened.tools(self._offer.dialect.name)
+            session = opened._session  # noqa: SLF001  tools() finds dialects by name, but a server has a Dialect
+            router = ToolRouter(self._offer.dialect, session, opened.log)
             self._routers[workspace] = router.only(*(name for name in router.tools if name in self._offer.tools))
         return self._routers[workspace]
 
