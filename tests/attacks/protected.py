@@ -23,5 +23,5 @@ def refused(workspace: Workspace, dialect: str, tool: str, params: dict[str, Any
     assert result.error is not None, result
     assert result.error.code == "protected_file", result.error
     assert f"is protected by the rule '{rule}'" in result.error.message
-    assert result.error.suggestion == "Do without it; only the person can change what is protected"
+    assert result.error.suggestion == "Continue without this file; only the user can remove the protection"
     assert SECRET not in json.dumps(result.to_dict())

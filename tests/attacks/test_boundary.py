@@ -349,7 +349,7 @@ def test_replaced_root_gives_warning_and_original_is_written(arena: Arena) -> No
         arena.root.symlink_to(arena.outside)
         result = workspace.call("file", "file.write", {"path": "secret.txt", "content": "mine"})
         assert result.success
-        assert result.warnings == ["the workspace directory was replaced; this session still works in the original"]
+        assert result.warnings == ["the workspace directory was replaced; this session still uses the original one"]
     assert (arena.top / "workspace.moved" / "secret.txt").read_text() == "mine"
     assert (arena.outside / "secret.txt").read_text() == SECRET
 

@@ -234,7 +234,7 @@ def test_loosening_without_terminal_is_refused_without_workaround(
         with Terminal(*ARGV, *arguments, stdin=stdin, controlling=controlling) as terminal:
             status, _, said = terminal.finish()
         assert status == 2
-    assert "loosens what is asked, and there is no terminal: the user must run this" in said
+    assert "weakens approval, and no terminal is attached: the user must run this command" in said
     assert "unattended" not in said
     assert (rules.read_text(), [*root.iterdir()]) == (RULES, [])
 

@@ -131,7 +131,7 @@ def test_unavailable_sandbox_level_is_an_error_not_a_weaker_level(
             assert result.error is not None
             assert result.error.code == "sandbox_unavailable"
             told = json.dumps(result.to_dict())
-            assert f"there is no sandbox of level {level} here (bubblewrap: none outside the workspace)" in told
+            assert f"the sandbox level {level} is not available (bubblewrap: none outside the workspace)" in told
             assert "allow_reduced" not in told
             assert '\\"off\\"' not in told
     assert list(root.iterdir()) == []
@@ -149,7 +149,7 @@ def test_allowed_reduced_level_is_warned_about_in_every_answer(
                 dialect, tool, {**params, **({"session_id": name} if "session_id" in params else {})}
             )
             assert result.metadata["sandbox"] == "reduced"
-            assert f"the sandbox is only reduced, because there is no strict here ({why})" in result.warnings
+            assert f"the sandbox level is only reduced, because strict is not available ({why})" in result.warnings
 
 
 @pytest.mark.usefixtures("no_strict_level")

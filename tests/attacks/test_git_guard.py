@@ -192,7 +192,7 @@ MADE = {
 def test_risky_new_repository_is_named_in_answer_and_history(opened: Workspace, name: str) -> None:
     command, place = MADE[name]
     said = shell(opened, command).warnings
-    assert f"the git repository in {place}, which the command made or changed" in said[0], said
+    assert f"the git repository in {place}, which the command created or changed" in said[0], said
     assert f"git: the repository in {place} has" in notes_of(opened)[0]
     assert shell(opened, "true").warnings == []
 

@@ -134,15 +134,15 @@ def test_shell_cut_output_file_readable_in_next_session(root: Path) -> None:
     [
         (
             "echo x > /usr/evil",
-            "writing outside the workspace is blocked by the sandbox (/usr/evil); only the user can allow it",
+            "the sandbox blocks writes outside the workspace (/usr/evil); only the user can allow them",
         ),
         (
             "exec 3<>/dev/tcp/192.0.2.1/80",
-            "the network is blocked by the sandbox; only the user can allow it",
+            "the sandbox blocks the network; only the user can allow it",
         ),
         (
             "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
-            "the sandbox keeps this from being changed (.git/hooks/pre-commit): tools of the person's own would run it",
+            "the sandbox blocks this change (.git/hooks/pre-commit): the user's own tools would run the file",
         ),
     ],
 )
@@ -181,7 +181,7 @@ def test_write_stdin_program_not_reading_gets_warning(root: Path) -> None:
     assert result.success
     (warning,) = result.warnings
     assert warning.startswith("only ")
-    assert warning.endswith(" of 1000000 bytes were taken: the program is not reading")
+    assert warning.endswith(" of 1000000 bytes were written: the program does not read its input")
 
 
 def test_exec_command_unread_output_over_limit_is_truncated(root: Path) -> None:

@@ -260,7 +260,7 @@ def test_required_journal_that_is_unwritable_stops_changes(root: Path) -> None:
         Path(workspace._services.state.path, "blobs").write_text("in the way")
         result = workspace.call("file", "file.write", {"path": "a", "content": "a"})
         assert result.error is not None
-        assert result.error.message == "'a' could not be written: cannot write the required journal: Not a directory"
+        assert result.error.message == "Cannot write 'a': cannot write the required journal: Not a directory"
         (root / "b").write_text("b")
         command = workspace.call("codex", "shell", {"command": "touch c"})
         assert command.error is not None

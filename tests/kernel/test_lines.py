@@ -129,5 +129,5 @@ def test_read_that_takes_too_long_warns_about_uncounted_lines(root: Path) -> Non
         result = workspace.call("codex", "read_file", {"path": "a", "limit": 1})
     assert result.success
     assert result.warnings == [
-        "the file is so large that its lines were counted for 0 seconds only: there may be more of them"
+        "the file is very large: counting its lines stopped after 0 seconds; there may be more lines"
     ]

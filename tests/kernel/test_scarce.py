@@ -186,7 +186,7 @@ def test_rename_to_free_name_never_replaces_file(root: Path) -> None:
 def test_deleted_root_gives_warning(workspace: Workspace, root: Path) -> None:
     root.rmdir()
     result = workspace.call("file", "file.list", {})
-    assert result.warnings == ["the workspace directory was replaced; this session still works in the original"]
+    assert result.warnings == ["the workspace directory was replaced; this session still uses the original one"]
 
 
 # ── state and log ──

@@ -112,8 +112,8 @@ def test_contents_beyond_limits_are_not_kept_and_warned_about(root: Path, monkey
     with open_workspace(root, limits={"scan_kept_files": 2, "scan_file_bytes": 100}) as workspace:
         result = shell(workspace, "echo > a; echo > d; echo > large")
         assert result.warnings == [
-            "more than 2 files: what the command changed beyond them was not recorded",
-            "the command changed 1 files whose former contents were not kept: a",
+            "more than 2 files: changes by the command to further files were not recorded",
+            "the command changed 1 files whose old contents were not recorded: a",
         ]
         (entry,) = entries(workspace)
         assert entry.files == (
@@ -129,7 +129,7 @@ def test_large_file_changed_by_command_is_named(root: Path) -> None:
     (root / "large").write_text("x" * 1000)
     with open_workspace(root, limits={"scan_file_bytes": 100}) as workspace:
         result = shell(workspace, "printf y >> large")
-        assert result.warnings == ["the command changed 1 files whose former contents were not kept: large"]
+        assert result.warnings == ["the command changed 1 files whose old contents were not recorded: large"]
         lost = KeptNode("file", "", 0o644)
         assert entries(workspace)[0].files == (ChangedPath("large", lost, lost),)
 
@@ -140,7 +140,7 @@ def test_more_files_than_scan_limit_give_warning(root: Path) -> None:
         (root / f"d{n}" / "file").touch()
     with open_workspace(root, limits={"scan_files": 3}) as workspace:
         assert shell(workspace, "true").warnings == [
-            "more than 3 files: what the command changed beyond them was not recorded"
+            "more than 3 files: changes by the command to further files were not recorded"
         ]
 
 
@@ -167,7 +167,7 @@ def test_pruned_content_counts_as_not_kept(workspace: Workspace, root: Path) -> 
     (root / "a").write_text("a")
     shell(workspace, "true")
     workspace._services.journal.blobs.drop(fingerprint(b"a"))
-    assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose former contents were not kept: a"]
+    assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose old contents were not recorded: a"]
 
 
 def test_unwritable_blobs_do_not_stop_command(workspace: Workspace, root: Path) -> None:

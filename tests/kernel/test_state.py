@@ -72,7 +72,7 @@ def test_state_fallback_gives_warning_with_each_change(root: Path, nowhere: Path
         for result in (made, ran):
             assert result.success
             (warning,) = result.warnings
-            assert warning.startswith(f"what undo needs is kept in {nowhere}/handrail-{os.getuid()}/workspace-")
+            assert warning.startswith(f"the data for undo is stored in {nowhere}/handrail-{os.getuid()}/workspace-")
             assert "because the state directory /proc/no/state/workspaces/workspace-" in warning
         assert not read.warnings
         assert workspace.history().undo(since=1).done

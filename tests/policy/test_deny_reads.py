@@ -119,5 +119,5 @@ def test_approvals_test_tells_denied_read_from_free_read(reader: Workspace, root
     reader._rules.add(Rule("file.read", ".*secret.*", deny=True))
     test = ("approvals", "test", "file.read", "--root", str(root))
     assert handrail(*test, '{"path": "secret.txt"}').stdout == "Forbidden by user rule 1: .*secret.*\n"
-    unasked = "It would be answered unasked\n  not user rule 1: its pattern does not match\n"
+    unasked = "The call would need no approval\n  not user rule 1: its pattern does not match\n"
     assert handrail(*test, '{"path": "open.txt"}').stdout == unasked

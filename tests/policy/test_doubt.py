@@ -63,7 +63,7 @@ def test_deny_rule_plain_command_denied_without_question(root: Path, command: st
 
 
 def test_deny_rule_unclear_command_asks_every_time(root: Path) -> None:
-    person = Person(Verdict(True, "person", always=True, keep=Keep("session")), YES)
+    person = Person(Verdict(True, "user", always=True, keep=Keep("session")), YES)
     with Workspace(str(root), approve="auto", approver=person) as workspace:
         workspace._rules.add(NO_RM)
         first, second, plain = run(workspace, "X=echo; $X a"), run(workspace, "X=echo; $X a"), run(workspace, "echo b")

@@ -14,7 +14,7 @@ from handrail.policy.rules import Rule
 from handrail.policy.suggest import suggestion
 from handrail.surfaces.cli.rule_test import try_call
 
-YES = Verdict(True, "person")
+YES = Verdict(True, "user")
 
 
 class Person:
@@ -25,7 +25,7 @@ class Person:
 
     def __call__(self, question: Question) -> Verdict:
         self.questions.append(question)
-        return self.answers.pop(0) if self.answers else Verdict(False, "person", reason="no more answers")
+        return self.answers.pop(0) if self.answers else Verdict(False, "user", reason="no more answers")
 
 
 def create(workspace: Any, path: str) -> bool:
@@ -69,7 +69,7 @@ def test_project_file_malformed_rule_is_an_error(root: Path, text: str) -> None:
 
 
 def test_session_rule_holds_only_in_its_session(root: Path) -> None:
-    always = Verdict(True, "person", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
+    always = Verdict(True, "user", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
     one, two = Person(always), Person()
     with Workspace(str(root)) as workspace:
         first, second = workspace.session(approver=one), workspace.session(approver=two)
@@ -85,7 +85,7 @@ def test_session_rule_holds_only_in_its_session(root: Path) -> None:
 def test_project_rule_holds_in_root_user_rule_everywhere(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    answers = [Verdict(True, "person", always=True, keep=Keep(scope)) for scope in ("project", "user")]
+    answers = [Verdict(True, "user", always=True, keep=Keep(scope)) for scope in ("project", "user")]
     with Workspace(str(root), approver=Person(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
@@ -105,7 +105,7 @@ def test_rule_made_in_sandbox_asks_again_in_weaker_sandbox(root: Path) -> None:
             done = workspace.call("copilot", "run_in_terminal", {"command": "echo a"})
         return done.success, len(person.questions)
 
-    always = Verdict(True, "person", always=True)
+    always = Verdict(True, "user", always=True)
     assert run("network", always) == (True, 1)
     assert run("strict") == (True, 0)
     assert run("network") == (True, 0)
@@ -116,7 +116,7 @@ def test_rule_made_in_sandbox_asks_again_in_weaker_sandbox(root: Path) -> None:
 
 
 def test_rule_expired_asks_again(root: Path) -> None:
-    answers = [Verdict(True, "person", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
+    answers = [Verdict(True, "user", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
     person = Person(*answers)
     with Workspace(str(root), approver=person) as workspace:
         for name in ("a", "b", "c"):
@@ -126,9 +126,9 @@ def test_rule_expired_asks_again(root: Path) -> None:
 
 def test_rule_that_cannot_be_stored_approves_once_with_warning(root: Path) -> None:
     answers = [
-        Verdict(True, "person", always=True),
-        Verdict(True, "person", always=True, keep=Keep("user", "(")),
-        Verdict(True, "person", always=True, keep=Keep("user", ".*", 1e300)),
+        Verdict(True, "user", always=True),
+        Verdict(True, "user", always=True, keep=Keep("user", "(")),
+        Verdict(True, "user", always=True, keep=Keep("user", ".*", 1e300)),
     ]
     with Workspace(str(root), approver=Person(*answers)) as workspace:
         warnings = [

@@ -40,7 +40,7 @@ def test_command_readable_directory_is_read_only(root: Path, elsewhere: Path) ->
     told = shell(root, f"cat {elsewhere}/data; echo x > {elsewhere}/data", readable=[str(elsewhere)])
     assert told["output"]["stdout"] == "data\n"
     assert told["warnings"] == [
-        f"writing outside the workspace is blocked by the sandbox ({elsewhere}/data); only the user can allow it"
+        f"the sandbox blocks writes outside the workspace ({elsewhere}/data); only the user can allow them"
     ]
     assert (elsewhere / "data").read_text() == "data\n"
 
@@ -167,7 +167,7 @@ def test_command_whose_sandbox_dies_gets_warning(root: Path, dialect: str, tool:
         watcher.start()
         result = workspace.call(dialect, tool, {name: "echo early; echo > runs; sleep 60"})
         watcher.join()
-    assert result.warnings == ["the sandbox died, and the command with it: what it did until then may be incomplete"]
+    assert result.warnings == ["the sandbox stopped, and with it the command: its work may be incomplete"]
     assert "early" in str(result.output)
 
 

@@ -353,19 +353,19 @@ def test_patch_hard_link_to_outside_file_is_replaced(arena: Arena) -> None:
 SAID = {
     "past the end": (
         "--- a/a.txt\n+++ b/a.txt\n@@ -9,0 +10 @@\n+x\n",
-        "Hunk 1 for 'a.txt' does not fit: its line number is past the end of the file, which has 2 lines",
+        "Hunk 1 for 'a.txt' does not fit: its line number is after the end of the file, which has 2 lines",
     ),
     "before the hunk above": (
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1 @@\n-one\n-two\n+2\n@@ -1,0 +2 @@\n+x\n",
-        "Hunk 2 for 'a.txt' does not fit: its line number is before the place that the hunk above it reached",
+        "Hunk 2 for 'a.txt' does not fit: its line number is before the end of the previous hunk",
     ),
     "set-id": (
         "diff --git a/a.txt b/a.txt\nold mode 100755\nnew mode 104755\n",
-        "'a.txt' would get mode 104755: files with set-id or sticky bits cannot be made by a patch",
+        "'a.txt' would get mode 104755: a patch cannot create files with set-id or sticky bits",
     ),
     "a link": (
         "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+x\n",
-        "'l' would get mode 120000: links and submodules cannot be made by a patch",
+        "'l' would get mode 120000: a patch cannot create links and submodules",
     ),
     "only binary": (
         "Binary files a/f and b/f differ\n",

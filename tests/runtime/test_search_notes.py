@@ -53,7 +53,7 @@ def test_search_timeout_gets_warning(
     (root / "file").write_text("needle\n")
     with opened(root, engine, search_seconds=0) as workspace:
         result = workspace.call(dialect, tool, params)
-    assert result.warnings == ["the search ran out of time: the counts are lower bounds"]
+    assert result.warnings == ["the search reached its time limit: the counts are lower bounds"]
 
 
 def test_grep_search_timeout_warning_comes_first(root: Path, engine: EngineName) -> None:

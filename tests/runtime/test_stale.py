@@ -20,7 +20,7 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
     "copilot": ("read_file", {"path": "file"}),
     "codex": ("read_file", {"path": "file"}),
 }
-BY = "by somebody else or a program left running"
+BY = "by another process"
 DIFF = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 PATCH = "--- a/file\n+++ b/file\n@@ -1 +1 @@\n-one\n+1\n"
 EDITS: list[tuple[str, str, dict[str, Any]]] = [
@@ -81,12 +81,14 @@ def test_stale_file_error_shows_change_and_suggestion(workspace: Workspace, root
     (root / "file").write_text("one\n2\n")
     error = workspace.call("file", "file.write", {"path": "file", "content": "x"}).error
     assert error is not None
-    assert error.message == (f"'file' was changed {BY} since it was last seen here; nothing was written:\n{DIFF}")
-    assert error.suggestion == "Read the file again, then make the edit on what it says now"
+    assert error.message == (
+        f"'file' was changed {BY} since this session last read or wrote it; nothing was written:\n{DIFF}"
+    )
+    assert error.suggestion == "Read the file again, then edit its current contents"
     (root / "file").unlink()
     deleted = workspace.call("file", "file.write", {"path": "file", "content": "x"}).error
     assert deleted is not None
-    assert deleted.message == f"'file' was deleted {BY} since it was last seen here; nothing was written"
+    assert deleted.message == f"'file' was deleted {BY} since this session last read or wrote it; nothing was written"
     assert read(workspace) == "file_not_found"
     assert call(workspace, "file", "file.write", {"path": "file", "content": "x"}) == "ok"
 
@@ -136,7 +138,7 @@ def test_stale_file_partly_read_then_changed_is_stale(workspace: Workspace, root
     (root / "file").write_text("1\ntwo\nthree\n")
     error = workspace.call("file", "file.delete", {"path": "file"}).error
     assert error is not None
-    assert error.message == f"'file' was changed {BY} since it was last seen here; nothing was written"
+    assert error.message == f"'file' was changed {BY} since this session last read or wrote it; nothing was written"
 
 
 def test_stale_file_read_through_link_is_known_by_target(workspace: Workspace, root: Path) -> None:

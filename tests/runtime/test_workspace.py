@@ -102,7 +102,7 @@ def test_approver_no_denies_call(root: Path, answer: Any, message: str, suggesti
 
 
 def test_approver_always_makes_rule_for_exact_call(root: Path) -> None:
-    witness = Witness(Verdict(True, "person", always=True))
+    witness = Witness(Verdict(True, "user", always=True))
     with Workspace(str(root), approver=witness) as workspace:
         for content in ("1", "2", "1", "2"):
             assert workspace.call("file", "file.write", {"path": "a", "content": content}).success
@@ -113,7 +113,7 @@ def test_approver_always_makes_rule_for_exact_call(root: Path) -> None:
 
 def test_approver_unstorable_rule_is_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_CONFIG_DIR", "/proc/no/config")
-    with Workspace(str(root), approver=lambda _: Verdict(True, "person", always=True, keep=Keep("user"))) as workspace:
+    with Workspace(str(root), approver=lambda _: Verdict(True, "user", always=True, keep=Keep("user"))) as workspace:
         result = workspace.call("file", "file.write", WRITE)
     assert result.success
     (warning,) = result.warnings
@@ -190,7 +190,7 @@ def test_write_over_system_size_limit_keeps_old_contents(workspace: Workspace, r
     for each, path in ((result, "a.txt"), (made, "new/b.txt")):
         assert each.error is not None
         assert each.error.code == "write_failed"
-        assert each.error.message == f"'{path}' could not be written: File too large"
+        assert each.error.message == f"Cannot write '{path}': File too large"
     assert [path.name for path in root.rglob("*")] == ["a.txt"]
     assert (root / "a.txt").read_text() == "old\n"
 

@@ -56,9 +56,6 @@ class Terminal:
         shown, self._seen = self._seen[:at], self._seen[at:]
         return shown.decode(self._encoding).replace("\r\n", "\n")
 
-    def resize(self, rows: int, columns: int) -> None:
-        ioctl(self._master, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
     def send(self, text: str) -> None:
         os.write(self._master, text.encode(self._encoding))
 

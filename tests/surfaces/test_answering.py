@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +10,10 @@ import pytest
 from support.command_line import ARGV, envelope, handrail
 from support.pseudo_terminal import Terminal
 
-from handrail.surfaces.cli.terminal_question import HELP
+from handrail.surfaces.cli.terminal_question import HELP, PATTERN_HELP
 
 PROMPT = "Approve? (y/n/always): "
 SCOPE = "For (session/project/user): "
-HINT = "Change it if you like; Enter takes it, an empty line goes back.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +63,7 @@ def test_question_command_shows_hidden_characters(root: Path) -> None:
             "Command:\n"
             "  echo \\x1b[2K\\x0drm\\u202e\n"
             "  \\teval $x\n"
-            "Programs: echo, eval, others that cannot be told from its text\n"
+            "Programs: echo, eval, others that the text does not show\n"
             "Directory"
         )
         terminal.until(PROMPT)
@@ -85,7 +83,7 @@ def test_question_escapes_blanks_that_look_like_spaces(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "shown"),
-    [("network", "strict, but with network"), ("off", "off: nothing confines it, and it has network")],
+    [("network", "strict, with network"), ("off", "off: not confined, with network")],
 )
 def test_question_names_sandbox_level(root: Path, setting: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_SANDBOX", setting)
@@ -111,17 +109,17 @@ def test_question_fetch_url_is_never_shortened(root: Path) -> None:
         terminal.finish()
     assert f"Host: {host}\n" in shown
     assert f"  url: {url}\n" in shown
-    assert "left out" not in shown
+    assert "not shown" not in shown
 
 
 def test_question_guarded_path_warns_and_stores_no_rule(root: Path) -> None:
     with call(root, "create_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n") as terminal:
         shown = terminal.until(PROMPT)
-        assert "Careful: .git is guarded, since your own tools may run what it holds\n" in shown
+        assert "Careful: .git is guarded: your own tools may run its contents\n" in shown
         for answer in ("always", "always user", "pattern"):
             terminal.send(f"{answer}\n")
             assert terminal.until(PROMPT) == (
-                f"{answer}\nThis is asked every time: the call reaches into .git, which is guarded.\n{PROMPT}"
+                f"{answer}\nThis call needs approval every time: it reaches into .git, which is guarded.\n{PROMPT}"
             )
         terminal.send("n\n")
         assert terminal.finish()[0] == 3
@@ -131,9 +129,9 @@ def test_question_guarded_path_warns_and_stores_no_rule(root: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("n use tabs, not spaces", "the person said no: use tabs, not spaces"),
-        ("no  Übung ✓ ", "the person said no: Übung ✓"),
-        ("N", "the person said no"),
+        ("n use tabs, not spaces", "the user said no: use tabs, not spaces"),
+        ("no  Übung ✓ ", "the user said no: Übung ✓"),
+        ("N", "the user said no"),
     ],
 )
 def test_answer_no_with_reason_reaches_model(root: Path, answer: str, reason: str) -> None:
@@ -199,13 +197,14 @@ def test_answer_always_stores_rule_in_named_scope(root: Path, answer: str, scope
         assert terminal.finish()[::2] == (0, "")
 
 
-def test_answer_pattern_enter_accepts_suggestion(root: Path) -> None:
+def test_pattern_prompt_enter_takes_the_suggestion(root: Path) -> None:
     with call(root, "run_in_terminal", command="git status --short") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
-        assert terminal.until("Pattern: ") == f"pattern\n{HINT}\rPattern: "
-        terminal.until('["git", "status", "..."]')
-        terminal.send("\r")
+        assert terminal.until("Pattern: ") == (
+            f'pattern\nSuggested pattern: ["git", "status", "..."]\n{PATTERN_HELP}Pattern: '
+        )
+        terminal.send("\n")
         terminal.until(SCOPE)
         terminal.send("project 8h\n")
         status, _, rest = terminal.finish()
@@ -217,25 +216,20 @@ def test_answer_pattern_enter_accepts_suggestion(root: Path) -> None:
     assert covered.returncode == 0
 
 
-def test_answer_pattern_edited_must_cover_call(root: Path) -> None:
+def test_pattern_prompt_typed_pattern_must_cover_this_call(root: Path) -> None:
     with call(root, "create_file", path="notes/a.md", content="x\n") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
         suggested = r"""^\{"path":"notes/[^"/\\]+\.md","content":"(?:[^"\\]|\\.)*"\}$"""
-        terminal.until(suggested)
-        terminal.send("\x15^no$\r")
-        terminal.until("It does not cover this call: its pattern does not match")
-        terminal.until("Pattern: ")
-        terminal.send("\x15(\r")
-        terminal.until("not a valid regular expression")
-        terminal.until("Pattern: ")
-        # Uses the editing keys: types in the wrong order, corrects, deletes the end.
-        terminal.send("\x15")
-        terminal.send("content.*zz")
-        terminal.send("\x01.*\x05")
-        terminal.send("\x7f\x7f\x1b[D\x1b[D\x1b[C\x1b[C")
-        terminal.send("\x1b[H\x06\x06x\x7f\x1b[F")
-        terminal.send("Z\x02\x1b[3~\r")
+        terminal.until(f"Suggested pattern: {suggested}\r\n")
+        terminal.until("\nPattern: ")
+        terminal.send("^no$\n")
+        assert terminal.until("\nPattern: ") == (
+            "^no$\nThe pattern does not cover this call: its pattern does not match\nPattern: "
+        )
+        terminal.send("(\n")
+        assert "not a valid regular expression" in terminal.until("\nPattern: ")
+        terminal.send(" .*content.*\n")
         terminal.until(SCOPE)
         terminal.send("nonsense\n")
         terminal.until(SCOPE)
@@ -245,17 +239,17 @@ def test_answer_pattern_edited_must_cover_call(root: Path) -> None:
     assert (rule["scope"], rule["pattern"]) == ("user", ".*content.*")
 
 
-def test_answer_pattern_can_be_abandoned(root: Path) -> None:
+def test_pattern_prompt_goes_back_on_dash_and_end_of_input(root: Path) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
-        for keys in ("\x15\r", "\x15\x04"):
+        for keys in ("-\n", " - \n", "\x04"):
             terminal.send("pattern\n")
-            terminal.until("Pattern: ")
+            terminal.until("\nPattern: ")
             terminal.send(keys)
             terminal.until(PROMPT)
         terminal.send("pattern\n")
-        terminal.until(r"\}$")
-        terminal.send("\r")
+        terminal.until("\nPattern: ")
+        terminal.send("\n")
         terminal.until(SCOPE)
         terminal.send("\x04")
         terminal.until(PROMPT)
@@ -264,11 +258,24 @@ def test_answer_pattern_can_be_abandoned(root: Path) -> None:
     assert rules(root) == []
 
 
-def test_answer_pattern_interrupted_changes_nothing(root: Path) -> None:
+def test_pattern_prompt_escapes_control_characters(root: Path) -> None:
+    with call(root, "create_file", path="\x1b[2J\u202e/a", content="x") as terminal:
+        terminal.until(PROMPT)
+        terminal.send("pattern\n")
+        shown = terminal.until("\nPattern: ")
+        terminal.send("-\n")
+        terminal.until(PROMPT)
+        terminal.send("n\n")
+        terminal.finish()
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_pattern_prompt_interrupt_changes_nothing(root: Path) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n")
-        terminal.until("Pattern: ")
+        terminal.until("\nPattern: ")
         terminal.send("\x03")
         status, out, _ = terminal.finish()
     assert (status, out) == (130, "")
@@ -278,14 +285,14 @@ def test_answer_pattern_interrupted_changes_nothing(root: Path) -> None:
 
 @pytest.fixture
 def outlives_its_terminal() -> Iterator[None]:
-    """Ignore SIGHUP, like a program that nohup started."""
+    """Ignore SIGHUP, as nohup does."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.usefixtures("outlives_its_terminal")
-@pytest.mark.parametrize("typed", [[], [("pattern\n", r"\}$")], [("pattern\n", r"\}$"), ("\r", SCOPE)]])
+@pytest.mark.parametrize("typed", [[], [("pattern\n", "\nPattern: ")], [("pattern\n", "\nPattern: "), ("\n", SCOPE)]])
 def test_answer_terminal_hang_up_denies(root: Path, typed: list[tuple[str, str]]) -> None:
     with call(root, "create_file", path="a", content="x") as terminal:
         terminal.until(PROMPT)
@@ -295,28 +302,9 @@ def test_answer_terminal_hang_up_denies(root: Path, typed: list[tuple[str, str]]
         terminal.hang_up()
         status, out, _ = terminal.finish()
     assert status == 3
-    assert envelope(out)["error"]["message"] == "create_file was not approved: the person said no"
+    assert envelope(out)["error"]["message"] == "create_file was not approved: the user said no"
     assert os.listdir(root) == []
     assert rules(root) == []
-
-
-def test_answer_pattern_line_fits_resized_terminal(root: Path) -> None:
-    with call(root, "create_file", path="a" * 60, content="x") as terminal:
-        terminal.until(PROMPT)
-        terminal.send("pattern\n")
-        terminal.until(r"\}$")
-        terminal.resize(24, 30)
-        terminal.send("\x01")
-        shown = terminal.until("\x1b[20D").rpartition("\r")[2]
-        assert shown == 'Pattern: ^\\{"path":"[^"/\\\\]+"\x1b[K\x1b[20D'
-        terminal.resize(24, 50)
-        terminal.send("\x05")
-        shown = terminal.until(r"\}$").rpartition("\r")[2]
-        assert re.fullmatch(r"Pattern: .{39}", shown)
-        terminal.send("\x15\r")
-        terminal.until(PROMPT)
-        terminal.send("n\n")
-        terminal.finish()
 
 
 def test_answer_all_shows_whole_change(root: Path) -> None:
@@ -336,11 +324,11 @@ def test_answer_all_shows_whole_values(root: Path) -> None:
     with call(root, "replace_string_in_file", path="a", old_string="x" * 1000, new_string="y" * 1000) as terminal:
         shown = terminal.until(PROMPT)
         assert f"  new_string: {'y' * 199}…\n" in shown
-        assert shown.endswith(f"Something is left out; all shows it.\n{PROMPT}")
+        assert shown.endswith(f"Some text is not shown; answer all to see it.\n{PROMPT}")
         terminal.send("all\n")
         shown = terminal.until(PROMPT)
         assert f"  new_string: {'y' * 1000}\n" in shown
-        assert "left out" not in shown
+        assert "not shown" not in shown
         terminal.send("n\n")
         terminal.finish()
 

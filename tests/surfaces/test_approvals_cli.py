@@ -18,7 +18,7 @@ def file() -> Path:
 
 def test_approvals_add_list_enable_and_remove(file: Path, root: Path) -> None:
     none = handrail("approvals", "list", "--root", str(root)).stdout
-    assert none.startswith(f"No rules. They live in {file} and, for this project, in ")
+    assert none.startswith(f"No rules. User rules are stored in {file}, project rules in ")
     added = at_terminal("approvals", "add", "file.write", r'^\{"path":"a\.txt".*')
     assert (added.stdout, added.returncode) == (f"Added user rule 1: file.write {PATTERN_A}\n  in {file}\n", 0)
     second = at_terminal("approvals", "add", "file.delete", ".*", "--expires-at", "2099-01-01T00:00:00+02:00")
@@ -113,7 +113,7 @@ def test_approvals_test_decides_without_making_call(root: Path) -> None:
     no = handrail("approvals", "test", "file.write", '{"path": "b.txt", "content": "x"}', *here)
     assert no.returncode == 3
     assert no.stdout == (
-        "No rule decides about this call: it would be asked\n"
+        "No rule decides this call: it would need approval\n"
         "  not user rule 1: its pattern does not match\n"
         "  not user rule 2: it is for another tool\n"
     )
@@ -123,7 +123,7 @@ def test_approvals_test_decides_without_making_call(root: Path) -> None:
     assert (denied.stdout, denied.returncode) == ('Forbidden by user rule 3: .*"a.txt".*\n', 3)
     as_json = handrail("approvals", "test", "file.write", '{"path": "b", "content": "x"}', "--json", *here)
     assert json.loads(as_json.stdout) == {
-        "decision": "No rule decides about this call: it would be asked",
+        "decision": "No rule decides this call: it would need approval",
         "by": [],
         "others": [
             {"rule": "user rule 3", "why_not": "its pattern does not match"},
@@ -138,23 +138,23 @@ def test_approvals_test_names_calls_that_are_not_asked(root: Path) -> None:
     here = ("--root", str(root))
     missing = handrail("approvals", "test", "file.delete", '{"path": "a.txt"}', *here)
     assert (missing.stdout, missing.returncode) == (
-        "It would fail before anybody is asked: 'a.txt' does not exist\n",
+        "The call would fail before any question: 'a.txt' does not exist\n",
         3,
     )
     outside = handrail(
         "approvals", "test", "create_file", '{"path": "../a", "content": ""}', "--dialect", "copilot", *here
     )
-    assert outside.stdout == "It would fail before anybody is asked: Path '../a' is outside working directory\n"
+    assert outside.stdout == "The call would fail before any question: Path '../a' is outside working directory\n"
     reading = handrail("approvals", "test", "file.list", "{}", *here)
-    assert (reading.stdout, reading.returncode) == ("It would be answered unasked\n", 3)
+    assert (reading.stdout, reading.returncode) == ("The call would need no approval\n", 3)
     unknown = handrail("approvals", "test", "no.tool", "{}", *here)
     assert unknown.returncode == 3
     guarded = at_terminal("approvals", "add", "file.write", ".*")
     assert guarded.returncode == 0
     hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
     assert hook.stdout == (
-        "It would be asked, whatever the policy: the call reaches into .git, which is guarded\n"
-        "  not user rule 1: the call reaches into .git, which is guarded\n"
+        "The call would need approval under every policy: it reaches into .git, which is guarded\n"
+        "  not user rule 1: it reaches into .git, which is guarded\n"
     )
 
 
@@ -169,7 +169,7 @@ def test_approvals_rule_allows_call_until_disabled(root: Path) -> None:
 
 
 def test_approvals_add_unknown_tool_is_refused(file: Path) -> None:
-    said = "no dialect has a tool file.wirte: the rule would never be used"
+    said = "unknown tool file.wirte: no dialect has it"
     assert usage_error(handrail("approvals", "add", "file.wirte", ".*")) == said
     assert not file.exists()
     for tool in ("file.write", "undo"):
@@ -215,8 +215,8 @@ def test_approvals_add_for_hours_expires(file: Path, root: Path) -> None:
         (("add", "t", os.fsdecode(b"\xff")), "the rule: the pattern is not a valid regular expression: 'utf-8' codec"),
         (("add", "t", "x", "--expires-at", "tomorrow"), "not an ISO 8601 time: 'tomorrow'"),
         (("add", "t", "x", "--expires-at", "0001-01-01T00:00:00+23:00"), "not an ISO 8601 time: '0001-01-01T"),
-        (("add", "t", "x", "--for", "1e300"), "--for 1e+300 is not a number of hours that a calendar can hold"),
-        (("add", "t", "x", "--for", "nan"), "--for nan is not a number of hours that a calendar can hold"),
+        (("add", "t", "x", "--for", "1e300"), "--for 1e+300: the expiry date is out of range"),
+        (("add", "t", "x", "--for", "nan"), "--for nan: the expiry date is out of range"),
         (("add", "t", "x", "--for", "-1"), "Invalid value for '--for': "),
         (("add", "*", "x"), "the rule: only a deny rule can cover every tool"),
         (("add", "t", "[1]"), "the rule: invalid value for argv: [1]"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.command_line import at_terminal, handrail, usage_error
 
-ASKED = "No rule decides about this call: it would be asked\n"
+ASKED = "No rule decides this call: it would need approval\n"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_approvals_test_takes_parameters_like_call(root: Path) -> None:
     assert (yes.stdout, yes.returncode) == ('Approved by user rule 1: .*"start_line":1,.*\n', 0)
     number = handrail("approvals", "test", "file.write", "path=a", "content=5", *here)
     assert number.stdout.startswith(ASKED)
-    assert usage_error(handrail("approvals", "test", "file.write", "a", *here)) == "not KEY=VALUE: 'a'"
+    assert usage_error(handrail("approvals", "test", "file.write", "a", *here)) == "expected KEY=VALUE, not 'a'"
     assert (root / "a").read_text() == "x\n"
 
 
@@ -49,11 +49,11 @@ def test_approvals_test_decides_about_undo(here: tuple[str, str], root: Path) ->
 
 
 def test_approvals_test_impossible_undo_is_explained(here: tuple[str, str], root: Path) -> None:
-    begin = "It would fail before anybody is asked: "
+    begin = "The call would fail before any question: "
     gone = handrail("approvals", "test", "undo", "entries=[9]", *here)
     assert (gone.stdout, gone.returncode) == (f"{begin}entry 9 not found\n", 3)
     (root / "a").write_text("three")
-    assert handrail("approvals", "test", "undo", *here).stdout == f"{begin}some files cannot be put back\n"
-    said = "undo takes entries=[N] or since=N or nothing, redo nothing, restore path=PATH at=N"
+    assert handrail("approvals", "test", "undo", *here).stdout == f"{begin}some files cannot be restored\n"
+    said = "undo takes entries=[N], since=N or no parameter; redo takes none; restore takes path=PATH at=N"
     for arguments in (("undo", "n=1"), ("undo", "entries=[1,2]"), ("redo", "entries=[1]"), ("restore", "path=a")):
         assert usage_error(handrail("approvals", "test", *arguments, *here)) == said

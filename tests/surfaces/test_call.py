@@ -73,7 +73,7 @@ def test_call_without_terminal_denied_and_log_says_how_to_allow(root: Path, tmp_
     )
     assert (done.returncode, done.stderr) == (3, "")
     assert to_allow(log) == (
-        "Run it in a terminal, or with --approve auto, or allow exactly this call: "
+        "Run this command in a terminal, or with --approve auto, or allow exactly this call: "
         'handrail approvals add file.write \'^\\{"path":"it\'"\'"\'s\\.txt","content":"x"\\}$\' '
         f"--scope project --root {root}"
     )
@@ -108,7 +108,10 @@ def test_call_logged_remedy_omits_calls_that_cannot_be_pasted(root: Path, tmp_pa
     log = tmp_path / "log"
     done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--log", str(log))
     assert done.returncode == 3
-    assert to_allow(log) == "Run it in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
+    assert (
+        to_allow(log)
+        == "Run this command in a terminal, or with --approve auto, or add a rule with `handrail approvals add`"
+    )
 
 
 def do_what_is_told(log: Path, *call: str) -> None:
@@ -162,7 +165,7 @@ def test_call_unknown_tool_names_known_tools(root: Path) -> None:
     assert done.returncode == 1
     assert envelope(done.stdout)["error"] == {
         "code": "unknown_tool",
-        "message": "There is no tool 'file.rename'",
+        "message": "Unknown tool 'file.rename'",
         "suggestion": f"Use one of: {', '.join(_file_tools())}",
     }
 
@@ -177,7 +180,7 @@ def test_call_read_only_refuses_writing_tool(root: Path) -> None:
     (root / "a").write_text("a")
     done = handrail("call", "file.delete", "path=a", "--root", str(root), "--read-only", "--approve", "auto")
     assert done.returncode == 1
-    assert done.stdout.startswith("✗ There is no tool 'file.delete'\n")
+    assert done.stdout.startswith("✗ Unknown tool 'file.delete'\n")
     assert (root / "a").exists()
     assert handrail("call", "file.read", "path=a", "--root", str(root), "--read-only").returncode == 0
 
@@ -196,8 +199,8 @@ def test_call_root_defaults_to_current_directory(root: Path) -> None:
         (("file.read", "["), "the parameters are not valid JSON: "),
         (("file.read", "[" * 100_000), "the parameters are not valid JSON: "),
         (("file.read", "-"), "the parameters are not valid JSON: "),
-        (("file.read", "hello.txt"), "not KEY=VALUE: 'hello.txt'"),
-        (("file.read", "-", "path=x"), "not KEY=VALUE: '-'"),
+        (("file.read", "hello.txt"), "expected KEY=VALUE, not 'hello.txt'"),
+        (("file.read", "-", "path=x"), "expected KEY=VALUE, not '-'"),
         (("file.read", "--dialect", "cobol"), "Invalid value for '--dialect': 'cobol' is not "),
         (("file.read", "--approve", "maybe"), "Invalid value for '--approve': 'maybe' is not one of "),
         (("file.read", "--frobnicate"), "No such option"),
@@ -270,7 +273,7 @@ def test_call_reports_rolled_back_write_of_killed_process(root: Path) -> None:
     workspace._services.writer._intents.leave()
     workspace.close()
     done = handrail("call", "file.list", "--root", str(root), "--json")
-    assert done.stderr == "handrail: 1 interrupted write(s) were rolled back\n"
+    assert done.stderr == "handrail: rolled back 1 interrupted write(s)\n"
     assert envelope(done.stdout)["output"] == {"files": [], "directories": []}
 
 
@@ -285,7 +288,7 @@ def test_help_lists_commands_and_version_is_printed() -> None:
 
 def test_call_ambiguous_tool_needs_dialect(root: Path) -> None:
     assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
-        "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+        "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex"
     )
 
 
@@ -295,7 +298,7 @@ def test_call_ambiguous_tool_needs_dialect(root: Path) -> None:
 def test_call_unwritable_stdout_is_reported_without_traceback(arguments: tuple[str, ...], root: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*ARGV, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=root, check=False)
-    said = "handrail: the answer could not be written: No space left on device\n"
+    said = "handrail: cannot write the answer: No space left on device\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)
 
 

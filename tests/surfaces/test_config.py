@@ -73,7 +73,7 @@ def test_config_write_creates_file_of_client(tmp_path: Path, root: Path, client:
     assert out.exit_code == 0, out.output
     assert _entry(client, (tmp_path / place).read_text())["args"]
     again = _config(client, "--root", root, "--write")
-    assert "has it already" in again.stdout
+    assert "already has this entry" in again.stdout
     assert [*(tmp_path / place).parent.glob("*.bak")] == []
 
 
@@ -169,7 +169,7 @@ def test_config_write_unmergeable_file_is_left_unchanged(tmp_path: Path, root: P
     file.write_text(text)
     out = _config(client, "--root", root, "--write", "--file", file)
     assert out.exit_code == 1
-    assert "was left as it is" in out.stderr
+    assert "was not changed" in out.stderr
     assert "handrail" in out.stderr
     assert file.read_text() == text
 
@@ -217,7 +217,7 @@ def test_config_write_reports_replaced_entry(tmp_path: Path, root: Path, client:
         f"Replaced in {place}",
         f"  before: {json.dumps(before)}",
         f"  now: {json.dumps(_entry(client, place.read_text()))}",
-        f"The file as it was is in {backup}",
+        f"A backup of the file is in {backup}",
     ]
 
 
@@ -226,5 +226,6 @@ def test_config_write_unreadable_file_is_left_unchanged(tmp_path: Path, root: Pa
     file = tmp_path / "settings.json"
     file.mkdir() if content is None else file.write_bytes(content)
     out = _config("cursor", "--root", root, "--write", "--file", file)
-    assert (out.exit_code, out.stderr.startswith(f"Error: {file} ")) == (1, True)
+    said = f"cannot read {file}: Is a directory" if content is None else f"{file} was not changed: it is not text"
+    assert (out.exit_code, out.stderr) == (1, f"Error: {said}\n")
     assert content is None or file.read_bytes() == content

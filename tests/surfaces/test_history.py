@@ -1,4 +1,4 @@
-"""Tests `handrail history`, `show`, `undo`, `redo`, `restore` and `replay` as a user runs them."""
+"""`handrail history`, `show`, `undo`, `redo`, `restore` and `replay`, as a user uses them."""
 
 import json
 import os
@@ -9,6 +9,8 @@ import pytest
 from support.command_line import in_process as handrail
 
 from handrail import Workspace
+from handrail.kernel.journal.journal import HistoryEntry, JournalEntry, Origin
+from handrail.surfaces.cli.history import approver_of, facts
 
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?")
 
@@ -56,8 +58,15 @@ def test_history_json_has_caller_and_approver(done: Path) -> None:
     assert json.loads(handrail("history", "--json", "--session", "x", "--root", str(done)).stdout) == {"entries": []}
 
 
+def test_history_entry_with_old_word_for_user_names_the_user() -> None:
+    """Entries of earlier versions have `person` where newer ones have `user`."""
+    old = JournalEntry(1, 0.0, Origin(tool="file.write", by="person"), ())
+    assert facts(HistoryEntry(old, undone=False))["by"] == "user"
+    assert [approver_of(Origin(by=by)) for by in ("user", "policy auto", "")] == ["user", "policy auto", ""]
+
+
 def test_history_empty_says_so(root: Path) -> None:
-    assert run(root, "history") == "Nothing was changed yet.\n"
+    assert run(root, "history") == "No changes are recorded yet.\n"
     assert "cannot open the workspace" in run(root / "nowhere", "history", code=2)
 
 
@@ -69,12 +78,12 @@ def test_history_damaged_entry_is_named_and_rest_listed(done: Path) -> None:
     path.write_bytes(b"\n".join(lines))
     at = len(lines[0]) + 1
     listed = run(done, "history").split("\n")
-    assert listed[1] == (f"!  {len(lines[1])} bytes of the journal, from byte {at} on, are damaged and cannot be read")
+    assert listed[1] == (f"!  cannot read {len(lines[1])} bytes of the journal from byte {at}: they are damaged")
     assert [line[0] for line in listed[:3]] == ["3", "!", "1"]
     assert json.loads(handrail("history", "--json", "--root", str(done)).stdout)["damage"] == [
         {"at": at, "size": len(lines[1])}
     ]
-    assert "there is no entry 2" in run(done, "show", "2", code=2)
+    assert "entry 2 not found in the history" in run(done, "show", "2", code=2)
     assert run(done, "undo", "3", "--approve", "auto").startswith("Undid 3")
 
 
@@ -109,7 +118,7 @@ def test_show_explains_missing_contents(root: Path) -> None:
             if workspace._services.journal.blobs.get(blob) == b"lost":
                 workspace._services.journal.blobs.drop(blob)
     assert run(root, "show", "1").endswith("\n\nbinary: binary, 2 -> 0 bytes\n")
-    assert run(root, "show", "2").endswith("\n\nlarge: the content was not kept\n")
+    assert run(root, "show", "2").endswith("\n\nlarge: the content was not recorded\n")
     assert run(root, "show", "3").endswith("\n\ndeleted link link -> binary\n")
     assert re.search(r"\n\nlost: blob [0-9a-f]{12} is missing\n$", run(root, "show", "4"))
 
@@ -129,7 +138,7 @@ def test_show_prints_real_modes(root: Path) -> None:
 
 def test_undo_dry_run_then_undo_redo_and_restore(done: Path) -> None:
     dry = run(done, "undo", "2", "--dry-run", code=1)
-    assert "a.txt: it was changed since" in dry
+    assert "a.txt: a later change would be overwritten" in dry
     assert run(done, "undo", "--since", "2", "--dry-run").startswith("diff --git a/a.txt b/a.txt\nnew file mode 100644")
     assert os.listdir(done) == ["d"]
     assert run(done, "undo", "--since", "2", "--approve", "auto").startswith("Undid 3, 2: 3 changes\n")
@@ -150,7 +159,7 @@ def test_undo_impossible_is_explained(done: Path) -> None:
     assert "choose one of" in run(done, "undo", "1", "--since", "1", code=2)
     assert run(done, "redo", code=1) == "Error: nothing to redo\n"
     (done / "d" / "b.txt").write_text("mine\n")
-    assert "d/b.txt: it was changed since, where the undo would change it" in run(done, "undo", code=1)
+    assert "d/b.txt: a later change would be overwritten" in run(done, "undo", code=1)
     found = json.loads(handrail("undo", "--json", "--root", str(done)).stdout)
     assert (found["done"], [each["why"] for each in found["conflicts"]]) == (False, ["changed"])
 
@@ -163,9 +172,9 @@ def test_undo_chosen_paths_work_despite_unkept_file(root: Path) -> None:
             "codex", "shell", {"command": "echo new > 'a b'; echo >> big; mkdir d; touch d/e"}
         ).success
     assert run(root, "undo", code=1) == (
-        "Nothing was done, because these files cannot be put back:\n"
-        "  big: its content was not kept\n"
-        "The rest can be taken back by itself: handrail undo 1 'a b' d/e d\n"
+        "Nothing was changed: these files cannot be restored:\n"
+        "  big: its content was not recorded\n"
+        "To undo the other paths only: handrail undo 1 'a b' d/e d\n"
     )
     assert run(root, "undo", "1", "a b", "d", "--approve", "auto") == "Undid part of 1: 3 changes\n  a b\n  d/e\n  d\n"
     assert run(root, "redo", "--approve", "auto").startswith("Redid 2: 3 changes")
@@ -200,9 +209,9 @@ def test_undo_merged_file_is_marked(root: Path) -> None:
 
 
 def test_history_prune_reports_removed_entries(done: Path) -> None:
-    assert run(done, "history", "--prune") == "Forgot 0 entries and 0 contents (0.0 MB)\n"
-    assert run(done, "history", "--prune", "--days", "0").startswith("Forgot 2 entries and 0 contents")
-    assert run(done, "history", "--prune", "--megabytes", "0").startswith("Forgot 0 entries")
+    assert run(done, "history", "--prune") == "Deleted 0 entries and 0 file contents (0.0 MB)\n"
+    assert run(done, "history", "--prune", "--days", "0").startswith("Deleted 2 entries and 0 file contents")
+    assert run(done, "history", "--prune", "--megabytes", "0").startswith("Deleted 0 entries")
     assert run(done, "history")[0] == "3"
 
 
@@ -213,7 +222,7 @@ def test_replay_repeats_calls_on_copy(root: Path, tmp_path: Path) -> None:
     with Workspace(str(root), log=str(log), log_level="debug") as workspace:
         workspace.call("file", "file.read", {"path": "a"})
         workspace.call("gemini", "read_file", {"absolute_path": f"{root}/a"})
-    assert run(root, "replay", str(log)) == "2 calls: 2 as before\n"
+    assert run(root, "replay", str(log)) == "2 calls: 2 same\n"
     assert "cannot open the workspace" in run(root / "nowhere", "replay", str(log), code=2)
     (root / "a").write_text("b\n")
     log.write_text(log.read_text() + "?\n")
@@ -221,12 +230,12 @@ def test_replay_repeats_calls_on_copy(root: Path, tmp_path: Path) -> None:
         "1. file.read: output.content\n"
         '  - "     1\\ta"\n  + "     1\\tb"\n'
         '2. read_file: output\n  - "a\\n"\n  + "b\\n"\n'
-        "2 calls: 2 different\n1 lines of the log could not be read\n"
+        "2 calls: 2 different\ncannot read 1 lines of the log\n"
     )
     found = json.loads(handrail("replay", str(log), "--json", "--root", str(root)).stdout)
     assert [each["result"] for each in found["calls"]] == ["differs", "differs"]
     log.write_text("")
-    assert "has no calls in it" in run(root, "replay", str(log), code=2)
+    assert "contains no calls" in run(root, "replay", str(log), code=2)
     assert (root / "a").read_text() == "b\n"
 
 
@@ -235,7 +244,7 @@ def test_history_unreadable_journal_is_an_error(done: Path) -> None:
         path = Path(workspace._services.journal.path)
     path.unlink()
     path.mkdir()
-    said = f"Error: the journal {path} cannot be read: Is a directory\n"
+    said = f"Error: cannot read the journal {path}: Is a directory\n"
     for arguments in (
         ["history"], ["history", "--json"], ["history", "--prune"], ["show", "1"], ["undo"], ["undo", "2"], ["redo"],
         ["restore", "a.txt", "--at", "1"], ["restore", "a.txt", "--at", "0"],
@@ -254,12 +263,12 @@ def test_history_unreadable_journal_is_an_error(done: Path) -> None:
 def test_replay_binary_log_or_missing_root_is_an_error(root: Path, tmp_path: Path) -> None:
     binary, log = tmp_path / "binary", tmp_path / "log"
     binary.write_bytes(b"\x7fELF\xff\0")
-    assert f"{binary} is no session log: it is not text" in run(root, "replay", str(binary), code=2)
+    assert f"{binary} is not a session log: it is not text" in run(root, "replay", str(binary), code=2)
     with Workspace(str(root), log=str(log), log_level="debug") as workspace:
         workspace.call("file", "file.list", {})
-    said = f"Error: cannot open the workspace {tmp_path}/nope: directory not found\n"
+    said = f"Error: cannot open the workspace {tmp_path}/nope: directory not found"
     for arguments in (["replay", str(log)], ["history"], ["show", "1"], ["undo"], ["call", "file.list"]):
-        assert run(tmp_path / "nope", *arguments, code=2).endswith(said)
+        assert said in run(tmp_path / "nope", *arguments, code=2)
     assert run(log, "replay", str(log), code=2).endswith(
         f"Error: cannot open the workspace {log}: it is not a directory\n"
     )

@@ -83,12 +83,12 @@ def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era:
 @pytest.mark.parametrize(
     ("person", "reason"),
     [
-        (lambda: Person({"decision": "no", "reason": "use b.txt"}), "the person said no: use b.txt"),
-        (lambda: Person({"decision": "no"}), "the person said no"),
-        (lambda: Person({}), "the person said no"),
-        (lambda: Person({"decision": "yes, and everything else"}), "the person said no"),
-        (lambda: Person(action="decline"), "the person said no"),
-        (lambda: Person(action="cancel"), "the person said no"),
+        (lambda: Person({"decision": "no", "reason": "use b.txt"}), "the user said no: use b.txt"),
+        (lambda: Person({"decision": "no"}), "the user said no"),
+        (lambda: Person({}), "the user said no"),
+        (lambda: Person({"decision": "yes, and everything else"}), "the user said no"),
+        (lambda: Person(action="decline"), "the user said no"),
+        (lambda: Person(action="cancel"), "the user said no"),
     ],
 )
 def test_mcp_answer_other_than_yes_denies(

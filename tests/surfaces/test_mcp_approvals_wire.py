@@ -38,7 +38,7 @@ def test_mcp_user_decides_over_every_transport(root: Path, tmp_path: Path, trans
     else:
         server = over_stdio("--root", root)
         refused, kept, allowed = anyio.run(main, lambda: Client(server, mode=era, elicitation_callback=person))
-    assert "the person said no: not today" in refused["error"]["message"]
+    assert "the user said no: not today" in refused["error"]["message"]
     assert (kept, allowed["success"], (root / "a.txt").read_text()) == ("old\n", True, "new\n")
 
 

@@ -290,7 +290,10 @@ def test_mcp_instructions_name_roots(workspace: Workspace, root: Path, era: str)
     async def act(client: Client) -> str | None:
         return client.instructions
 
-    if era == "legacy":  # without a handshake, server/discover has them; a pinned version skips it
-        assert talk(in_memory(workspace), act, era) == f"The workspace is {root}. Nothing outside of it can be reached."
+    if era == "legacy":  # without a handshake they are in server/discover, which a pinned version skips
+        assert (
+            talk(in_memory(workspace), act, era)
+            == f"The workspace is {root}. Tools cannot reach anything outside the workspace."
+        )
     else:
         assert str(root) in talk(in_memory(workspace), act, "auto")

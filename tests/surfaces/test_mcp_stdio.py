@@ -179,11 +179,11 @@ def test_stdio_client_not_reading_does_not_block_shutdown(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--tools", "nope"], "the file dialect has no tool nope"),
+        (["--tools", "nope"], "unknown tool nope: the file dialect does not have it"),
         (["--root", "/no/such/place"], "cannot open the workspace /no/such/place"),
-        (["--http", "nowhere"], "not HOST:PORT: 'nowhere'"),
-        (["--http", "0.0.0.0:0", "--no-token"], "0.0.0.0 can be reached from elsewhere: a bearer token is needed"),
-        (["--token-file", "/no/such/file"], "there is no token in /no/such/file"),
+        (["--http", "nowhere"], "expected HOST:PORT, not 'nowhere'"),
+        (["--http", "0.0.0.0:0", "--no-token"], "0.0.0.0 is not a loopback address: the server needs a bearer token"),
+        (["--token-file", "/no/such/file"], "no token found in /no/such/file"),
     ],
 )
 def test_mcp_bad_arguments_are_reported_at_start(root: Path, arguments: list[str], why: str) -> None:

@@ -60,7 +60,7 @@ def test_question_end_of_input_ends_line(root: Path) -> None:
 
 def test_run_at_terminal_says_that_it_waits(root: Path) -> None:
     with Terminal(*ARGV, "run", "--root", str(root)) as terminal:
-        terminal.until("handrail: waiting for calls, one JSON object a line; Ctrl-D ends")
+        terminal.until("handrail: waiting for calls, one JSON object per line; press Ctrl-D to end")
         terminal.send("\x04")
         assert terminal.finish()[:2] == (0, "")
     assert handrail("run", "--root", str(root)).stderr == ""

@@ -65,7 +65,7 @@ def test_question_no_or_end_of_input_changes_nothing(root: Path, answer: str) ->
     assert status == 3
     assert envelope(out)["error"] == {
         "code": "approval_denied",
-        "message": "file.write was not approved: the person said no",
+        "message": "file.write was not approved: the user said no",
         "suggestion": "Ask what to do instead",
     }
     assert not list(root.iterdir())
@@ -113,7 +113,7 @@ def test_question_always_unstorable_rule_approves_once(root: Path) -> None:
         status, out, shown = terminal.finish()
     assert status == 0
     why = "the rule: the pattern is too long, or repeats too much"
-    assert shown == f"always\nThis time only, since it cannot be remembered: {why}\n"
+    assert shown == f"always\nAllowed this time only: cannot store a rule: {why}\n"
     (warning,) = envelope(out)["warnings"]
     assert warning == f"approved this time only: cannot store the rule: {why}"
     assert handrail("approvals", "list").stdout.startswith("No rules.")
@@ -208,7 +208,9 @@ def test_question_not_asked_at_foreign_terminal(root: Path) -> None:
     with Terminal(*argv, controlling=False) as terminal:
         status, out, shown = terminal.finish()
     assert status == 3
-    assert shown.startswith("handrail: file.write: Run it in a terminal, or with --approve auto, or allow exactly this")
+    assert shown.startswith(
+        "handrail: file.write: Run this command in a terminal, or with --approve auto, or allow exactly this"
+    )
     assert out.startswith("✗ file.write was not approved: no approver can be asked\n")
 
 

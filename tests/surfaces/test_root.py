@@ -36,7 +36,7 @@ LINES = {
     "replay": ["replay", __file__],
     "doctor": ["doctor"],
 }
-REFUSAL = "{} is not taken as the workspace: it is or contains your home directory; choose one with --root DIR"
+REFUSAL = "cannot use {} as the workspace: it is or contains your home directory; choose one with --root DIR"
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_cli_in_directory_of_another_user_refuses(project: Path, monkeypatch: py
     monkeypatch.setattr("os.geteuid", lambda: 1234)
     done = CliRunner().invoke(main, ["tools"])
     assert done.exit_code == 2
-    assert f"{project} is not taken as the workspace: it belongs to another user; choose" in done.stderr
+    assert f"cannot use {project} as the workspace: it belongs to another user; choose" in done.stderr
 
 
 def test_cli_in_deleted_directory_refuses(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_cli_in_deleted_directory_refuses(project: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(gone)
     gone.rmdir()
     done = CliRunner().invoke(main, ["tools"])
-    assert ". is not taken as the workspace: it does not exist any more; choose one with --root DIR" in done.stderr
+    assert "cannot use . as the workspace: it no longer exists; choose one with --root DIR" in done.stderr
 
 
 def test_cli_completion_lists_paths_of_found_root(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.command_line import ARGV, envelope, handrail, usage_error
 
-HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}'
+HOW = 'Send one JSON object per line: {"tool": "…", "params": {…}, "id": …}'
 
 
 def run(root: Path, lines: str | bytes, *options: str) -> list[dict[str, Any]]:
@@ -64,9 +64,9 @@ def test_run_bad_line_is_error_and_run_continues(root: Path) -> None:
     answers = run(root, b"\n".join(lines))
     messages = [answer.get("error", {}).get("message") for answer in answers]
     assert answers[0] == bad("The line is not valid JSON: Expecting value: line 1 column 1 (char 0)")
-    assert answers[1:3] == [bad("The line is not an object")] * 2
-    assert answers[3] == bad("The object names no tool")
-    assert answers[4] == bad("The object names no tool", id=7)
+    assert answers[1:3] == [bad("The line is not a JSON object")] * 2
+    assert answers[3] == bad("The object has no tool name")
+    assert answers[4] == bad("The object has no tool name", id=7)
     assert answers[5] == bad("Unknown key 'parameters'", id=8, tool="file.list")
     assert messages[6].startswith("The line is not valid JSON: 'utf-8' codec can't decode byte 0xff")
     assert messages[7].startswith("The line is not valid JSON: maximum recursion depth exceeded")
@@ -98,7 +98,7 @@ def test_run_lone_surrogates_are_answered(root: Path) -> None:
 def test_run_ambiguous_tool_needs_dialect(root: Path) -> None:
     (root / "a").write_text("x")
     line = '{"tool": "read_file", "params": {"path": "a"}, "id": 1}\n'
-    message = "read_file is in several dialects; choose one with --dialect: gemini, context, copilot, codex"
+    message = "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex"
     assert run(root, line) == [bad(message, id=1, tool="read_file")]
     (named,) = run(root, line, "--dialect", "context")
     assert named["success"] is True

@@ -69,4 +69,4 @@ def test_question_uses_encoding_of_terminal(root: Path, monkeypatch: pytest.Monk
         terminal.send("n schön\n")
         status, out, _ = terminal.finish()
     assert status == 3
-    assert json.loads(out)["error"]["message"] == "file.write was not approved: the person said no: schön"
+    assert json.loads(out)["error"]["message"] == "file.write was not approved: the user said no: schön"

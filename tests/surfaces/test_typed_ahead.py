@@ -38,8 +38,8 @@ def test_typed_ahead_before_question_is_discarded(root: Path, typed: str) -> Non
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.send(typed)
         terminal.until(PROMPT)
-        terminal.send("\n")  # an empty line is no answer: the list of answers is shown
-        assert "show everything again" in terminal.until(PROMPT)
+        terminal.send("\n")  # alone it is no answer: the list of answers is shown
+        assert "show the question again in full" in terminal.until(PROMPT)
         terminal.send("n\n")
         assert terminal.finish()[0] == 3
     assert list(root.iterdir()) == []
@@ -49,8 +49,8 @@ def test_typed_ahead_before_pattern_is_discarded(root: Path) -> None:
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.until(PROMPT)
         terminal.send("pattern\n\nuser\ny\n")
-        terminal.until(r"\}$")
-        terminal.send("\x15\r")
+        terminal.until("\nPattern: ")
+        terminal.send("-\n")
         terminal.until(PROMPT)
         terminal.send("n\n")
         assert terminal.finish()[0] == 3

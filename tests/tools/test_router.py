@@ -129,7 +129,7 @@ def test_replaced_root_gets_warning_and_original_is_used(root: Path, workspace: 
     root.mkdir()
     result = workspace.call("file", "file.read", {"path": "a.txt"})
     assert result.output == {"content": "     1\toriginal", "total_lines": 1, "truncated": False}
-    warning = "the workspace directory was replaced; this session still works in the original"
+    warning = "the workspace directory was replaced; this session still uses the original one"
     assert result.warnings == [warning]
     written = workspace.call("file", "file.write", {"path": "b.txt", "content": "x"})
     assert (written.success, written.warnings) == (True, [warning])

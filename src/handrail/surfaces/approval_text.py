@@ -1,4 +1,4 @@
-"""What a person is shown before an answer: what would really happen, then the display of the contract."""
+"""Words the approval question: first the effects of the call, then the display that the contract defines."""
 
 import json
 from dataclasses import dataclass
@@ -10,20 +10,23 @@ _WHOLE = 10**9
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
 _SANDBOX = {
     "strict": "strict, without network",
-    "network": "strict, but with network",
-    "off": "off: nothing confines it, and it has network",
+    "network": "strict, with network",
+    "off": "off: not confined, with network",
 }
 
 
 @dataclass(slots=True)
 class QuestionView:
-    """How much is shown: rows of a change or a command, on a screen so wide, and characters of a value."""
+    """Limits how much of a question is shown, and records whether text was left out."""
 
     rows: int
+    """The most rows for a change or a command."""
     width: int = 80
+    """The columns of the screen."""
     value: int = 200
+    """The most characters for one value."""
     cut: bool = False
-    """Whether something was left out."""
+    """True after text was left out."""
 
     def fold(self, lines: list[str]) -> list[str]:
         shown = fold(lines, self.rows, self.width)
@@ -37,19 +40,20 @@ class QuestionView:
 
 
 def whole() -> QuestionView:
+    """Return a view that leaves nothing out."""
     return QuestionView(_WHOLE, _WHOLE, _WHOLE)
 
 
 def display(question: Question, view: QuestionView) -> str:
-    """The approval display, as the contract prints it. The address of a fetch is never shortened."""
-    seen = whole() if question.host else view
+    """Return the approval display of the contract; the address of a fetch is never shortened."""
+    value_view = whole() if question.host else view
     lines = [f"Tool: {question.tool}", "Parameters:"]
     for name, value in question.params.items():
         body = name in question.bodies and isinstance(value, str)
         shown = (
             f"<{len(value.encode(errors='replace'))} bytes>"
             if body
-            else seen.line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            else value_view.line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         )
         lines.append(f"  {name}: {shown}")
     lines.append(f"Files affected: {visible(', '.join(question.targets)) or '(none)'}")
@@ -58,7 +62,7 @@ def display(question: Question, view: QuestionView) -> str:
 
 
 def happening(question: Question, view: QuestionView, *, colour: bool = False) -> list[str]:
-    """What would happen."""
+    """Return the lines that describe the effects of the call."""
     lines = _diff_lines(question, view, colour=colour)
     if question.terminal:
         lines += _block(f"Typed into terminal {view.line(question.terminal)}", question.command, view)
@@ -67,18 +71,18 @@ def happening(question: Question, view: QuestionView, *, colour: bool = False) -
     if question.host:
         lines.append(f"Host: {whole().line(question.host)}")
     if question.guarded:
-        lines.append(f"Careful: {view.line(question.guarded)} is guarded, since your own tools may run what it holds")
+        lines.append(f"Careful: {view.line(question.guarded)} is guarded: your own tools may run its contents")
     elif question.doubt:
         lines.append(f"Careful: {view.line(question.doubt)}")
     return lines
 
 
 def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list[str]:
-    from handrail.ops.text.change_preview import change_diff  # noqa: PLC0415  only where a change is shown
+    from handrail.ops.text.change_preview import change_diff  # noqa: PLC0415  needed for questions about changes only
 
     lines = [line for change in question.changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
-    if all(line.endswith("\r") for line in body):  # its line ends are as they were: nothing to point at
+    if all(line.endswith("\r") for line in body):  # all lines keep CRLF: do not show it
         lines = [line.removesuffix("\r") for line in lines]
     shown = view.fold([visible(line) for line in lines if line])
     if not colour:
@@ -87,18 +91,18 @@ def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list
 
 
 def _block(title: str, text: str, view: QuestionView) -> list[str]:
-    """One line beside its title, several beneath it."""
+    """Return one line of text after its title, or several lines below the title."""
     lines = view.fold([visible(line).replace("\t", "\\t") for line in text.split("\n")])
     return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in lines)]
 
 
 def _about_command(question: Question, view: QuestionView) -> list[str]:
-    from handrail.ops.shell.command_programs import parse_command  # noqa: PLC0415  only where a command is shown
+    from handrail.ops.shell.command_programs import parse_command  # noqa: PLC0415  needed for questions about commands only
 
     line = parse_command(question.command)
     programs = [view.line(program) for program in line.programs]
     if line.unknown:
-        programs.append("others that cannot be told from its text")
+        programs.append("others that the text does not show")
     lines = [f"Programs: {', '.join(programs) or '(none)'}"]
     if line.assigns:
         lines.append(f"Sets: {', '.join(map(view.line, line.assigns))}")

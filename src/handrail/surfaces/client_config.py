@@ -78,11 +78,11 @@ def _merged_json(key: str, old: str, made: dict[str, Any]) -> str:
     try:
         settings = json.loads(old) if old.strip() else {}
     except RecursionError:
-        raise Unmergeable("it is nested too deeply; add the entry by hand") from None
+        raise Unmergeable("the file is nested too deeply; add the entry by hand") from None
     except ValueError as error:
-        raise Unmergeable(f"it is not plain JSON ({error}); add the entry by hand") from None
+        raise Unmergeable(f"the file is not plain JSON ({error}); add the entry by hand") from None
     if not isinstance(settings, dict) or not isinstance(settings.get(key, {}), dict):
-        raise Unmergeable(f"it is not an object with {key}; add the entry by hand")
+        raise Unmergeable(f"the file is not an object with {key}; add the entry by hand")
     servers = {**settings.get(key, {}), NAME: made}
     return json.dumps({**settings, key: servers}, indent=2, ensure_ascii=False) + "\n"
 

@@ -1,26 +1,27 @@
-"""The system-prompt section of a dialect: its tools by category, with permissions, approval and guidance."""
+"""Writes the system-prompt section of a dialect: its tools by category, with permissions, approval and guidance."""
 
 import json
 
 from handrail.model.effects import Effect
 from handrail.tools.tool import Dialect, Guide, Tool
 
-# For dialects that declare no categories of their own, by what a tool may do. The first that fits is taken.
+# Categories for dialects that declare none: a tool belongs to the first category with one of its effects.
 _BY_EFFECT = (
-    (Effect.RUN, "Commands", "Run programs in the sandbox. Every command needs approval and ends with its deadline."),
+    (Effect.RUN, "Commands", "Run programs in the sandbox. Every command needs approval and stops at its time limit."),
     (Effect.FETCH, "Network", "Fetch from the network. Every fetch needs approval."),
-    (Effect.DELETE, "File Management", "Destructive operations on whole files. Approval is always needed."),
+    (Effect.DELETE, "File Management", "Destructive operations on whole files. Approval is always required."),
     (Effect.WRITE | Effect.CREATE, "File Writing", "Create and change files. Every change needs approval."),
-    (Effect.READ, "Reading & Searching", "Look at files and find things. Read-only, never asks."),
+    (Effect.READ, "Reading & Searching", "Read and search files. Read-only; never needs approval."),
 )
 
 
 def system_prompt(dialect: Dialect, tools: list[Tool]) -> str:
+    """Return the section that describes the given tools of a dialect."""
     groups = dict(dialect.categories)
     members: dict[str, list[Tool]] = {name: [] for name in groups}
     for tool in tools:
-        name, says = (tool.guide.category, "") if tool.guide else _category(tool)
-        groups.setdefault(name, says)
+        name, summary = (tool.guide.category, "") if tool.guide else _category(tool)
+        groups.setdefault(name, summary)
         members.setdefault(name, []).append(tool)
     order = list(dialect.categories) or [name for _, name, _ in reversed(_BY_EFFECT)]
     parts = ["# Tools"]
@@ -31,7 +32,8 @@ def system_prompt(dialect: Dialect, tools: list[Tool]) -> str:
 
 
 def _category(tool: Tool) -> tuple[str, str]:
-    return next((name, says) for flags, name, says in _BY_EFFECT if tool.effects & flags)
+    """Return the name and the summary of the category for a tool's effects."""
+    return next((name, summary) for flags, name, summary in _BY_EFFECT if tool.effects & flags)
 
 
 def _described(tool: Tool) -> str:

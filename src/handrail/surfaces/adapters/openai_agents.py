@@ -1,4 +1,4 @@
-"""For the OpenAI Agents SDK: `Agent(tools=tools(workspace.tools("codex")))`."""
+"""Offers tools to the OpenAI Agents SDK: `Agent(tools=tools(workspace.tools("codex")))`."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from handrail.tools.tool import text_of
 
 
 def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:
-    """Strict where a tool's parameters allow it."""
+    """Return the tools of a router as function tools; with `strict`, in strict mode if a tool's parameters allow it."""
     return [_tool(router, form["function"]) for form in openai_chat(router.tools.values(), strict=strict)]
 
 

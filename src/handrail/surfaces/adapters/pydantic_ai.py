@@ -1,4 +1,4 @@
-"""For pydantic-ai: `Agent(model, toolsets=[toolset(workspace.tools("context"))])`."""
+"""Offers tools to pydantic-ai: `Agent(model, toolsets=[toolset(workspace.tools("context"))])`."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from handrail.tools.tool import Tool, media_of, text_of
 
 
 def toolset(router: ToolRouter) -> FunctionToolset[Any]:
+    """Return the tools of a router as a pydantic-ai toolset."""
     return FunctionToolset([_tool(router, tool) for tool in router.tools.values()])
 
 

@@ -1,4 +1,4 @@
-"""For smolagents: `ToolCallingAgent(tools(workspace.tools("copilot")), model)`."""
+"""Offers tools to smolagents: `ToolCallingAgent(tools(workspace.tools("copilot")), model)`."""
 
 from typing import Any
 
@@ -10,10 +10,13 @@ from handrail.tools.tool import Tool, text_of
 
 
 def tools(router: ToolRouter) -> list[AgentTool]:
+    """Return the tools of a router as smolagents tools."""
     return [HandrailTool(router, tool) for tool in router.tools.values()]
 
 
 class HandrailTool(AgentTool):  # type: ignore[misc]  # smolagents has no types
+    """Calls one tool of a router and returns its output as text."""
+
     output_type = "string"
     skip_forward_signature_validation = True
 
@@ -28,7 +31,7 @@ class HandrailTool(AgentTool):  # type: ignore[misc]  # smolagents has no types
 
 
 def _input(schema: dict[str, Any], name: str, tool: Tool) -> dict[str, Any]:
-    """The framework knows the plain types only; what may be left out is nullable."""
+    """Return one parameter in the form of smolagents: a plain type, nullable if the parameter is optional."""
     kind = schema.get("type") or schema["anyOf"][0]["type"]
     optional = {} if tool.params.fields[name].required else {"nullable": True}
     return {"type": kind, "description": schema.get("description", name), **optional}

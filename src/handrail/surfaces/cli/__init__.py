@@ -1,4 +1,4 @@
-"""The command line. Each command lives in a module of its own, imported when it is called."""
+"""Defines the command line. Each command has its own module, which is imported when the command is called."""
 
 import errno
 import sys
@@ -12,20 +12,20 @@ from handrail.kernel.host.std_streams import steady_streams
 
 _COMMANDS = {
     "call": "Call one tool.",
-    "run": "Answer JSON lines: one call a line in, one envelope a line out.",
+    "run": "Answer calls from JSON lines: one call per line in, one envelope per line out.",
     "mcp": "Serve the tools over the Model Context Protocol.",
     "config": "Print or write the configuration of an MCP client.",
     "tools": "List the tools of a dialect.",
     "prompt": "Print the system-prompt section of a dialect.",
     "approvals": "List, add, remove, switch and test approval rules.",
-    "history": "List what was changed, by whom, and whether it still stands.",
-    "show": "Show what one entry of the history changed.",
-    "undo": "Take changes back.",
-    "redo": "Take the last undo back.",
-    "restore": "Make a file what it was.",
-    "replay": "Replay a session log on a copy of a tree, and list what differs.",
-    "doctor": "Say what this machine offers and what is missing.",
-    "demo": "Watch a short scripted agent session.",
+    "history": "List recorded changes, and whether each was undone.",
+    "show": "Show the changes of one history entry.",
+    "undo": "Undo changes.",
+    "redo": "Undo the last undo.",
+    "restore": "Restore a file to an earlier state.",
+    "replay": "Replay a session log on a copy of a tree, and list the differences.",
+    "doctor": "Show what this machine supports and what is missing.",
+    "demo": "Show a short scripted agent session.",
     "completion": "Print the completion script for a shell.",
 }
 
@@ -33,11 +33,13 @@ _COMMANDS = {
 _DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
-class _Lazy(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the interface has it
+class _LazyGroup(click.Group):
+    """Imports the module of a command when the command is called; reports errors in the form of the command line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  required by click
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  the interface has it
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  required by click
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
@@ -47,7 +49,7 @@ class _Lazy(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches  # noqa: PLC0415  only where it goes wrong
+            from difflib import get_close_matches  # noqa: PLC0415  needed for mistyped commands only
 
             near = get_close_matches(args[0], _COMMANDS)
             if not near:
@@ -61,8 +63,8 @@ class _Lazy(click.Group):
         except OSError as error:
             if error.errno not in _DISK_FAILS or error.filename is not None:
                 raise
-            sys.stdout = sys.stderr  # what is left in it cannot be written either
-            click.echo(f"handrail: the answer could not be written: {error.strerror}", err=True)
+            sys.stdout = sys.stderr  # the output that is still buffered cannot be written either
+            click.echo(f"handrail: cannot write the answer: {error.strerror}", err=True)
             raise SystemExit(1) from None
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -71,20 +73,20 @@ class _Lazy(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             if "--json" in words:
-                from handrail.surfaces.cli.light_options import echo_json  # noqa: PLC0415  only where it goes wrong
+                from handrail.surfaces.cli.light_options import echo_json  # noqa: PLC0415  needed for usage errors only
 
                 echo_json({"success": False, "error": {"code": "usage_error", "message": error.format_message()}})
             raise
-        except KeyboardInterrupt:  # also at a question: nothing was approved, so nothing was changed
+        except KeyboardInterrupt:  # also during a question: the call was not approved, so it changed nothing
             click.echo(err=True)
             raise SystemExit(130) from None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  the interface has it
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  required by click
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(handrail.__version__, prog_name="handrail")
 def main() -> None:
-    """The hands of coding agents: one secure kernel, five tool dialects, every surface."""
+    """Run tools for coding agents: one secure kernel, five tool dialects, every surface."""

@@ -1,4 +1,4 @@
-"""`handrail approvals`: the rules that answer instead of a person."""
+"""Implements `handrail approvals`: lists, edits and tests the rules that decide without asking the user."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -29,17 +29,19 @@ from handrail.surfaces.cli.options import (
     usage_errors,
 )
 from handrail.surfaces.cli.render import echo_json
-from handrail.surfaces.cli.rule_test import Tried, try_call, try_undo
+from handrail.surfaces.cli.rule_test import RuleTrial, try_call, try_undo
 from handrail.workspace import internals
 
 _SCOPES = click.Choice(["user", "project"])
 _unattended_option = click.option(
-    "--unattended", is_flag=True, help="Allow more though no user is at a terminal; the rule is marked."
+    "--unattended", is_flag=True, help="Allow this without a user at a terminal; the rule is marked."
 )
-_scope_option = click.option("--scope", type=_SCOPES, default="user", show_default=True, help="Whose rules.")
+_scope_option = click.option(
+    "--scope", type=_SCOPES, default="user", show_default=True, help="The rules of the user or of this project."
+)
 
 
-def _book(scope: str, root: str) -> RuleFile:
+def _rule_file(scope: str, root: str) -> RuleFile:
     with usage_errors(root):
         return RuleFile.load(config_home() if scope == "user" else State.of(root).path, Limits())
 
@@ -49,11 +51,11 @@ def command() -> None:
     """List, add, remove, switch and test approval rules."""
 
 
-@command.command("list", short_help="List the rules that hold in a workspace.")
+@command.command("list", short_help="List the rules of a workspace.")
 @root_option
 @json_option
 def list_rules(root: str, as_json: bool) -> None:
-    """List the rules that hold in a workspace: the user's, the project's, and those of its own file."""
+    """List the rules of a workspace: the user's, the project's, and those in the project's .handrail.toml."""
     with open_workspace(root) as workspace:
         rules = internals(workspace).rules
         counts = rules.tally.read() if rules.tally else {}
@@ -62,7 +64,7 @@ def list_rules(root: str, as_json: bool) -> None:
     if as_json:
         echo_json([_facts(standing, count) for standing, count in listed], indent=2)
     elif not listed:
-        click.echo(f"No rules. They live in {homes['user']} and, for this project, in {homes['project']}")
+        click.echo(f"No rules. User rules are stored in {homes['user']}, project rules in {homes['project']}")
     for scope, home in {} if as_json else homes.items():
         lines = [_line(standing, count) for standing, count in listed if standing.scope == scope]
         if lines:
@@ -110,12 +112,14 @@ def _facts(standing: PlacedRule, count: Count | None) -> dict[str, Any]:
 @click.argument("pattern")
 @_scope_option
 @root_option
-@click.option("--sandbox", type=click.Choice(SANDBOX), help="The weakest in which it approves; any, if not given.")
-@click.option("--deny", is_flag=True, help="Forbid what it covers instead of allowing it.")
-@click.option("--expires-at", metavar="TIME", help="ISO 8601; UTC unless it says otherwise.")
-@click.option("--for", "lifetime", metavar="HOURS", type=click.FloatRange(min=0), help="Expire after so many hours.")
-@click.option("--match", "matches", multiple=True, metavar="JSON", help="A call that the rule must cover.")
-@click.option("--reject", "rejects", multiple=True, metavar="JSON", help="A call that it must not cover.")
+@click.option(
+    "--sandbox", type=click.Choice(SANDBOX), help="The weakest sandbox level in which the rule approves; default: any."
+)
+@click.option("--deny", is_flag=True, help="Deny matching calls instead of allowing them.")
+@click.option("--expires-at", metavar="TIME", help="ISO 8601; UTC unless TIME names a time zone.")
+@click.option("--for", "lifetime", metavar="HOURS", type=click.FloatRange(min=0), help="Expire after this many hours.")
+@click.option("--match", "matches", multiple=True, metavar="JSON", help="Parameters that the rule must cover.")
+@click.option("--reject", "rejects", multiple=True, metavar="JSON", help="Parameters that the rule must not cover.")
 @_unattended_option
 def add(
     tool: str,
@@ -129,8 +133,8 @@ def add(
 ) -> None:
     """Allow the calls of TOOL whose parameters, as compact JSON, match PATTERN from end to end.
 
-    For a command, PATTERN may be its words as a JSON list: ["git", "status", "..."], where * stands for one argument
-    that is no option and a final ... for any further ones.
+    For a command, PATTERN may be a JSON list of its words: ["git", "status", "..."]. In the list, * matches one
+    argument that is not an option, and a final ... matches any further arguments.
     """
     unattended = options.pop("unattended")
     with usage_errors(root):
@@ -139,17 +143,17 @@ def add(
             try:
                 expires = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=lifetime)
             except (OverflowError, ValueError):
-                raise RuleError(f"--for {lifetime} is not a number of hours that a calendar can hold") from None
+                raise RuleError(f"--for {lifetime}: the expiry date is out of range") from None
         plain = from_text("any", pattern, "the rule", Limits())
         rule = plain._replace(tool=tool, sandbox=sandbox or "", expires_at=expires, **options)
         checked(rule, "the rule", Limits())
         if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
-            raise RuleError(f"no dialect has a tool {tool}: the rule would never be used")
+            raise RuleError(f"unknown tool {tool}: no dialect has it")
         if not rule.deny:
             rule = rule._replace(unattended=refuse_unattended("approvals add", unattended=unattended))
-        book = _book(scope, root)
-        number = book.add(rule)
-    _say("Added", scope, number, rule, book)
+        rule_file = _rule_file(scope, root)
+        number = rule_file.add(rule)
+    _report("Added", scope, number, rule, rule_file)
 
 
 @command.command("remove")
@@ -160,10 +164,10 @@ def add(
 def remove(number: int, scope: str, root: str, unattended: bool) -> None:
     """Remove a rule."""
 
-    def act(book: RuleFile) -> Rule:
-        if book.get(number).deny:
-            refuse_unattended("approvals remove of a rule that denies", unattended=unattended)
-        return book.remove(number)
+    def act(rule_file: RuleFile) -> Rule:
+        if rule_file.get(number).deny:
+            refuse_unattended("approvals remove of a deny rule", unattended=unattended)
+        return rule_file.remove(number)
 
     _change("Removed", scope, number, root, act)
 
@@ -174,8 +178,8 @@ def remove(number: int, scope: str, root: str, unattended: bool) -> None:
 @root_option
 @_unattended_option
 def enable(number: int, scope: str, root: str, unattended: bool) -> None:
-    """Switch a rule on."""
-    _change("Enabled", scope, number, root, lambda book: _switch(book, number, unattended, enabled=True))
+    """Enable a rule."""
+    _change("Enabled", scope, number, root, lambda file: _switch(file, number, unattended, enabled=True))
 
 
 @command.command("disable")
@@ -184,69 +188,69 @@ def enable(number: int, scope: str, root: str, unattended: bool) -> None:
 @root_option
 @_unattended_option
 def disable(number: int, scope: str, root: str, unattended: bool) -> None:
-    """Switch a rule off without forgetting it."""
-    _change("Disabled", scope, number, root, lambda book: _switch(book, number, unattended, enabled=False))
+    """Disable a rule without removing it."""
+    _change("Disabled", scope, number, root, lambda file: _switch(file, number, unattended, enabled=False))
 
 
-def _switch(book: RuleFile, number: int, unattended: bool, *, enabled: bool) -> Rule:
-    """Switches a rule. What allows less afterwards needs no terminal: to allow nothing, or to deny."""
-    if book.get(number).deny == enabled:
-        return book.enable(number, enabled=enabled)
-    what = f"approvals {'enable' if enabled else 'disable of a rule that denies'}"
+def _switch(rule_file: RuleFile, number: int, unattended: bool, *, enabled: bool) -> Rule:
+    """Enable or disable a rule; require a terminal if more calls are allowed afterwards."""
+    if rule_file.get(number).deny == enabled:
+        return rule_file.enable(number, enabled=enabled)
+    what = f"approvals {'enable' if enabled else 'disable of a deny rule'}"
     marked = refuse_unattended(what, unattended=unattended)
-    return book.enable(number, enabled=enabled, unattended=marked)
+    return rule_file.enable(number, enabled=enabled, unattended=marked)
 
 
 def _change(done: str, scope: str, number: int, root: str, act: Callable[[RuleFile], Rule]) -> None:
-    book = _book(scope, root)
+    rule_file = _rule_file(scope, root)
     with usage_errors(root):
-        rule = act(book)
-    _say(done, scope, number, rule, book)
+        rule = act(rule_file)
+    _report(done, scope, number, rule, rule_file)
 
 
-def _say(done: str, scope: str, number: int, rule: Rule, book: RuleFile) -> None:
-    click.echo(visible(f"{done} {scope} rule {number}: {rule.tool} {rule.covers}\n  in {book.path}"))
+def _report(done: str, scope: str, number: int, rule: Rule, rule_file: RuleFile) -> None:
+    click.echo(visible(f"{done} {scope} rule {number}: {rule.tool} {rule.covers}\n  in {rule_file.path}"))
 
 
-@command.command("test", short_help="Say which rule would decide about a call.")
+@command.command("test", short_help="Show which rule would decide a call.")
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
 @dialect_option
 @root_option
 @json_option
 def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, as_json: bool) -> None:
-    """Say which rule would decide about a call, and why others would not. Nothing is done.
+    """Show which rule would decide a call, and why the other rules would not. The call changes nothing.
 
-    Parameters are given as to `handrail call`. An undo is tried as `undo entries=[N]`, `undo since=N` or `undo`, and
-    there are `redo` and `restore path=PATH at=N`.
+    Give the parameters as for `handrail call`. To test an undo, use `undo entries=[N]`, `undo since=N` or `undo`; also
+    `redo` and `restore path=PATH at=N`.
     """
     spoken = dialect_of(tool, dialect)
     given = given_params(spoken, tool, arguments)
     if not isinstance(given, dict):
         raise click.UsageError("the parameters must be a JSON object")
     with open_workspace(root) as workspace:
-        tried = try_undo(workspace, tool, given) if tool in KINDS else try_call(workspace, spoken, tool, given)
-        decision = internals(workspace).rules.decide(tried.question) if tried.question else None
-    said = _said(decision, tried)
+        trial = try_undo(workspace, tool, given) if tool in KINDS else try_call(workspace, spoken, tool, given)
+        decision = internals(workspace).rules.decide(trial.question) if trial.question else None
+    summary = _summary(decision, trial)
     if as_json:
         others = decision.others if decision else ()
         why_not = [{"rule": standing.name, "why_not": why} for standing, why in others]
         by = [each.name for each in decision.by] if decision else []
-        echo_json({"decision": said, "by": by, "others": why_not}, indent=2)
+        echo_json({"decision": summary, "by": by, "others": why_not}, indent=2)
     else:
-        click.echo(visible("\n".join([said, *_why_not_others(decision)])))
+        click.echo(visible("\n".join([summary, *_why_not_others(decision)])))
     raise SystemExit(0 if decision and decision.allowed else 3)
 
 
-def _said(decision: Decision | None, tried: Tried) -> str:
-    unasked = tried.question is None or tried.question.unasked
+def _summary(decision: Decision | None, trial: RuleTrial) -> str:
+    unasked = trial.question is None or trial.question.unasked
     if decision is None or (unasked and decision.allowed is not False):
-        failed = tried.failed
-        return f"It would fail before anybody is asked: {failed}" if failed else "It would be answered unasked"
+        failed = trial.failed
+        return f"The call would fail before any question: {failed}" if failed else "The call would need no approval"
     if decision.doubt:
-        return f"It would be asked, whatever the policy: {decision.doubt}"
+        return f"The call would need approval under every policy: {decision.doubt}"
     if decision.allowed is None:
-        return "No rule decides about this call: it would be asked"
+        return "No rule decides this call: it would need approval"
     verb = "Approved" if decision.allowed else "Forbidden"
     return f"{verb} by {', '.join(f'{each.name}: {each.rule.covers}' for each in decision.by)}"
 

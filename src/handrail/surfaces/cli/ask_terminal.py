@@ -1,4 +1,4 @@
-"""The user at the terminal, if there is one: who is asked, and who is told what would allow a refused call."""
+"""Connects commands to the user's terminal: asks questions there and shows how to allow a refused call."""
 
 import sys
 
@@ -11,25 +11,28 @@ from handrail.policy.policy import nobody
 
 
 def terminal_approver() -> Approver:
-    """Asks at the terminal; refuses where there is none."""
+    """Return an approver that asks in the terminal, or one that refuses if no terminal is attached."""
     terminal = open_terminal()
     if terminal is None:
         return _no_terminal
-    from handrail.surfaces.cli.terminal_question import TerminalApprover  # noqa: PLC0415  only where somebody is there
+    from handrail.surfaces.cli.terminal_question import TerminalApprover  # noqa: PLC0415  needed with a terminal only
 
     return TerminalApprover(*terminal, Limits())
 
 
 def _no_terminal(question: Question) -> Verdict:
-    return nobody(question, "Run it in a terminal", "with --approve auto")
+    return nobody(question, "Run this command in a terminal", "with --approve auto")
 
 
-class Told(list[str]):
-    """Collects what would allow refused calls. Whoever calls may hand all of our output to a model, so that it is
-    shown at a terminal only; elsewhere the session log has it.
+class AllowHints(list[str]):
+    """Collects hints how to allow refused calls.
+
+    The hints are shown in a terminal only, because a calling program may pass all other output to a model. The session
+    log always has them.
     """
 
     def show(self) -> None:
+        """Print the collected hints if standard error is a terminal, then clear them."""
         if sys.stderr.isatty():
             for line in filter(None, self):
                 click.echo(f"handrail: {line}", err=True)
@@ -37,11 +40,11 @@ class Told(list[str]):
 
 
 def refuse_unattended(what: str, *, unattended: bool) -> bool:
-    """Lets only a user at a terminal loosen what is asked, unless `unattended`; returns whether that was needed.
+    """Refuse to weaken approval without a user at a terminal, unless `unattended`; return True if there is none.
 
-    The refusal does not name the option: a model that reads it must not find the way around in it.
+    The error does not name the option `--unattended`: a model that reads the error must not learn of it.
     """
     here = user_is_here()
     if not here and not unattended:
-        raise click.UsageError(f"{what} loosens what is asked, and there is no terminal: the user must run this")
+        raise click.UsageError(f"{what} weakens approval, and no terminal is attached: the user must run this command")
     return not here

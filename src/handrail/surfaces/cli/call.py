@@ -1,4 +1,4 @@
-"""`handrail call TOOL [JSON | key=value …]`"""
+"""Implements `handrail call TOOL [JSON | KEY=VALUE …]`."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.kernel.host.terminal import wants_colour
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.ask_terminal import Told, terminal_approver
+from handrail.surfaces.cli.ask_terminal import AllowHints, terminal_approver
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json, human
@@ -32,33 +32,36 @@ def _complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str)
 def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json: bool, **options: Any) -> None:
     """Call one tool and print its answer.
 
-    Parameters are one JSON object, or KEY=VALUE pairs; a value is text where the tool expects text and JSON elsewhere.
-    A single - reads the JSON object from standard input.
+    Give the parameters as one JSON object or as KEY=VALUE pairs. A value is read as text if the tool expects text, else
+    as JSON. A single - reads the JSON object from standard input.
     """
     spoken = dialect_of(tool, dialect)
     params = given_params(spoken, tool, arguments)
-    progress, told = Progress(), Told()
+    progress, hints = Progress(), AllowHints()
     approver = progress.asking(terminal_approver())
-    with open_workspace(options.pop("root"), approver=approver, tell=told.append, **options) as workspace:
+    with open_workspace(options.pop("root"), approver=approver, tell=hints.append, **options) as workspace:
         with progress.during(tool):
             result = workspace.tools(spoken).call(tool, params)
         if as_json:
             echo_json(result.to_dict())
         else:
             click.echo(human(result, workspace.root, colour=wants_colour(sys.stdout)))
-        told.show()
+        hints.show()
     raise SystemExit(exit_code(result))
 
 
 def exit_code(result: ToolResult) -> int:
+    """Return the exit code of the process for a result."""
     if result.error:
         return EXIT.get(result.error.code, 1)
-    timed_out = isinstance(result.output, Mapping) and result.output.get("timeout") is True  # an answer, not an error
+    timed_out = (
+        isinstance(result.output, Mapping) and result.output.get("timeout") is True
+    )  # a timed-out command is an answer, not an error
     return EXIT["timeout"] if timed_out else 0
 
 
 def given_params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
-    """The parameters of a call, from the words of the command line."""
+    """Return the parameters of a call from the arguments of the command line."""
     if arguments == ("-",):
         return _json(sys.stdin.buffer.read())
     if len(arguments) == 1 and arguments[0].lstrip().startswith(("{", "[")):
@@ -69,9 +72,9 @@ def given_params(dialect: str, tool: str, arguments: tuple[str, ...]) -> Any:
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if not equals:
-            raise click.UsageError(f"not KEY=VALUE: {argument!r}")
+            raise click.UsageError(f"expected KEY=VALUE, not {argument!r}")
         is_text = key in fields and fields[key].kind is str
-        params[key] = value if is_text else _lenient(value)
+        params[key] = value if is_text else _json_or_text(value)
     return params
 
 
@@ -82,7 +85,7 @@ def _json(text: str | bytes) -> Any:
         raise click.UsageError(f"the parameters are not valid JSON: {error}") from None
 
 
-def _lenient(value: str) -> Any:
+def _json_or_text(value: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

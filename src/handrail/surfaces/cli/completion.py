@@ -1,4 +1,4 @@
-"""`handrail completion SHELL`"""
+"""Implements `handrail completion SHELL`."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -11,5 +11,5 @@ def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script for SHELL (bash, zsh or fish), for example: eval "$(handrail completion bash)"."""
     found = get_completion_class(shell)
     if found is None:
-        raise click.UsageError(f"no completion for {shell}")
+        raise click.UsageError(f"cannot complete commands in {shell}")
     click.echo(found(ctx.find_root().command, {}, "handrail", "_HANDRAIL_COMPLETE").source())

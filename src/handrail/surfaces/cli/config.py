@@ -1,4 +1,4 @@
-"""`handrail config CLIENT`: one command between an agent and its hands."""
+"""Implements `handrail config CLIENT`: prints or writes the configuration of an MCP client."""
 
 import json
 
@@ -23,16 +23,16 @@ from handrail.tools.messages import render
 @root_option
 @dialect_option
 @read_only_option
-@click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches.")
+@click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
 @click.option(
     "--file",
     "path",
     metavar="FILE",
     shell_complete=complete_paths.files,
-    help="The configuration, if not where the client looks by itself.",
+    help="The configuration file; default: the client's own.",
 )
-@click.option("--write", is_flag=True, help="Add it to the client's configuration, after a backup.")
-@click.option("--unattended", is_flag=True, help="Write --approve auto or host though no user is at a terminal.")
+@click.option("--write", is_flag=True, help="Back up the client's configuration, then add the entry.")
+@click.option("--unattended", is_flag=True, help="Write --approve auto or host without a user at a terminal.")
 def command(
     client: str,
     root: str,
@@ -43,7 +43,7 @@ def command(
     write: bool,
     **unattended: bool,
 ) -> None:
-    """Print the configuration that gives CLIENT these tools, or add it to the client's own file with --write."""
+    """Print the configuration entry for CLIENT; with --write, add it to the client's configuration file."""
     kind = CLIENTS[client]
     place = absolute(root)
     extra = [*(["--read-only"] if read_only else []), *(["--approve", approve] if approve else [])]
@@ -57,44 +57,45 @@ def command(
         refuse_unattended(f"config --approve {approve} --write", **unattended)
     in_project = is_beneath(target, place) if path else kind.in_project
     file = ProjectFile(place, target, Limits()) if in_project else UserFile(target, Limits())
-    old = _text(target, file)
+    old = _read(target, file)
     try:
         new = merged(kind, old, made)
     except Unmergeable as error:
-        raise click.ClickException(f"{target} was left as it is: {error}:\n{snippet(kind, made)}") from None
+        raise click.ClickException(f"{target} was not changed: {error}:\n{snippet(kind, made)}") from None
     if new == old:
-        click.echo(f"{target} has it already")
+        click.echo(f"{target} already has this entry")
         return
     before = entry_in(kind, old)
-    backup = _written(target, file, new)
+    backup = _write(target, file, new)
     click.echo(f"{'Added to' if before is None else 'Replaced in'} {target}")
     if before is not None:
         click.echo(f"  before: {one_line(json.dumps(before, ensure_ascii=False), 2000)}")
         click.echo(f"  now: {one_line(json.dumps(made, ensure_ascii=False), 2000)}")
     if backup:
-        click.echo(f"The file as it was is in {backup}")
+        click.echo(f"A backup of the file is in {backup}")
     click.echo(f"Restart {kind.title} to see the tools")
 
 
-def _text(path: str, file: ProjectFile | UserFile) -> str:
+def _read(path: str, file: ProjectFile | UserFile) -> str:
     try:
         return file.read()
     except UnicodeDecodeError:
-        raise click.ClickException(f"{path} was left as it is: it is not text") from None
+        raise click.ClickException(f"{path} was not changed: it is not text") from None
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+        raise click.ClickException(f"cannot read {path}: {error.strerror}") from None
     except Fault as fault:
-        raise click.ClickException(f"{path} cannot be read: {_said(fault)}") from None
+        raise click.ClickException(f"cannot read {path}: {_message(fault)}") from None
 
 
-def _written(path: str, file: ProjectFile | UserFile, text: str) -> str | None:
+def _write(path: str, file: ProjectFile | UserFile, text: str) -> str | None:
+    """Replace the contents of the file and return the path of its backup, if there is one."""
     try:
         return file.replace(text)
     except OSError as error:
-        raise click.ClickException(f"{path} was left as it is: {error}") from None
+        raise click.ClickException(f"{path} was not changed: {error}") from None
     except Fault as fault:
-        raise click.ClickException(f"{path} was left as it is: {_said(fault)}") from None
+        raise click.ClickException(f"{path} was not changed: {_message(fault)}") from None
 
 
-def _said(fault: Fault) -> str:
+def _message(fault: Fault) -> str:
     return render((COMMON,), "", fault, {}).message

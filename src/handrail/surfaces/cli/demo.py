@@ -1,4 +1,4 @@
-"""`handrail demo`: plays a short scripted agent session on a sample workspace. No key, no network."""
+"""Implements `handrail demo`: plays a short scripted agent session on a sample workspace."""
 
 import json
 import sys
@@ -30,12 +30,14 @@ SAMPLE = {
 
 @dataclass(frozen=True)
 class Scene:
-    says: str
+    """Holds one call of the demo session."""
+
+    remark: str
     dialect: str
     tool: str
     params: dict[str, Any]
     answer: str = "y"
-    """What the user types if the call asks."""
+    """The user's answer if the call needs approval."""
 
 
 SCENES = [
@@ -58,11 +60,13 @@ SCENES = [
 
 _COLOURS = {"+": "green", "-": "red"}
 _LEFT_OUT = ("diff ", "--- ", "+++ ", "@@ ", "Command: ", "Directory: ", "  success: ", "  Code: ", "  Time: ")
-"""The beginnings of lines that say what another line says already, or nothing that a reader needs here."""
+"""Prefixes of lines that the demo leaves out because they repeat other lines or are not needed here."""
 
 
 @dataclass
 class Stage:
+    """Plays scenes and writes what the user would see."""
+
     write: Callable[[str], None]
     answer: str = ""
 
@@ -81,7 +85,7 @@ class Stage:
         return Verdict(False, "user", reason="the user said no", remedy="Ask what to do instead")
 
     def play(self, workspace: Workspace, scene: Scene) -> None:
-        self.show(f"\n● {scene.says}", bold=True)
+        self.show(f"\n● {scene.remark}", bold=True)
         self.show(f"→ {scene.tool} {json.dumps(scene.params)}", fg="cyan")
         self.answer = scene.answer
         result = workspace.tools(scene.dialect).call(scene.tool, scene.params)
@@ -90,7 +94,7 @@ class Stage:
 
 
 def _in_short(result: ToolResult) -> list[str]:
-    """Words a result as `handrail call` does, without empty fields, times and places."""
+    """Return the lines that `handrail call` prints for a result, without empty fields, times and locations."""
     output = result.output
     if not isinstance(output, str):
         stripped = {key: value.strip("\n") if isinstance(value, str) else value for key, value in output.items()}
@@ -101,13 +105,13 @@ def _in_short(result: ToolResult) -> list[str]:
 
 @click.command("demo")
 def command() -> None:
-    """Watch a short scripted agent session on a sample workspace. It needs no key and no network."""
+    """Show a short scripted agent session on a sample workspace. It needs no key and no network."""
     colour = wants_colour(sys.stdout)
     play(lambda line: click.echo(line, color=colour))
 
 
 def play(write: Callable[[str], None]) -> None:
-    """Plays the session and hands each line to `write`, with ANSI colours in it."""
+    """Play the session and pass each line, with ANSI colours, to `write`."""
     stage = Stage(write)
     with (
         scratch_workspace(SAMPLE) as root,
@@ -116,4 +120,6 @@ def play(write: Callable[[str], None]) -> None:
         stage.show("Handrail plays an agent session in a sample workspace. The answers are typed for you.", dim=True)
         for scene in SCENES:
             stage.play(workspace, scene)
-        stage.show("\nNothing left the workspace, and nothing changed unasked. Next: handrail --help", dim=True)
+        stage.show(
+            "\nNo data left the workspace, and nothing changed without approval. Next: handrail --help", dim=True
+        )

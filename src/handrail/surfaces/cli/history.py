@@ -1,4 +1,4 @@
-"""`handrail history`: what was changed, by whom, and whether it still stands."""
+"""Implements `handrail history`: lists recorded changes, and whether each was undone."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.journal import Damage, HistoryEntry, Journal, JournalEntry, open_journal
+from handrail.kernel.journal.journal import Damage, HistoryEntry, Journal, JournalEntry, Origin, open_journal
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.ops.text.display import one_line
@@ -23,10 +23,10 @@ _SHOWN = 50
 @root_option
 @json_option
 @click.option("--limit", "-n", default=_SHOWN, show_default=True, metavar="N", help="How many entries to list.")
-@click.option("--session", metavar="S", help="Only the entries of one session.")
-@click.option("--prune", is_flag=True, help="Forget what is too old or too much; see --days and --megabytes.")
-@click.option("--days", type=click.FloatRange(min=0), help="With --prune: keep the entries of so many days.")
-@click.option("--megabytes", type=click.FloatRange(min=0), help="With --prune: keep at most so many megabytes.")
+@click.option("--session", metavar="S", help="List only the entries of session S.")
+@click.option("--prune", is_flag=True, help="Delete entries that exceed --days or --megabytes.")
+@click.option("--days", type=click.FloatRange(min=0), help="With --prune: keep the entries of the last DAYS days.")
+@click.option("--megabytes", type=click.FloatRange(min=0), help="With --prune: keep at most this many megabytes.")
 def command(
     root: str,
     as_json: bool,
@@ -36,7 +36,7 @@ def command(
     days: float | None,
     megabytes: float | None,
 ) -> None:
-    """List what was changed, the newest first: calls, files, lines added and removed."""
+    """List recorded changes, the newest first: calls, files, lines added and removed."""
     with root_errors(root):
         state, journal = open_journal(root)
     if state.warning:
@@ -54,18 +54,18 @@ def command(
 
 
 def _prune(state: State, journal: Journal, days: float | None, megabytes: float | None) -> None:
-    from handrail.kernel.journal.prune import prune as prune_journal  # noqa: PLC0415  it loads what listing does not need
+    from handrail.kernel.journal.prune import prune as prune_journal  # noqa: PLC0415  a list does not need it
 
     limits = Limits()
     most = limits.journal_bytes if megabytes is None else int(megabytes * 1_000_000)
     gone = prune_journal(state, journal, days=limits.journal_days if days is None else days, most_bytes=most)
-    click.echo(f"Forgot {gone.entries} entries and {gone.blobs} contents ({gone.bytes / 1e6:.1f} MB)")
+    click.echo(f"Deleted {gone.entries} entries and {gone.blobs} file contents ({gone.bytes / 1e6:.1f} MB)")
 
 
 def _lines(listed: list[HistoryEntry | Damage]) -> Iterator[str]:
     entries = [each for each in listed if isinstance(each, HistoryEntry)]
     if not listed:
-        yield "Nothing was changed yet."
+        yield "No changes are recorded yet."
         return
     wide = len(str(max((entry.n for entry in entries), default=0)))
     for each in listed:
@@ -80,12 +80,12 @@ def _lines(listed: list[HistoryEntry | Damage]) -> Iterator[str]:
 def _line(listed: HistoryEntry, wide: int) -> str:
     entry, origin = listed.entry, listed.entry.origin
     named = [quote(file.path) for file in entry.files if (file.after or file.before or file)[0] != "directory"]
-    what = one_line(origin.about, 40) if origin.about else ", ".join(named[:2]) or "(no files)"
+    subject = one_line(origin.about, 40) if origin.about else ", ".join(named[:2]) or "(no files)"
     more = f" +{len(named) - 2} more" if len(named) > 2 and not origin.about else ""
     undoes = f" {_numbers(origin.undoes)}" if origin.undoes else ""
     mark = "  (undone)" if listed.undone else ""
-    said = f"{entry.n:{wide}}  {_moment(entry.time)}  {listed.tool}{undoes}  {what}{more}"
-    return f"{said}  {len(named)} file{'s' * (len(named) != 1)}  {counts(entry)}{mark}"
+    line = f"{entry.n:{wide}}  {_moment(entry.time)}  {listed.tool}{undoes}  {subject}{more}"
+    return f"{line}  {len(named)} file{'s' * (len(named) != 1)}  {counts(entry)}{mark}"
 
 
 def _numbers(numbers: tuple[int, ...]) -> str:
@@ -93,6 +93,7 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 
 
 def counts(entry: JournalEntry) -> str:
+    """Return the numbers of added and removed lines of an entry."""
     lines = [file.lines for file in entry.files if file.lines is not None]
     return f"+{sum(added for added, _ in lines)} -{sum(removed for _, removed in lines)}"
 
@@ -104,7 +105,7 @@ def _moment(moment: float) -> str:
 
 
 def _damaged(damage: Damage) -> str:
-    return f"!  {damage.size} bytes of the journal, from byte {damage.at} on, are damaged and cannot be read"
+    return f"!  cannot read {damage.size} bytes of the journal from byte {damage.at}: they are damaged"
 
 
 def _damage(listed: list[HistoryEntry | Damage]) -> dict[str, Any]:
@@ -112,7 +113,13 @@ def _damage(listed: list[HistoryEntry | Damage]) -> dict[str, Any]:
     return {"damage": found} if found else {}
 
 
+def approver_of(origin: Origin) -> str:
+    """Return who approved a change; older entries have `person` for `user`."""
+    return "user" if origin.by == "person" else origin.by
+
+
 def facts(listed: HistoryEntry) -> dict[str, Any]:
+    """Return an entry as JSON values."""
     entry, origin = listed.entry, listed.entry.origin
     files = [
         {
@@ -123,11 +130,12 @@ def facts(listed: HistoryEntry) -> dict[str, Any]:
         }
         for file in entry.files
     ]
-    known = {name: getattr(origin, name) for name in ("kind", "session", "call", "call_id", "dialect", "tool", "by")}
+    known = {name: getattr(origin, name) for name in ("kind", "session", "call", "call_id", "dialect", "tool")}
     return {
         "n": entry.n,
         "time": entry.time,
         **known,
+        "by": approver_of(origin),
         **({"command": origin.about} if origin.about else {}),
         **({"undoes": list(origin.undoes)} if origin.undoes else {}),
         "undone": listed.undone,
@@ -138,7 +146,7 @@ def facts(listed: HistoryEntry) -> dict[str, Any]:
 
 
 def spark(moments: list[float], width: int = 24) -> str:
-    """The moments spread over `width` equal spans of time; a blank is a span without any."""
+    """Draw how many moments fall into each of `width` equal spans of time; a blank is a span without any."""
     if not moments:
         return ""
     first, last = min(moments), max(moments)

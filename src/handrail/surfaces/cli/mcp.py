@@ -1,4 +1,4 @@
-"""`handrail mcp`: the MCP server."""
+"""Implements `handrail mcp`: starts the MCP server."""
 
 import sys
 from contextlib import ExitStack
@@ -17,9 +17,9 @@ from handrail.tools.exports import api_name
 from handrail.workspace import Workspace
 
 DEFAULT = "copilot"
-"""The dialect if none is named: files, search, commands and pages."""
+"""The dialect if the user names none: it has files, search, commands and web pages."""
 SHORTEST_TOKEN = 16
-ALONE = "handrail: waiting for an MCP client, which should start this by itself: see handrail config --help"
+WAITING = "handrail: waiting for an MCP client; clients usually start this command: see handrail config --help"
 
 
 @click.command("mcp")
@@ -29,12 +29,12 @@ ALONE = "handrail: waiting for an MCP client, which should start this by itself:
     multiple=True,
     metavar="DIR",
     shell_complete=complete_paths.directories,
-    help="A workspace; several are told apart by name.",
+    help="A workspace; if there are several, each call names one.",
 )
 @dialect_option
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option
-@click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches.")
+@click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
 @sandbox_option
 @log_option
 @click.option("--safe-names", is_flag=True, help="List file.read as file_read, for clients that forbid dots.")
@@ -43,12 +43,14 @@ ALONE = "handrail: waiting for an MCP client, which should start this by itself:
     "--token-file",
     metavar="FILE",
     shell_complete=complete_paths.files,
-    help="Bearer tokens for HTTP, one a line; if not given, one is made up and shown.",
+    help="Bearer tokens for HTTP, one per line; default: a new token, which is shown.",
 )
 @click.option(
-    "--no-token", is_flag=True, help="Serve this machine over HTTP without a token; what would be asked is refused."
+    "--no-token",
+    is_flag=True,
+    help="Serve this machine over HTTP without a token; calls that need approval are refused.",
 )
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A Host or Origin that may be served.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A Host or Origin to accept.")
 def command(
     roots: tuple[str, ...],
     dialect: str | None,
@@ -63,22 +65,22 @@ def command(
     spoken = load(dialect or DEFAULT)
     only = frozenset(name.strip() for name in tools.split(",")) if tools is not None else None
     if unknown := (only or frozenset()) - {*spoken.tools, *map(api_name, spoken.tools)}:
-        raise click.UsageError(f"the {spoken.name} dialect has no tool {min(unknown)}")
+        raise click.UsageError(f"unknown tool {min(unknown)}: the {spoken.name} dialect does not have it")
     tokens, no_token = _tokens(token_file) if token_file else [], flags.pop("no_token")
     with ExitStack() as opened:
         workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in roots or (".",)]
         if address is not None:
             _check_secrecy(workspaces, token_file, no_token=no_token)
 
-        from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  after all that can be refused without the SDK
-        from handrail.surfaces.mcp.server import build  # noqa: PLC0415  only for what is served
+        from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  loads the SDK; the checks above do not need it
+        from handrail.surfaces.mcp.server import build  # noqa: PLC0415  loads the SDK
 
         offer = Offer.of(workspaces, spoken, only=only, safe_names=safe_names)
         if address is None:
-            from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415  only for what is served
+            from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415  needed for this transport only
 
             if sys.stdin.isatty():
-                click.echo(ALONE, err=True)
+                click.echo(WAITING, err=True)
             serve_stdio(build(offer), offer.limits)
         else:
             made = [] if tokens or no_token else [_new_token()]
@@ -86,26 +88,28 @@ def command(
 
 
 def _tell(line: str) -> None:
-    """Tells the user, who alone sees what a server prints: its clients hand on only its answers."""
+    """Print a line for the user; clients pass only the answers of a server to the model."""
     say(f"handrail: {line}")
 
 
 def _check_secrecy(workspaces: list[Workspace], token_file: str | None, *, no_token: bool) -> None:
-    """Refuses what would let a command of the agent's be a client that answers, or approves by itself."""
+    """Refuse settings that let a command of the agent act as a client and approve calls."""
     if no_token and token_file:
-        raise click.UsageError("--no-token and --token-file contradict each other")
+        raise click.UsageError("--no-token and --token-file exclude each other")
     if no_token and any(each.settings.approve == "host" for each in workspaces):
-        raise click.UsageError("--no-token cannot go with approve = host: every client would approve for itself")
+        raise click.UsageError(
+            "--no-token and approve = host exclude each other: every client could approve its own calls"
+        )
     kept = token_file or ("" if no_token else file_behind_stderr())
     if kept and any(each.agent_reads(kept) for each in workspaces):
         what = "the token file" if token_file else "standard error, which shows the token,"
-        raise click.UsageError(f"{what} lies where the agent reads: {kept}")
+        raise click.UsageError(f"{what} is a file that the agent can read: {kept}")
 
 
 def _serve_http(
     server: Any, limits: Limits, address: str, tokens: list[str], hosts: tuple[str, ...], made: list[str]
 ) -> None:
-    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415  only for what is served
+    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415  needed for this transport only
 
     try:
         serve_http(server, limits, address, tokens + made, hosts, shown="".join(made))
@@ -114,7 +118,7 @@ def _serve_http(
 
 
 def _new_token() -> str:
-    from secrets import token_urlsafe  # noqa: PLC0415  only for HTTP
+    from secrets import token_urlsafe  # noqa: PLC0415  needed for HTTP only
 
     return token_urlsafe(32)
 
@@ -122,7 +126,7 @@ def _new_token() -> str:
 def _tokens(path: str) -> list[str]:
     tokens = [line.strip() for line in read_text(path).split("\n") if line.strip()]
     if not tokens:
-        raise click.UsageError(f"there is no token in {path}")
+        raise click.UsageError(f"no token found in {path}")
     if any(len(token) < SHORTEST_TOKEN for token in tokens):
         raise click.UsageError(f"a token in {path} is shorter than {SHORTEST_TOKEN} characters")
     return tokens

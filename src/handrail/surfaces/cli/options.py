@@ -1,4 +1,4 @@
-"""The options that several commands share, and how they open a workspace."""
+"""Defines options that several commands share, and opens workspaces for them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,21 +14,22 @@ from handrail.workspace import Workspace
 
 _Function = Callable[..., Any]
 
-dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect to speak.")
+dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect.")
 root_option, json_option = light_options.root_option, light_options.json_option
-read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer no tool that writes or runs.")
+read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer only tools that read.")
 log_option = click.option(
-    "--log", metavar="FILE", shell_complete=complete_paths.files, help="Where the session log goes."
+    "--log", metavar="FILE", shell_complete=complete_paths.files, help="The file for the session log."
 )
-sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="What confines commands.")
+sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="The sandbox level of commands.")
 
 
 def workspace_options(function: _Function) -> _Function:
+    """Add the options that open a workspace to a command."""
     for option in (
         log_option,
         sandbox_option,
         read_only_option,
-        click.option("--approve", type=click.Choice(APPROVE), help="Who approves what writes, runs or fetches."),
+        click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch."),
         root_option,
         dialect_option,
     ):
@@ -38,13 +39,13 @@ def workspace_options(function: _Function) -> _Function:
 
 @contextmanager
 def usage_errors(root: str) -> Iterator[None]:
-    """What is wrong with the command line, its root or the configuration is for the person to put right."""
+    """Report a wrong root, setting or rule as a usage error."""
     try:
         with light_options.root_errors(root):
             yield
     except HandrailError as error:
         raise click.UsageError(str(error)) from None
-    except OSError as error:  # nowhere to keep the state
+    except OSError as error:  # the state directory cannot be used
         raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
 
 
@@ -54,23 +55,23 @@ def open_workspace(root: str, *, approver: Any = None, tell: Any = None, **flags
     for note in workspace.warnings:
         click.echo(f"handrail: {note}", err=True)
     if workspace.recovered:
-        click.echo(f"handrail: {workspace.recovered} interrupted write(s) were rolled back", err=True)
+        click.echo(f"handrail: rolled back {workspace.recovered} interrupted write(s)", err=True)
     return workspace
 
 
 def dialect_of(tool: str, named: str | None) -> str:
-    """The dialect to speak: the named one, else the only one that has this tool."""
+    """Return the named dialect, or the only dialect that has this tool."""
     if named:
         return named
     having = find_dialect(tool)
     if len(having) > 1:
-        raise click.UsageError(f"{tool} is in several dialects; choose one with --dialect: {', '.join(having)}")
-    return having[0] if having else _nearest(tool)
+        raise click.UsageError(f"several dialects have {tool}; choose one with --dialect: {', '.join(having)}")
+    return having[0] if having else _nearest_dialect(tool)
 
 
-def _nearest(tool: str) -> str:
-    """The dialect whose tools are worth listing to somebody who mistyped a name."""
-    from difflib import get_close_matches  # noqa: PLC0415  only where it goes wrong
+def _nearest_dialect(tool: str) -> str:
+    """Return the dialect that has the tool with the most similar name."""
+    from difflib import get_close_matches  # noqa: PLC0415  needed for unknown tools only
 
     homes = {known: name for name in NAMES for known in load(name).tools}
     return next((homes[each] for each in get_close_matches(tool, homes, 1)), DEFAULT)

@@ -1,4 +1,4 @@
-"""A line for the person while a call takes its time: on a terminal, on standard error, and gone when it is over."""
+"""Shows a progress line on standard error while a call runs, if standard error is a terminal."""
 
 import sys
 import threading
@@ -16,6 +16,8 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
+    """Shows how long a call has been running; erases the line at the end of the call and during questions."""
+
     def __init__(self, stream: TextIO | None = None, patience: float = Limits().progress_seconds) -> None:
         out = sys.stderr if stream is None else stream
         self._stream = out if can_erase(out) else None
@@ -25,6 +27,7 @@ class Progress:
 
     @contextmanager
     def during(self, tool: str) -> Iterator[None]:
+        """Show the progress of one call until the block ends."""
         if self._stream is None:
             yield
             return
@@ -39,15 +42,15 @@ class Progress:
             self._erase()
 
     def _tick(self, tool: str, over: threading.Event) -> None:
-        started, told = time.monotonic(), 0.0
+        started = time.monotonic()
         while not over.wait(max(0.05, min(1.0, self._patience))):
             with self._lock:
                 if self._asking:
-                    started = time.monotonic()  # the person's own time does not count
+                    started = time.monotonic()  # the user's time to answer does not count
                     continue
-                told = time.monotonic() - started
-                if told >= self._patience and self._stream is not None:
-                    self._stream.write(f"{_ERASE}… {one_line(tool)} {told:.0f}s")
+                seconds = time.monotonic() - started
+                if seconds >= self._patience and self._stream is not None:
+                    self._stream.write(f"{_ERASE}… {one_line(tool)} {seconds:.0f}s")
                     self._stream.flush()
                     self._shown = True
 
@@ -58,7 +61,7 @@ class Progress:
             self._shown = False
 
     def asking(self, approver: Approver | None) -> Approver | None:
-        """The same asker, with the line out of its way."""
+        """Return an approver that erases the line before it asks."""
         if approver is None or self._stream is None:
             return approver
 

@@ -1,4 +1,4 @@
-"""`handrail prompt`: the system-prompt section of a dialect."""
+"""Implements `handrail prompt`: prints the system-prompt section of a dialect."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`handrail redo`"""
+"""Implements `handrail redo`."""
 
 import click
 
@@ -8,5 +8,5 @@ from handrail.surfaces.cli.undo_flow import carry_out, undo_options
 @click.command("redo")
 @undo_options
 def command(root: str, dry_run: bool, approve: str | None, as_json: bool) -> None:
-    """Take the last undo back."""
+    """Undo the last undo."""
     carry_out(lambda history: history.redo(dry_run=dry_run), root, approve, as_json=as_json, dry_run=dry_run)

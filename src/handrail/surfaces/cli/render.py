@@ -1,4 +1,4 @@
-"""How results are printed: for a person, or as JSON."""
+"""Prints results as text for a user or as JSON."""
 
 import json
 import re
@@ -10,17 +10,18 @@ import click
 from handrail.ops.text.display import duration, visible
 from handrail.tools.tool import ToolResult
 
-# What JSON may hold raw, but a terminal, a reader of lines or an encoder may trip over.
-_DELICATE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# JSON allows these characters unescaped, but terminals, line readers and encoders may fail on them.
+_ESCAPED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def echo_json(value: Any, indent: int | None = None) -> None:
-    """Print one JSON document, in UTF-8 whatever the terminal speaks."""
+    """Print one JSON document, always in UTF-8."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    click.echo(_DELICATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
+    click.echo(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
 
 
 def human(result: ToolResult, root: str, *, colour: bool = False) -> str:
+    """Return a result as text for a user."""
     lines = [f"✗ {_failure(result)}"] if result.error else _success(result)
     if result.error and result.error.suggestion:
         lines.append(f"  Suggestion: {result.error.suggestion}")

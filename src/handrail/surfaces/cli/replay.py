@@ -1,4 +1,4 @@
-"""`handrail replay LOG --root DIR`: a bug report is one file."""
+"""Implements `handrail replay LOG --root DIR`: repeats the calls of a session log."""
 
 import json
 from collections import Counter
@@ -18,12 +18,12 @@ from handrail.surfaces.cli.light_options import json_option, root_option
 from handrail.surfaces.cli.options import usage_errors
 from handrail.surfaces.cli.render import echo_json
 
-_SAYS = {
-    "same": "{} as before",
+_SUMMARIES = {
+    "same": "{} same",
     "differs": "{} different",
-    "unknown": "{} without an answer in the log (log_level = debug keeps them)",
-    "shortened": "{} whose answer the log has only in part: not compared",
-    "skipped": "{} not made: the log has the call only in part",
+    "unknown": "{} without an answer in the log (log_level = debug records answers)",
+    "shortened": "{} not compared: the log has only a part of the answer",
+    "skipped": "{} skipped: the log has only a part of the call",
 }
 
 
@@ -33,24 +33,24 @@ _SAYS = {
 @click.option("--approve", type=click.Choice(["ask", "auto"]), default="ask", help="Who approves commands and fetches.")
 @json_option
 def command(log: str, root: str, approve: str, as_json: bool) -> None:
-    """Make the calls of a session LOG again on a copy of DIR, the tree it began with, and list what differs.
+    """Repeat the calls of a session LOG on a copy of DIR, the tree before the session, and list the differences.
 
     Times and process ids are not compared. DIR itself is not changed.
     """
     try:
         found = read_log(read_some(log, Limits().replay_log_bytes))
     except UnicodeDecodeError:
-        raise click.UsageError(f"{log} is no session log: it is not text") from None
+        raise click.UsageError(f"{log} is not a session log: it is not text") from None
     except OSError as error:
-        raise click.UsageError(f"{log} cannot be read: {error.strerror}") from None
+        raise click.UsageError(f"cannot read {log}: {error.strerror}") from None
     if not found.calls:
-        raise click.UsageError(f"{log} has no calls in it")
+        raise click.UsageError(f"{log} contains no calls")
     approver = (lambda _: Verdict(True, "policy auto")) if approve == "auto" else terminal_approver()
     try:
         with usage_errors(root), scratch_copy(root, Limits().replay_bytes) as copy:
             outcomes = list(replay_log(found, copy, approver))
     except CopyTooLarge as error:
-        raise click.UsageError(f"{root} is not copied: {error}") from None
+        raise click.UsageError(f"cannot copy {root}: {error}") from None
     if as_json:
         echo_json({"calls": [_facts(each) for each in outcomes], "unread_lines": found.unread}, indent=2)
     else:
@@ -60,20 +60,21 @@ def command(log: str, root: str, approve: str, as_json: bool) -> None:
 
 def _show(outcomes: list[ReplayOutcome], unread: int) -> None:
     for each in outcomes:
-        for where, told, got in each.differences:
+        for where, logged, got in each.differences:
             click.echo(f"{each.call.number}. {each.call.tool}: {where}")
-            click.echo(f"  - {one_line(json.dumps(told, ensure_ascii=False), 500)}")
+            click.echo(f"  - {one_line(json.dumps(logged, ensure_ascii=False), 500)}")
             click.echo(f"  + {one_line(json.dumps(got, ensure_ascii=False), 500)}")
     counts = Counter(each.what for each in outcomes)
     click.echo(
-        f"{len(outcomes)} calls: " + ", ".join(_SAYS[what].format(counts[what]) for what in _SAYS if counts[what])
+        f"{len(outcomes)} calls: "
+        + ", ".join(text.format(counts[what]) for what, text in _SUMMARIES.items() if counts[what])
     )
     if unread:
-        click.echo(f"{unread} lines of the log could not be read")
+        click.echo(f"cannot read {unread} lines of the log")
 
 
 def _facts(outcome: ReplayOutcome) -> dict[str, Any]:
-    found = [{"where": where, "then": told, "now": got} for where, told, got in outcome.differences]
+    found = [{"where": where, "then": logged, "now": got} for where, logged, got in outcome.differences]
     call = outcome.call
     known = {"call": call.number, "session": call.session, "dialect": call.dialect, "tool": call.tool}
     return known | {"result": outcome.what} | ({"differences": found} if found else {})

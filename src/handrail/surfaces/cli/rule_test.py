@@ -1,4 +1,4 @@
-"""Calls, and undos, that are made only as far as the question whether they may be made."""
+"""Runs a call or an undo up to its approval question, to test the rules; the call changes nothing."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,14 +16,17 @@ from handrail.tools.router import ToolRouter
 from handrail.workspace import Workspace, internals
 
 
-class Tried(NamedTuple):
+class RuleTrial(NamedTuple):
+    """Holds the question that a call would ask, and why the call would fail."""
+
     question: Question | None
-    """None: nobody would be asked, and no rule looked at."""
+    """None if the call asks no question and checks no rule."""
     failed: str = ""
+    """The error message; empty if the call does not fail."""
 
 
 class _Gate:
-    """Says no to every question; what only reads, and is not forbidden, may go on."""
+    """Records the question and refuses it; a call that only reads goes on unless a rule forbids it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._rules = internals(workspace).rules
@@ -37,26 +40,28 @@ class _Gate:
         return Verdict(False, "test", reason="this is only a test")
 
 
-def try_call(workspace: Workspace, dialect: str, tool: str, params: Any) -> Tried:
+def try_call(workspace: Workspace, dialect: str, tool: str, params: Any) -> RuleTrial:
+    """Run a tool call up to its question."""
     gate, log = _Gate(workspace), SessionLog(None, level="off", chars=0, session="test")
     result = ToolRouter(load(dialect), gate.session, log).call(tool, params)
-    return Tried(gate.question, result.error.message if result.error else "")
+    return RuleTrial(gate.question, result.error.message if result.error else "")
 
 
-def try_undo(workspace: Workspace, kind: str, params: dict[str, Any]) -> Tried:
+def try_undo(workspace: Workspace, kind: str, params: dict[str, Any]) -> RuleTrial:
+    """Run an undo, a redo or a restore up to its question."""
     act, gate = _undo(kind, params), _Gate(workspace)
     try:
         with journal_errors():
             plan = act(History(gate.session))
     except DeniedError:
-        return Tried(gate.question)
+        return RuleTrial(gate.question)
     except HandrailError as error:
-        return Tried(None, error.message)
-    return Tried(gate.question, "some files cannot be put back" if plan.conflicts else "")
+        return RuleTrial(None, error.message)
+    return RuleTrial(gate.question, "some files cannot be restored" if plan.conflicts else "")
 
 
 def _undo(kind: str, params: dict[str, Any]) -> Callable[[History], Plan]:
-    """What is tried, named as rules name it: the entries of an undo, and what a restore goes back to."""
+    """Return the operation that the parameters name; the names are those that rules match."""
     match kind, params:
         case "undo", {"entries": [int(n)], **others} if not others:
             return lambda history: history.undo(n)
@@ -68,4 +73,6 @@ def _undo(kind: str, params: dict[str, Any]) -> Callable[[History], Plan]:
             return lambda history: history.undo()
         case "redo", {**others} if not others:
             return lambda history: history.redo()
-    raise click.UsageError("undo takes entries=[N] or since=N or nothing, redo nothing, restore path=PATH at=N")
+    raise click.UsageError(
+        "undo takes entries=[N], since=N or no parameter; redo takes none; restore takes path=PATH at=N"
+    )

@@ -1,4 +1,4 @@
-"""`handrail run`: JSON lines in, one envelope a line out, one session."""
+"""Implements `handrail run`: reads calls as JSON lines and answers each with one envelope, in one session."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.ask_terminal import Told, terminal_approver
+from handrail.surfaces.cli.ask_terminal import AllowHints, terminal_approver
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json
@@ -14,24 +14,24 @@ from handrail.tools.messages import ToolError
 from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace
 
-ALONE = "handrail: waiting for calls, one JSON object a line; Ctrl-D ends"
-_HOW = 'Send one JSON object a line: {"tool": "…", "params": {…}, "id": …}'
+WAITING = "handrail: waiting for calls, one JSON object per line; press Ctrl-D to end"
+_HOW = 'Send one JSON object per line: {"tool": "…", "params": {…}, "id": …}'
 
 
 @click.command("run")
 @workspace_options
 @click.option("--json", "_", is_flag=True, hidden=True, help="The output is always JSON.")
 def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
-    """Answer JSON lines from standard input: {"tool", "params", "id"?} in, one envelope a line out."""
-    progress, told = Progress(), Told()
+    """Answer calls from standard input: one {"tool", "params", "id"?} per line in, one envelope per line out."""
+    progress, hints = Progress(), AllowHints()
     approver = progress.asking(terminal_approver())
-    with open_workspace(root, approver=approver, tell=told.append, **options) as workspace:
+    with open_workspace(root, approver=approver, tell=hints.append, **options) as workspace:
         if sys.stdin.isatty():
-            click.echo(ALONE, err=True)
+            click.echo(WAITING, err=True)
         for line in sys.stdin.buffer:
             if line.strip():
                 echo_json(_answer(workspace, dialect, line, progress))
-                told.show()
+                hints.show()
 
 
 def _answer(workspace: Workspace, dialect: str | None, line: bytes, progress: Progress) -> dict[str, Any]:
@@ -40,9 +40,9 @@ def _answer(workspace: Workspace, dialect: str | None, line: bytes, progress: Pr
     except (ValueError, RecursionError) as error:
         return _bad(f"The line is not valid JSON: {error}", {})
     if not isinstance(request, dict):
-        return _bad("The line is not an object", {})
+        return _bad("The line is not a JSON object", {})
     if not isinstance(request.get("tool"), str):
-        return _bad("The object names no tool", request | {"tool": ""})
+        return _bad("The object has no tool name", request | {"tool": ""})
     if unknown := request.keys() - {"tool", "params", "id"}:
         return _bad(f"Unknown key '{min(unknown)}'", request)
     try:

@@ -1,4 +1,4 @@
-"""`handrail show N`: one entry of the journal, as a diff."""
+"""Implements `handrail show N`: prints one journal entry as a diff."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from handrail.kernel.journal.journal import ChangedPath, HistoryEntry, Journal, 
 from handrail.model.paths import quote
 from handrail.ops.text.display import one_line, visible
 from handrail.ops.text.unified_diff import unified
-from handrail.surfaces.cli.history import counts, facts
+from handrail.surfaces.cli.history import approver_of, counts, facts
 from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_errors, root_option
 
 
@@ -19,13 +19,13 @@ from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_
 @root_option
 @json_option
 def command(n: int, root: str, as_json: bool) -> None:
-    """Show what entry N of the history changed."""
+    """Show the changes of history entry N."""
     with root_errors(root):
         _, journal = open_journal(root)
     with journal_errors():
         entry = journal.entry(n)
     if entry is None:
-        raise click.UsageError(f"there is no entry {n} in the history that can be read")
+        raise click.UsageError(f"entry {n} not found in the history, or damaged")
     diff = "".join(file_diff(journal, file) for file in entry.files)
     if as_json:
         (listed,) = (each for each in journal.listed() if isinstance(each, HistoryEntry) and each.n == n)
@@ -39,9 +39,9 @@ def command(n: int, root: str, as_json: bool) -> None:
 def _head(entry: JournalEntry) -> Iterator[str]:
     origin = entry.origin
     yield f"{entry.n}  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(entry.time))}  {counts(entry)}"
-    asked = " ".join(part for part in (origin.dialect, origin.tool) if part)
-    yield f"{origin.kind} by {asked or 'nobody known'} (session {origin.session}, call {origin.call})"
-    yield f"approved by {origin.by or 'nobody known'}"
+    caller = " ".join(part for part in (origin.dialect, origin.tool) if part)
+    yield f"{origin.kind} by {caller or 'unknown'} (session {origin.session}, call {origin.call})"
+    yield f"approved by {approver_of(origin) or 'unknown'}"
     if origin.about:
         yield f"command: {one_line(origin.about)}"
     if origin.undoes:
@@ -52,6 +52,7 @@ def _head(entry: JournalEntry) -> Iterator[str]:
 
 
 def file_diff(journal: Journal, file: ChangedPath) -> str:
+    """Return the change of one path as a diff, or as a line if it has no text to compare."""
     nodes = [file.before, file.after]
     if any(node is not None and node.kind != "file" for node in nodes):
         return "".join(
@@ -62,7 +63,7 @@ def file_diff(journal: Journal, file: ChangedPath) -> str:
     except BlobLost as error:
         return f"{quote(file.path)}: {error}\n"
     if any(node is not None and not node.kept for node in nodes):
-        return f"{quote(file.path)}: the content was not kept\n"
+        return f"{quote(file.path)}: the content was not recorded\n"
     if b"\0" in (old or b"") + (new or b""):
         return f"{quote(file.path)}: binary, {len(old or b'')} -> {len(new or b'')} bytes\n"
     old_mode, new_mode = (node.mode if node else None for node in nodes)

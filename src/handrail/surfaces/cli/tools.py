@@ -1,4 +1,4 @@
-"""`handrail tools`: what a dialect offers."""
+"""Implements `handrail tools`: lists the tools of a dialect."""
 
 import json
 from collections.abc import Callable
@@ -31,10 +31,10 @@ _STRICT = ("openai-chat", "openai-responses")
 @click.command("tools")
 @workspace_options
 @click.option("--format", "form", type=click.Choice(["text", "json", *_FORMS]), default="text", show_default=True)
-@click.option("--strict", is_flag=True, help="OpenAI's strict mode; what cannot be strict is said.")
+@click.option("--strict", is_flag=True, help="Use OpenAI's strict mode; warn about tools that cannot be strict.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bool, **options: Any) -> None:
-    """List the tools of a dialect, or of all of them, that a workspace offers."""
+    """List the tools that a workspace offers, of one dialect or of all dialects."""
     if strict and form not in _STRICT:
         raise click.UsageError(f"only {' and '.join(_STRICT)} have a strict mode")
     with usage_errors(root):
@@ -45,7 +45,7 @@ def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bo
     tools = [tool for name in names for tool in load(name).tools.values()]
     offered = [tool for tool in tools if not (read_only and tool.requires_approval)]
     if form in _FORMS:
-        _say_what_is_not_strict(offered if strict else [])
+        _warn_not_strict(offered if strict else [])
         echo_json(_FORMS[form](offered, strict=True) if strict else _FORMS[form](offered), indent=2)
     elif form == "json" or as_json:
         echo_json([_described(tool) for tool in offered], indent=2)
@@ -54,7 +54,7 @@ def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bo
             click.echo(_text(tool))
 
 
-def _say_what_is_not_strict(tools: list[Tool]) -> None:
+def _warn_not_strict(tools: list[Tool]) -> None:
     for tool in tools:
         if why := why_not_strict(tool):
             click.echo(f"handrail: {tool.name} cannot be strict: {why}", err=True)

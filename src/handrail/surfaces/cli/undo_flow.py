@@ -1,4 +1,4 @@
-"""How undo, redo and restore are asked for and answered."""
+"""Runs undo, redo and restore for their commands and prints the result."""
 
 import shlex
 from collections.abc import Callable
@@ -13,30 +13,32 @@ from handrail.model.paths import quote, unquote
 from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import visible
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.ask_terminal import Told, terminal_approver
+from handrail.surfaces.cli.ask_terminal import AllowHints, terminal_approver
 from handrail.surfaces.cli.light_options import journal_errors, json_option, root_option
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.render import echo_json
 
 _WHY = {
-    "changed": "it was changed since, where the undo would change it",
-    "in_the_way": "something else stands there now",
-    "not_kept": "its content was not kept",
+    "changed": "a later change would be overwritten",
+    "in_the_way": "another file or directory is there now",
+    "not_kept": "its content was not recorded",
     "damaged": "its content in the journal is damaged",
     "unreadable": "it cannot be read",
 }
 _DID = {"undo": "Undid", "redo": "Redid", "restore": "Restored from"}
 
-_NAMED = 10
+_MOST_PATHS = 10
+"""The most paths that the hint about the other paths names."""
 
 _Function = Callable[..., Any]
 
 
 def undo_options(function: _Function) -> _Function:
+    """Add the options of undo, redo and restore to a command."""
     for option in (
         json_option,
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves the change."),
-        click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+        click.option("--dry-run", is_flag=True, help="Show the changes without making them."),
         root_option,
     ):
         function = option(function)
@@ -44,6 +46,7 @@ def undo_options(function: _Function) -> _Function:
 
 
 def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *, as_json: bool, dry_run: bool) -> None:
+    """Run one operation on the history, print its plan and end the process with an exit code."""
     with open_workspace(root, approver=terminal_approver(), approve=approve) as workspace:
         try:
             with journal_errors():
@@ -52,7 +55,7 @@ def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *,
             if not error.suggestion:
                 raise click.ClickException(error.message) from None
             click.echo(visible(f"✗ {error.message}\n  Suggestion: {error.suggestion}"), err=True)
-            Told([visible(error.allow)]).show()
+            AllowHints([visible(error.allow)]).show()
             raise SystemExit(3 if isinstance(error, DeniedError) else 1) from None
     if as_json:
         echo_json(_facts(plan), indent=2)
@@ -63,11 +66,11 @@ def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *,
 
 def _show(plan: Plan, *, dry_run: bool) -> None:
     if plan.conflicts:
-        click.echo("Nothing was done, because these files cannot be put back:", err=True)
-        for clash in plan.conflicts:
-            click.echo(visible(f"  {quote(clash.path)}: {_WHY[clash.why]}\n{clash.diff}".rstrip()), err=True)
+        click.echo("Nothing was changed: these files cannot be restored:", err=True)
+        for conflict in plan.conflicts:
+            click.echo(visible(f"  {quote(conflict.path)}: {_WHY[conflict.why]}\n{conflict.diff}".rstrip()), err=True)
         if others := _other_paths(plan):
-            click.echo(f"The rest can be taken back by itself: handrail undo {plan.numbers[0]} {others}", err=True)
+            click.echo(f"To undo the other paths only: handrail undo {plan.numbers[0]} {others}", err=True)
         return
     if dry_run:
         click.echo(visible("".join(map(change_diff, plan.changes))), nl=False)
@@ -86,13 +89,13 @@ def _names(change: Change) -> list[str]:
 
 
 def _other_paths(plan: Plan) -> str:
-    """What of an entry could be taken back without the names that cannot, as a shell reads it; empty: nothing."""
+    """Return the paths without a conflict as arguments for a shell; empty if they cannot be undone alone."""
     if plan.kind != "undo" or len(plan.entries) != 1 or not plan.whole:
         return ""
-    stuck = {clash.path for clash in plan.conflicts}
+    blocked = {conflict.path for conflict in plan.conflicts}
     names = [name for change in plan.changes for name in _names(change)]
-    free = [name for name in names if not any(f"{each}/".startswith(f"{unquote(name)}/") for each in stuck)]
-    return " ".join(map(shlex.quote, free)) if len(free) <= _NAMED else "PATH…"
+    free = [name for name in names if not any(f"{each}/".startswith(f"{unquote(name)}/") for each in blocked)]
+    return " ".join(map(shlex.quote, free)) if len(free) <= _MOST_PATHS else "PATH…"
 
 
 def _facts(plan: Plan) -> dict[str, Any]:

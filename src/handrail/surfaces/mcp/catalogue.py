@@ -1,4 +1,4 @@
-"""What a server offers: one dialect's tools, in one workspace or several."""
+"""Lists the tools that a server offers: one dialect in one or more workspaces."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,10 @@ ARGUMENT = "workspace"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
+    """Holds the workspaces and tools that a server offers."""
+
     workspaces: dict[str, Workspace]
-    """By the name that the `workspace` argument takes; it exists only if there are several."""
+    """Workspaces by name. Calls have a `workspace` argument only if there are several workspaces."""
     dialect: Dialect
     tools: dict[str, Tool]
     safe_names: bool = False
@@ -30,6 +32,7 @@ class Offer:
         only: frozenset[str] | None = None,
         safe_names: bool = False,
     ) -> "Offer":
+        """Select the tools in `only`, or all; if every workspace is read-only, leave out tools that need approval."""
         tools = {
             name: tool
             for name, tool in dialect.tools.items()
@@ -47,7 +50,7 @@ class Offer:
         return next(iter(self.workspaces.values()))
 
     def listed(self) -> list[dict[str, Any]]:
-        """The tools as MCP lists them, in the order of the dialect."""
+        """Return the tools in the form of MCP, in the order of the dialect."""
         forms = [mcp_tool(tool) for tool in self.tools.values()]
         for form in forms:
             if self.safe_names:
@@ -57,32 +60,34 @@ class Offer:
         return forms
 
     def _with_workspace(self, schema: dict[str, Any]) -> dict[str, Any]:
-        argument = {"type": "string", "enum": [*self.workspaces], "description": "The workspace to work in."}
+        argument = {"type": "string", "enum": [*self.workspaces], "description": "The workspace of this call."}
         return schema | {
             "properties": {ARGUMENT: argument, **schema["properties"]},
             "required": [ARGUMENT, *schema["required"]],
         }
 
     def instructions(self) -> str:
+        """Return the instructions that the server sends to a client."""
         if len(self.workspaces) == 1:
-            return f"The workspace is {self._first.root}. Nothing outside of it can be reached."
+            return f"The workspace is {self._first.root}. Tools cannot reach anything outside the workspace."
         roots = "; ".join(f"{name}: {each.root}" for name, each in self.workspaces.items())
-        return f"Name the workspace with each call. {roots}. Nothing outside of them can be reached."
+        return f"Name the workspace in each call. {roots}. Tools cannot reach anything outside the workspaces."
 
     def place(self, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The workspace that a call names, and the tool's own arguments."""
+        """Return the name of the workspace of a call, and the tool's own arguments."""
         if len(self.workspaces) == 1:
             return next(iter(self.workspaces)), arguments
         rest = {name: value for name, value in arguments.items() if name != ARGUMENT}
         if ARGUMENT not in arguments:
             raise BadParameters([Problem("", "missing", ARGUMENT)])
         name = arguments[ARGUMENT]
-        if name not in [*self.workspaces]:  # it may be anything, also what cannot be looked up
+        if name not in [*self.workspaces]:  # the name may be any JSON value, also an unhashable one
             raise BadParameters([Problem(ARGUMENT, "choice", ", ".join(self.workspaces), str(name))])
         return name, rest
 
 
 def _named(workspaces: list[Workspace]) -> dict[str, Workspace]:
+    """Return the workspaces by the last part of their root; number equal names."""
     named: dict[str, Workspace] = {}
     for workspace in workspaces:
         stem = workspace.root.rstrip("/").rpartition("/")[2] or "root"

@@ -1,8 +1,8 @@
-"""Approvals over MCP: the client asks the person, in the way of its protocol revision.
+"""Asks for approval over MCP: the client asks the user, as its protocol revision defines.
 
-Until 2025-11-25 the server sends an elicitation request and the call waits. From 2026-07-28 on the call ends with the
-question and a sealed state; the client asks, then calls again with both, and the tool is worked out anew. The answer
-counts only for the very change that was shown.
+Until 2025-11-25 the server sends an elicitation request and the call waits. From 2026-07-28 on the call returns the
+question and a sealed state; the client asks the user, then calls again with the answer and the state, and the tool runs
+again from the start. The answer is valid only for exactly the change that was shown.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from handrail.surfaces.mcp.sealed_state import Sealer, digest
 KEY = "approval"
 SHOW_ALL = "show all"
 _ROWS = 200
-"""How much of a change a question shows before it is folded."""
-_ANSWERS = {"once": "this call", "always": "exactly this call, from now on", "no": "not at all"}
-_MORE = {SHOW_ALL: "ask again, with nothing left out"}
+"""The most rows of a change that a question shows in full."""
+_ANSWERS = {"once": "allow this call", "always": "allow exactly this call from now on", "no": "refuse this call"}
+_MORE = {SHOW_ALL: "show the question again in full"}
 
 _WAYS = ("Use a client that supports elicitation", "start the server with --approve host or --approve auto")
 _WITH_TOKEN = ("Start the server without --no-token, so that it can ask", "with --approve auto")
@@ -30,25 +30,26 @@ _WITH_TOKEN = ("Start the server without --no-token, so that it can ask", "with 
 Ask = Callable[[Question], Verdict]
 
 asking: ContextVar[Ask] = ContextVar("asking")
-"""How the call that runs in this context asks its client."""
+"""The function that asks the client of the call that runs in this context."""
 
 
 def ask_the_client(question: Question) -> Verdict:
-    """The asker of every session that belongs to an MCP client."""
+    """Ask the client of the running call; sessions of MCP clients use this approver."""
     return asking.get()(question)
 
 
-def ask_nobody(question: Question) -> Verdict:
+def refuse_without_elicitation(question: Question) -> Verdict:
+    """Refuse, because the client cannot ask the user."""
     return nobody(question, *_WAYS)
 
 
-def ask_no_stranger(question: Question) -> Verdict:
-    """Refuses: over HTTP without a token a command of the agent's own could be the client, and answer."""
-    return refused(question, "nobody", "a server without a token asks nobody", *_WITH_TOKEN)
+def refuse_without_token(question: Question) -> Verdict:
+    """Refuse: over HTTP without a token a command of the agent could act as the client and answer."""
+    return refused(question, "server", "this server has no token and therefore cannot ask for approval", *_WITH_TOKEN)
 
 
 class Dialogue:
-    """A dialogue within the call, for the revisions in which a server may send requests."""
+    """Asks the client during the call, for protocol revisions in which a server may send requests."""
 
     def __init__(self, context: Any) -> None:
         self._context, self._loop = context, asyncio.get_running_loop()
@@ -56,7 +57,7 @@ class Dialogue:
         self._stopped = False
 
     def __call__(self, question: Question) -> Verdict:
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  with a server it is loaded already
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  a running server has loaded it already
 
         try:
             answer = self._elicit(question)
@@ -65,7 +66,7 @@ class Dialogue:
         except CancelledError:
             raise Cancelled from None
         except MCPError as error:
-            return refused(question, "client", f"the client did not ask: {error}", *_WAYS)
+            return refused(question, "client", f"the client returned an error instead of an answer: {error}", *_WAYS)
         return verdict(answer.action, answer.content)
 
     def _elicit(self, question: Question, *, everything: bool = False) -> Any:
@@ -77,25 +78,25 @@ class Dialogue:
         return self._answer.result()
 
     def stop(self) -> None:
-        """Nobody waits for the answer any more."""
+        """Cancel the question, because the call was cancelled."""
         self._stopped = True
         if self._answer is not None:
             self._answer.cancel()
 
 
 class Rounds:
-    """A dialogue over several calls, for the stateless revision."""
+    """Asks the client over several calls, for the stateless protocol revision."""
 
     def __init__(self, sealer: Sealer, call: str, state: str | None, responses: dict[str, Any]) -> None:
-        """`call` names the client, the tool and its arguments."""
+        """Read the answers of earlier calls; `call` is a digest of the client, the tool and its arguments."""
         self._sealer, self._call = sealer, call
         self._verdicts: dict[str, Verdict] = {}
         self._open: Question | None = None
         self._whole = ""
-        """The question that is to be shown whole."""
+        """The fingerprint of the question to show in full."""
         if state is not None:
             facts = sealer.open(call, state)
-            self._verdicts = {each: Verdict(True, "person") for each in facts["allowed"]}
+            self._verdicts = {each: Verdict(True, "user") for each in facts["allowed"]}
             answer = responses.get(KEY)
             if wants_all(answer):
                 self._whole = facts["asked"]
@@ -106,11 +107,11 @@ class Rounds:
         decided = self._verdicts.get(fingerprint(question))
         if decided is None:
             self._open = question
-            return Verdict(False, "client", reason="the client is being asked", remedy="Wait for the answer")
+            return Verdict(False, "client", reason="the client is asking the user", remedy="Wait for the answer")
         return decided
 
     def unanswered(self) -> dict[str, Any] | None:
-        """The result that hands the open question to the client."""
+        """Return the result that passes the open question to the client, or None."""
         if self._open is None:
             return None
         allowed = [each for each, decided in self._verdicts.items() if decided.allowed]
@@ -123,30 +124,30 @@ class Rounds:
 
 def _answered(response: Any) -> Verdict:
     if response is None or not hasattr(response, "action"):
-        return Verdict(False, "client", reason="the client gave no answer", remedy="Call again to be asked again")
+        return Verdict(False, "client", reason="the client gave no answer", remedy="Call again to get a new question")
     return verdict(response.action, response.content)
 
 
 def verdict(action: str, content: dict[str, Any] | None) -> Verdict:
-    """What the person said. Only a clear yes is one."""
-    said = content or {}
-    decision = said.get("decision") if action == "accept" else "no"
+    """Return the verdict of the user's answer; only `once` and `always` allow the call."""
+    given = content or {}
+    decision = given.get("decision") if action == "accept" else "no"
     if decision in ("once", "always"):
-        return Verdict(True, "person", always=decision == "always")
-    reason = str(said.get("reason") or "").strip()
-    why = f"the person said no: {reason}" if reason else "the person said no"
-    return Verdict(False, "person", reason=why, remedy="Ask what to do instead")
+        return Verdict(True, "user", always=decision == "always")
+    reason = str(given.get("reason") or "").strip()
+    why = f"the user said no: {reason}" if reason else "the user said no"
+    return Verdict(False, "user", reason=why, remedy="Ask what to do instead")
 
 
 def wants_all(answer: Any) -> bool:
-    """Not a decision, but the wish to see what it is about."""
-    said = (getattr(answer, "content", None) or {}) if getattr(answer, "action", "") == "accept" else {}
-    return bool(said.get("decision") == SHOW_ALL)
+    """Return True if the user wants to see the question in full before deciding."""
+    given = (getattr(answer, "content", None) or {}) if getattr(answer, "action", "") == "accept" else {}
+    return bool(given.get("decision") == SHOW_ALL)
 
 
 def form(question: Question, *, everything: bool) -> dict[str, Any]:
-    """The question, and the answers that it may have."""
-    from handrail.surfaces.approval_text import QuestionView, display, happening, whole  # noqa: PLC0415  only where it is asked
+    """Return the text of the question and the schema of its answers."""
+    from handrail.surfaces.approval_text import QuestionView, display, happening, whole  # noqa: PLC0415  needed for questions only
 
     view = whole() if everything else QuestionView(_ROWS)
     text = "\n".join([*happening(question, view), "", display(question, view)]).strip()
@@ -160,19 +161,19 @@ def _schema(answers: dict[str, str]) -> dict[str, Any]:
         "description": "; ".join(f"{answer}: {means}" for answer, means in answers.items()),
         "enum": [*answers],
     }
-    reason = {"type": "string", "title": "Reason", "description": "What the agent should know (optional)."}
+    reason = {"type": "string", "title": "Reason", "description": "A reason for the agent (optional)."}
     return {"type": "object", "properties": {"decision": decision, "reason": reason}, "required": ["decision"]}
 
 
 def fingerprint(question: Question) -> str:
-    """The question with all that would happen: another change is another question."""
+    """Return a digest of the question and its changes; a different change gives a different digest."""
     facts = {name: value for name, value in question._asdict().items() if name != "changes"}
     shown = {**facts, "effects": question.effects.value}
     return digest(shown, [_facts(change) for change in question.changes])
 
 
 def _facts(change: Change) -> list[Any]:
-    """What is there before and after."""
+    """Return the contents before and after a change."""
     base = change.base if isinstance(change, Put | Remove | Restore) else None
     after = change.data if isinstance(change, Put) else None
     if isinstance(change, Restore) and change.to is not None:

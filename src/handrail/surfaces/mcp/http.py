@@ -1,4 +1,4 @@
-"""The server over Streamable HTTP: many clients, each with sessions of its own."""
+"""Serves MCP over Streamable HTTP to many clients, each with its own sessions."""
 
 import signal
 import sys
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 
 
-class BadAddress(Exception):  # noqa: N818  a message for the person who started the server
-    pass
+class BadAddress(Exception):  # noqa: N818  its text is a message for the user
+    """The address is invalid, or needs a token."""
 
 
 def serve_http(
@@ -36,18 +36,22 @@ def serve_http(
     *,
     shown: str = "",
 ) -> None:
-    """Serves until a signal says to stop. `shown` is a token that the user does not know yet. Without tokens whoever
-    reaches the address may call, and nobody is asked.
+    """Serve until a signal stops the server.
+
+    `shown` is a new token to print for the user. Without tokens every process that can connect may call, and calls that
+    need approval are refused.
     """
     host, port = split_address(address)
     if not is_loopback(host) and not tokens:
-        raise BadAddress(f"{host} can be reached from elsewhere: a bearer token is needed")
+        raise BadAddress(f"{host} is not a loopback address: the server needs a bearer token")
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=limits.message_bytes,
         session_idle_timeout=limits.idle_seconds,
         max_sessions=limits.http_sessions,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard looks
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        ),  # HttpAccess checks hosts and origins
     )
     raise_file_limit()
     _Server(
@@ -55,7 +59,7 @@ def serve_http(
             HttpAccess(app, tokens, [*hosts, host], limits),
             host=host,
             port=port,
-            http=_patient(limits),
+            http=_protocol(limits),
             ws="none",
             log_config=None,
             access_log=False,
@@ -67,13 +71,16 @@ def serve_http(
 
 
 def split_address(address: str) -> tuple[str, int]:
+    """Split HOST:PORT; the default host is 127.0.0.1."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise BadAddress(f"not HOST:PORT: {address!r}")
+        raise BadAddress(f"expected HOST:PORT, not {address!r}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 class _Server(uvicorn.Server):
+    """Prints the address and a new token when the server starts."""
+
     def __init__(self, config: uvicorn.Config, token: str) -> None:
         super().__init__(config)
         self._token = token
@@ -89,7 +96,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but without dying of the signal at the end: the workspaces are still to be closed."""
+        """Stop on a signal as uvicorn does, but do not raise it again: the caller must still close the workspaces."""
         old = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
@@ -98,11 +105,11 @@ class _Server(uvicorn.Server):
                 signal.signal(each, handler)
 
 
-class _Patient(H11Protocol):
-    """Connections may be silent for a while, and only so many of them."""
+class _BoundedProtocol(H11Protocol):
+    """Limits how long a connection may stay silent, and how many silent connections there are."""
 
     limits: "Limits"
-    silent: "dict[_Patient, asyncio.TimerHandle]"
+    silent: "dict[_BoundedProtocol, asyncio.TimerHandle]"
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -111,7 +118,7 @@ class _Patient(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._wait()  # half a request so far
+            self._wait()  # the request is not complete yet
         else:
             self._stop_waiting()
 
@@ -131,11 +138,13 @@ class _Patient(H11Protocol):
             timer.cancel()
 
     def give_up(self) -> None:
+        """Answer with a timeout and close the connection."""
         self._stop_waiting()
         if not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
             self.transport.close()
 
 
-def _patient(limits: "Limits") -> type[_Patient]:
-    return type("Patient", (_Patient,), {"limits": limits, "silent": {}})
+def _protocol(limits: "Limits") -> type[_BoundedProtocol]:
+    """Return a protocol class for one server, with its own limits and connections."""
+    return type("BoundedProtocol", (_BoundedProtocol,), {"limits": limits, "silent": {}})

@@ -1,4 +1,4 @@
-"""Request bodies on their way in: bounded in number, size and time, the oldest given up first."""
+"""Reads request bodies within limits on number, size and time; drops the oldest body first."""
 
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from handrail.model.limits import Limits
 
 
-class TooLong(Exception):  # noqa: N818  an answer to the client
-    pass
+class TooLong(Exception):  # noqa: N818  becomes an answer to the client
+    """The body is longer than a message may be."""
 
 
-class GivenUp(Exception):  # noqa: N818  the same
-    pass
+class GivenUp(Exception):  # noqa: N818  becomes an answer to the client
+    """The body did not arrive in time, or newer bodies displaced it."""
 
 
 class _Body:
@@ -25,19 +25,21 @@ class _Body:
 
 
 class Bodies:
-    """Reads bodies, and counts those that are unfinished. Where they are too many, or hold too much together, the
-    oldest is given up: a client that sends without delay is done before others can push it out.
+    """Reads bodies and counts unfinished ones.
+
+    If there are too many unfinished bodies, or their total size is too large, the oldest is dropped. A client that
+    sends without delay finishes before others can displace it.
     """
 
     def __init__(self, limits: "Limits") -> None:
         self._limits = limits
         self._most = max(limits.http_bodies_bytes, limits.message_bytes)
-        self._unfinished: dict[_Body, None] = {}  # a set that keeps its order
+        self._unfinished: dict[_Body, None] = {}  # used as an ordered set
         self._held = 0
 
-    async def read(self, receive: "Receive", told: str) -> bytes:
-        """All of one body; `told` is how long its sender says it is. Raises TooLong or GivenUp."""
-        if told.isdigit() and int(told) > self._limits.message_bytes:
+    async def read(self, receive: "Receive", declared: str) -> bytes:
+        """Read one body; `declared` is its Content-Length. Raises TooLong or GivenUp."""
+        if declared.isdigit() and int(declared) > self._limits.message_bytes:
             raise TooLong
         body = _Body()
         self._unfinished[body] = None
@@ -54,7 +56,7 @@ class Bodies:
         while True:
             message = await receive()
             if body.scope.cancel_called or message["type"] == "http.disconnect":
-                raise GivenUp  # what it has is not all of it
+                raise GivenUp  # the body is incomplete
             piece: bytes = message.get("body", b"")
             if len(body.data) + len(piece) > self._limits.message_bytes:
                 raise TooLong

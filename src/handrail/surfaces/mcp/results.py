@@ -1,4 +1,4 @@
-"""A result as MCP carries it: what the model sees as content, the rest of the envelope beside it."""
+"""Converts results to the form of MCP: content for the model, and the rest of the envelope in `_meta`."""
 
 import json
 from typing import Any
@@ -6,19 +6,20 @@ from typing import Any
 from handrail.tools.tool import ToolResult, media_of, text_of
 
 ENVELOPE = "handrail/result"
-"""Where the envelope stands in `_meta`, without the output."""
+"""The key in `_meta` of the envelope without its output."""
 
 
 def to_mcp(result: ToolResult) -> dict[str, Any]:
+    """Return a result in the form of MCP."""
     envelope = result.to_dict()
     try:
         text = _checked(envelope)
-    except UnicodeEncodeError:  # what a caller made up may come back in an error; the wire is UTF-8
+    except UnicodeEncodeError:  # an error may repeat invalid text of the caller, but MCP needs UTF-8
         envelope = _replaced(envelope)
         text = _checked(envelope)
     output = envelope.pop("output")
     content = [_content(output, text)]
-    if result.error and result.error.code == "approval_denied":  # the one error that a person must act on
+    if result.error and result.error.code == "approval_denied":  # only for this error must the user act
         content.append({"type": "text", "text": result.error.suggestion})
     made = {
         "content": content,
@@ -32,7 +33,7 @@ def to_mcp(result: ToolResult) -> dict[str, Any]:
 
 
 def _checked(envelope: dict[str, Any]) -> str:
-    """The output as text, if all of the envelope can be sent."""
+    """Return the output as text; raise UnicodeEncodeError if the envelope cannot be sent as UTF-8."""
     rest = {name: value for name, value in envelope.items() if name != "output"}
     json.dumps(rest, ensure_ascii=False).encode()
     text = text_of(envelope["output"])

@@ -1,4 +1,4 @@
-"""The state that a client carries from a question to its answer: sealed, bound to one call, used once."""
+"""Seals the state that a client sends back with an answer: it is bound to one call and valid once."""
 
 import hashlib
 import hmac
@@ -9,17 +9,19 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 
-class StateRefused(Exception):  # noqa: N818  the reason is part of an answer
-    pass
+class StateRefused(Exception):  # noqa: N818  its text is part of an answer
+    """The state cannot be used: it is forged, expired, used or for another call."""
 
 
 class Forged(StateRefused):
-    """Not ours at all, where the others are ours and cannot be used, or not any more."""
+    """The state was not issued by this server."""
 
 
 class Sealer:
-    """Its key lives as long as the process, so what another server or an earlier run sealed is refused. Times are
-    the process's own too: a clock that is set neither ends a question nor brings a used answer back.
+    """Seals states and opens them again.
+
+    The key exists only in this process, so states of other servers and earlier runs are refused. Times come from the
+    monotonic clock: a change of the system time neither ends a question nor makes a used answer valid again.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -28,12 +30,13 @@ class Sealer:
         self._used: dict[str, float] = {}
 
     def seal(self, call: str, facts: dict[str, Any]) -> str:
-        """`call` is a digest of all that must be the same when the state comes back."""
+        """Return a sealed state; `call` is a digest of everything that must be the same when the state is opened."""
         claims = {"id": secrets.token_hex(16), "until": time.monotonic() + self._seconds, "call": call, "facts": facts}
         body = urlsafe_b64encode(json.dumps(claims).encode()).decode()
         return f"{body}.{self._mac(body)}"
 
     def open(self, call: str, state: str) -> dict[str, Any]:
+        """Return the facts of a state and mark it as used; raise StateRefused if it cannot be used."""
         body, _, mac = state.rpartition(".")
         if not hmac.compare_digest(mac.encode(), self._mac(body).encode()):
             raise Forged("the state was not sealed by this server")
@@ -58,7 +61,7 @@ class Sealer:
 
 
 def digest(*parts: Any) -> str:
-    """One name for several values; what differs in any of them has another name."""
+    """Return one hash for several values; if one value differs, the hash differs."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_plain).encode()).hexdigest()
 
 

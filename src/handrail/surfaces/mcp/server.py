@@ -1,4 +1,4 @@
-"""The MCP server: lists the tools of one dialect and calls them, in both eras of the protocol."""
+"""Implements the MCP server: lists the tools of one dialect and calls them, in old and new protocol revisions."""
 
 import asyncio
 import itertools
@@ -14,7 +14,14 @@ from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 import handrail
 from handrail.model.faults import Denied, Fault
 from handrail.surfaces.mcp.catalogue import Offer
-from handrail.surfaces.mcp.elicitation import Ask, Dialogue, Rounds, ask_no_stranger, ask_nobody, asking
+from handrail.surfaces.mcp.elicitation import (
+    Ask,
+    Dialogue,
+    Rounds,
+    asking,
+    refuse_without_elicitation,
+    refuse_without_token,
+)
 from handrail.surfaces.mcp.results import to_mcp
 from handrail.surfaces.mcp.sealed_state import Forged, Sealer, StateRefused, digest
 from handrail.surfaces.mcp.sessions import CALLER, Client, Clients
@@ -22,6 +29,7 @@ from handrail.tools.tool import ToolResult
 
 
 def build(offer: Offer) -> "Server[Any]":
+    """Return a server for the offered tools."""
     handlers = Handlers(offer)
     server: Server[Any] = Server(
         "handrail",
@@ -31,25 +39,29 @@ def build(offer: Offer) -> "Server[Any]":
         lifespan=lambda _: Clients(offer).open(),
         get_tool_input_schema=handlers.schema,
     )
-    server.middleware.clear()  # telemetry that nobody asked for
+    server.middleware.clear()  # remove the telemetry of the SDK
     server.add_request_handler("tools/list", PaginatedRequestParams, handlers.list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
     return server
 
 
 class Handlers:
+    """Answers the requests of clients."""
+
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
         self._listed = offer.listed()
         self._sealer = Sealer(offer.limits.question_seconds)
 
     def schema(self, name: str) -> dict[str, Any] | None:
+        """Return the input schema of a listed tool."""
         return next((form["inputSchema"] for form in self._listed if form["name"] == name), None)
 
     async def list_tools(self, _context: Any, _params: PaginatedRequestParams) -> dict[str, Any]:
         return {"tools": self._listed, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> dict[str, Any]:
+        """Call a tool and return its result, or the question that the client must answer first."""
         client: Client = context.lifespan_context.of(context)
         given = params.arguments or {}
         try:
@@ -69,35 +81,35 @@ class Handlers:
             if isinstance(ask, Dialogue):
                 ask.stop()
 
-        result = await _beside(client, work, stop, context.session.report_progress)
+        result = await _run_in_worker(client, work, stop, context.session.report_progress)
         question = ask.unanswered() if isinstance(ask, Rounds) else None
         return question or to_mcp(result)
 
     def _ask(self, context: Any, client: Client, params: CallToolRequestParams) -> Ask:
-        """How this client is asked: itself, on the connection that the call came from, and nobody else."""
+        """Return the function that asks for approval: only the calling client, on the connection of the call."""
         if context.request is not None and not context.request.scope.get(CALLER):
-            return ask_no_stranger
+            return refuse_without_token
         able = context.session.client_capabilities
         forms = able.elicitation if able else None
         if forms is None or (forms.form is None and forms.url is not None):
-            return ask_nobody
+            return refuse_without_elicitation
         if context.session.can_send_request:
             return Dialogue(context)
         call = digest(client.name, params.name, params.arguments or {})
         try:
             return Rounds(self._sealer, call, params.request_state, params.input_responses or {})
         except StateRefused as reason:
-            denied = Denied(params.name, str(reason), "Call again without the state to be asked again")
+            denied = Denied(params.name, str(reason), "Call again without the state to get a new question")
             if not isinstance(reason, Forged):
                 raise denied from None
-            client.any_router().refuse(params.name, denied, params.arguments)  # into the log
+            client.any_router().refuse(params.name, denied, params.arguments)  # writes the refusal into the session log
             raise MCPError(INVALID_PARAMS, f"{reason}; {denied.remedy}") from None
 
 
-async def _beside(
+async def _run_in_worker(
     client: Client, work: Callable[[], ToolResult], stop: Callable[[], None], report: Callable[..., Awaitable[None]]
 ) -> ToolResult:
-    """Run a call beside the others. When the request is cancelled the call is told, and its end awaited."""
+    """Run a call in a worker thread; if the request is cancelled, stop the call and wait for its end."""
     loop = asyncio.get_running_loop()
     done = loop.run_in_executor(client.workers, work)
     reports = Reports(loop, report)
@@ -115,7 +127,7 @@ async def _beside(
 
 
 class Reports:
-    """Progress of a call, every second for as long as it runs; most end before the first."""
+    """Reports the progress of a call every second, starting after one second."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[..., Awaitable[None]]) -> None:
         self._report = report
@@ -131,6 +143,7 @@ class Reports:
             await asyncio.sleep(1)
 
     def end(self) -> None:
+        """Stop the reports."""
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""Who is calling: each client has sessions, terminals and a last command of its own."""
+"""Finds the client of a request; each client has its own sessions, terminals and last command."""
 
 import time
 from collections.abc import AsyncIterator
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from handrail.workspace import ClientSession
 
 CALLER = "handrail.caller"
-"""In the scope of a request over HTTP: whose token it came with; empty if the server has none."""
+"""The key in the scope of an HTTP request that names the token of the caller; empty if the server has no tokens."""
 SESSION = "handrail/session"
-"""In `_meta` of a stateless request over HTTP: which of its sessions a client means."""
+"""The key in `_meta` of a stateless HTTP request that names one session of the client."""
 
 
 class Client:
+    """Holds the sessions, routers and worker threads of one client."""
+
     def __init__(self, offer: Offer, name: str) -> None:
         self.name = name
         self.running = 0
@@ -33,7 +35,7 @@ class Client:
         self._routers: dict[str, ToolRouter] = {}
 
     def router(self, workspace: str) -> ToolRouter:
-        """The tools in one workspace; its session begins with the first call."""
+        """Return the router of one workspace; the first call opens its session."""
         if workspace not in self._routers:
             opened = self._sessions[workspace] = self._offer.workspaces[workspace].session(approver=ask_the_client)
             router = opened.tools(self._offer.dialect)
@@ -41,9 +43,11 @@ class Client:
         return self._routers[workspace]
 
     def any_router(self) -> ToolRouter:
+        """Return the router of the first workspace."""
         return self.router(next(iter(self._offer.workspaces)))
 
     async def close(self) -> None:
+        """Close all sessions of the client."""
         self.workers.shutdown(wait=False)
         sessions, self._sessions, self._routers = self._sessions, {}, {}
         for session in sessions.values():
@@ -51,8 +55,10 @@ class Client:
 
 
 class Clients:
-    """A connection with a handshake is one client. Without one, a pipe is, and over HTTP the credential with the
-    session that the request names; such a client is forgotten when it has been silent for long.
+    """Finds or creates the client of a request.
+
+    A connection with a handshake is one client. Without a handshake, a pipe is one client; over HTTP a client is one
+    token and the session that the request names. Such an HTTP client is closed after it was idle for too long.
     """
 
     def __init__(self, offer: Offer) -> None:
@@ -61,8 +67,9 @@ class Clients:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Clients"]:
+        """Close idle clients while the server runs, and all clients at its end."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._forget_silent)
+            tasks.start_soon(self._close_idle)
             try:
                 yield self
             finally:
@@ -73,7 +80,8 @@ class Clients:
                 self._known.clear()
 
     def of(self, context: Any) -> Client:
-        connection = context.session._connection  # noqa: SLF001  the SDK hands it to nobody, but keeps its state there
+        """Return the client of a request."""
+        connection = context.session._connection  # noqa: SLF001  the SDK has no public name for it
         if not connection.protocol_version >= "2026":
             return self._of_connection(connection)
         name = "pipe"
@@ -93,12 +101,12 @@ class Clients:
             connection.exit_stack.push_async_callback(client.close)
         return client
 
-    async def _forget_silent(self) -> None:
+    async def _close_idle(self) -> None:
         seconds = self._offer.limits.idle_seconds
         while True:
             await anyio.sleep(seconds / 4)
-            silent = time.monotonic() - seconds
+            oldest = time.monotonic() - seconds
             for name, client in [*self._known.items()]:
-                if name != "pipe" and not client.running and client.last_seen < silent:
+                if name != "pipe" and not client.running and client.last_seen < oldest:
                     del self._known[name]
                     await client.close()

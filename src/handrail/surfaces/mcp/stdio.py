@@ -1,4 +1,4 @@
-"""The server on standard input and output: one line, one message. What cannot be read is answered, and said."""
+"""Serves MCP on standard input and output, one message per line; answers and logs lines that cannot be read."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def serve_stdio(server: "Server[Any]", limits: "Limits") -> None:
-    """Until the client closes its end, or a signal says to stop."""
+    """Serve until the client closes its end or a signal stops the server."""
     anyio.run(_serve, server, limits.message_bytes)
 
 
@@ -36,13 +36,13 @@ async def _serve(server: "Server[Any]", limit: int) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
         tasks.start_soon(_write, wire, outward, tasks.cancel_scope)
-        _beside(_read, wire, limit, inward, asyncio.get_running_loop())
+        _start_thread(_read, wire, limit, inward, asyncio.get_running_loop())
         await server.run(messages, answers, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
-def _beside(work: Callable[..., None], *arguments: Any) -> None:
-    """In a thread that may be left behind: a client that neither speaks nor listens must not hold up the end."""
+def _start_thread(work: Callable[..., None], *arguments: Any) -> None:
+    """Start a daemon thread: a client that neither sends nor reads must not delay the end of the process."""
     threading.Thread(target=work, args=arguments, daemon=True).start()
 
 
@@ -72,11 +72,11 @@ def _read(
                     asyncio.run_coroutine_threadsafe(inward.send(SessionMessage(message)), loop).result()
         loop.call_soon_threadsafe(inward.close)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, CancelledError, BrokenPipeError, RuntimeError):
-        return  # the server has stopped, and its loop with it
+        return  # the server and its event loop have stopped
 
 
 def _why(line: bytes) -> tuple[int, str, Any]:
-    """Why a line is not a message, and whose it was if that can be told."""
+    """Return the error code, the reason and the request id of a line that is not a message."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -95,12 +95,12 @@ async def _write(
     wire: LineChannel, outward: "MemoryObjectReceiveStream[SessionMessage]", scope: anyio.CancelScope
 ) -> None:
     loop, lines = asyncio.get_running_loop(), SimpleQueue[tuple[bytes, asyncio.Future[bool]]]()
-    _beside(_drain, wire, lines, loop)
+    _start_thread(_drain, wire, lines, loop)
     async for answer in outward:
         written: asyncio.Future[bool] = loop.create_future()
         lines.put((answer.message.model_dump_json(by_alias=True, exclude_unset=True).encode(), written))
         if not await written:
-            scope.cancel()  # nobody reads any more
+            scope.cancel()  # the client no longer reads
 
 
 def _drain(
@@ -110,15 +110,15 @@ def _drain(
         line, written = lines.get()
         try:
             wire.write(line)
-            heard = True
+            delivered = True
         except BrokenPipeError:
-            heard = False
+            delivered = False
         try:
-            loop.call_soon_threadsafe(_settle, written, heard)
+            loop.call_soon_threadsafe(_settle, written, delivered)
         except RuntimeError:
-            return  # the loop has stopped
+            return  # the event loop has stopped
 
 
-def _settle(written: "asyncio.Future[bool]", heard: bool) -> None:
+def _settle(written: "asyncio.Future[bool]", delivered: bool) -> None:
     if not written.cancelled():
-        written.set_result(heard)
+        written.set_result(delivered)
