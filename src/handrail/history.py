@@ -4,8 +4,9 @@ A file that changed since is merged if the merge is clean; otherwise nothing is 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
+from typing import NamedTuple
 
 from handrail.errors import UndoError
 from handrail.kernel.journal.blobs import BlobLost
@@ -14,6 +15,7 @@ from handrail.model.effects import Effect
 from handrail.model.faults import Conflict, Fault, NotADirectory, NotFound, PathFault
 from handrail.model.files import Change, MakeDirectory, Node, RemoveDirectory, Restore, mode_for
 from handrail.model.paths import quote
+from handrail.model.record import record
 from handrail.ops.text.merge import merge
 from handrail.ops.text.unified_diff import unified
 from handrail.runtime.call import Call
@@ -25,8 +27,7 @@ KINDS = ("undo", "redo", "restore")
 _DIRECTORY = Node("directory", b"", 0o755)
 
 
-@dataclass(frozen=True, slots=True)
-class UndoConflict:
+class UndoConflict(NamedTuple):
     """A path that cannot be restored."""
 
     path: str
@@ -36,7 +37,7 @@ class UndoConflict:
     """What others changed in it since."""
 
 
-@dataclass(slots=True)
+@record
 class Plan:
     """What an undo, a redo or a restore does, or would do."""
 

@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import Any, NamedTuple
 
 from handrail.dialects import NAMES
 from handrail.kernel.host.session_log import only_log
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
+from handrail.model.record import record
 from handrail.policy.policy import nobody
 from handrail.settings import levels
 from handrail.workspace import ClientSession, Workspace, internals
@@ -26,7 +27,7 @@ _ROOT = "<root>"
 _ROOTS = 100
 
 
-@dataclass(slots=True)
+@record
 class Logged:
     """One call as the log has it."""
 
@@ -45,7 +46,7 @@ class Logged:
         return _is_denial(self.answer)
 
 
-@dataclass(slots=True)
+@record
 class Log:
     roots: list[str] = field(default_factory=list)
     calls: list[Logged] = field(default_factory=list)
@@ -53,8 +54,7 @@ class Log:
     """How many lines are not part of a log."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOutcome:
+class ReplayOutcome(NamedTuple):
     """The outcome of one call: `same`, `differs`, `unknown` (no result in the log), `shortened` or `skipped`."""
 
     call: Logged

@@ -1,6 +1,5 @@
 """Applies the text of a patch to the files of a workspace."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.model.faults import NotFound, SpecialFile
@@ -24,8 +23,7 @@ def apply_patch(files: "Files", text: str, limits: Limits) -> list[PatchOutcome]
 
 def _with_given_paths(patch: FilePatch) -> FilePatch:
     """Return the patch with its paths in the form that answers show and the boundary accepts."""
-    return replace(
-        patch,
+    return patch._replace(
         path=given_form(patch.path),
         source=given_form(patch.source) if patch.source else "",
         aliases=tuple(map(given_form, patch.aliases)),

@@ -1,9 +1,9 @@
 """Words the approval question: first the effects of the call, then the display that the contract defines."""
 
 import json
-from dataclasses import dataclass
 
 from handrail.model.approval import Question
+from handrail.model.record import record
 from handrail.ops.text.display import fold, one_line, visible
 
 _WHOLE = 10**9
@@ -15,7 +15,7 @@ _SANDBOX = {
 }
 
 
-@dataclass(slots=True)
+@record
 class QuestionView:
     """Limits how much of a question is shown, and records whether text was left out."""
 

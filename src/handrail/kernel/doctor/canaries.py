@@ -5,14 +5,13 @@ Every action is harmless where no sandbox confines it: it asks for something for
 
 import os
 import tempfile
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.kernel.process.runner import Command, Processes
 from handrail.model.faults import SandboxUnavailable
 
 
-@dataclass(frozen=True, slots=True)
-class Canary:
+class Canary(NamedTuple):
     """Holds the result of one action: `passed` says whether the sandbox behaved as its level promises."""
 
     name: str

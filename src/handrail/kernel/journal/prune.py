@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from handrail.kernel.host.state_dir import State, write_whole
@@ -19,8 +18,7 @@ _YOUNG_SECONDS = 3600
 """A blob younger than this may belong to an entry that is not written yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(NamedTuple):
     """Counts what pruning removed."""
 
     entries: int

@@ -8,12 +8,13 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.kernel.fs.ignore_rules import IgnoreFiles, Rules, ignored
 from handrail.kernel.fs.placeholder import SPARE, is_placeholder
 from handrail.kernel.journal.inotify import Watcher
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
 from handrail.ops.search.results import Named
 
@@ -29,7 +30,7 @@ Changed = dict[str, tuple[Fingerprint | None, Fingerprint | None]]
 """Old and new fingerprint by path; None if there was no entry."""
 
 
-@dataclass(slots=True)
+@record
 class _Directory:
     """Holds what the scan knows about one directory."""
 

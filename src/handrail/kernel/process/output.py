@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.kernel.host.state_dir import make_private
 from handrail.model.limits import Limits
@@ -15,8 +15,7 @@ _F_SETPIPE_SZ = 1031
 _USUAL_PIPE, _CHUNK = 1 << 16, 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """Holds what was kept of one stream."""
 
     head: bytes

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from handrail.kernel.process.background_reader import BackgroundReader
 from handrail.kernel.process.output import BoundedOutput, Output, OutputFiles
@@ -39,8 +40,7 @@ class Command:
     cancel: threading.Event | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutcome:
+class CommandOutcome(NamedTuple):
     """Holds how a command ended and what it printed."""
 
     stdout: Output

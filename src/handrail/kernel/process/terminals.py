@@ -8,8 +8,7 @@ import select
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from handrail.kernel.process.background_reader import BackgroundReader
 from handrail.kernel.process.runner import ending_of
@@ -24,8 +23,7 @@ Reason = Literal["quiet", "ended", "seen", "timeout"]
 """Why a read returned: the terminal was quiet, its program ended, the awaited text was printed, or the time was up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """Holds the output since the last read, with plain line ends."""
 
     data: bytes

@@ -8,8 +8,6 @@ workspace makes it fail: then no command runs, because the agent that put it the
 same bubblewrap, tried on an empty directory (`probe.py`), tells the two apart.
 """
 
-from dataclasses import replace
-
 from handrail.kernel.sandbox import find_bwrap, probe
 from handrail.kernel.sandbox.launch import WorkspaceView
 from handrail.kernel.sandbox.levels import NETWORK_CANNOT_STOP, REDUCED_CANNOT_STOP, Confinement
@@ -50,7 +48,7 @@ class ConfinementChoice:
 
     def set_unguarded(self, names: list[str]) -> None:
         """Record the guarded names that the way in use cannot guard."""
-        self._ways[0] = replace(self._ways[0], unguarded=tuple(names))
+        self._ways[0] = self._ways[0]._replace(unguarded=tuple(names))
 
     def give_up_current(self, why: str) -> None:
         """Continue with the next way. Raises SandboxUnavailable if the way in use fails in this workspace only."""
@@ -61,4 +59,4 @@ class ConfinementChoice:
         self._why_not.append(reason)
         del self._ways[0]
         if self._ways:
-            self._ways[0] = replace(self._ways[0], why=tuple(self._why_not))
+            self._ways[0] = self._ways[0]._replace(why=tuple(self._why_not))

@@ -5,8 +5,7 @@ also print for other reasons. So a denial is a hint for the model, and no code d
 """
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from handrail.kernel.sandbox.levels import Confinement
 
@@ -21,8 +20,7 @@ READ_BYTES = 64 * 1024
 """How much of the end of the error output is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(NamedTuple):
     """Names one thing that the sandbox probably refused."""
 
     kind: Literal["write_outside", "guarded", "network", "processes", "memory", "disk"]

@@ -5,8 +5,8 @@ import os
 import platform
 import resource
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import Any, NamedTuple
 
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
 from handrail.kernel.sandbox import bwrap_args, find_bwrap, first_command, interpreter, seccomp
@@ -16,6 +16,7 @@ from handrail.kernel.sandbox.view import visible_paths
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.kernel.sandbox.view.toolchains import Toolchains
 from handrail.model.limits import KIB
+from handrail.model.record import record
 
 INSIDE_UID = 1000
 _LOCAL_HOSTS = b"127.0.0.1 localhost\n::1 localhost\n"
@@ -24,8 +25,7 @@ Paths = list[tuple[str, str]]
 """Paths as commands see them, each with the real path behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceView:
+class WorkspaceView(NamedTuple):
     """Holds the workspace, its settings and the user's environment: all that decides what commands see."""
 
     root: str
@@ -57,8 +57,7 @@ class WorkspaceView:
         return self.settings.level == "network"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Holds the user and group of commands, outside and inside the sandbox."""
 
     drop_to: tuple[int, int] | None
@@ -83,7 +82,7 @@ def identity(root_fd: int) -> Identity:
     return Identity((0, 0) if set(os.getgroups()) - {0} else None, INSIDE_UID, INSIDE_UID)
 
 
-@dataclass
+@record
 class _Handles:
     """Holds the handles that the launched program inherits; to be closed as soon as the program runs."""
 
@@ -120,7 +119,7 @@ class _Handles:
         self.open = []
 
 
-@dataclass
+@record
 class PreparedLaunch:
     """Holds a launch and the handles to close once its program runs."""
 

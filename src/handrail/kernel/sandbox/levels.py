@@ -1,8 +1,7 @@
 """Defines the user's settings of the sandbox, and what each level cannot stop."""
 
 import re
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import GUARDED
@@ -20,8 +19,7 @@ def looks_secret(name: str) -> bool:
     return name != "PWD" and bool(_SECRET.search(name))
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxSettings:
+class SandboxSettings(NamedTuple):
     """Holds what the user decided about the sandbox."""
 
     level: Literal["strict", "network", "off"] = "strict"
@@ -37,11 +35,10 @@ class SandboxSettings:
     """Absolute paths whose content commands cannot see."""
     environment: tuple[str, ...] = ()
     """Variables of the user that commands may see; a variable that looks like a secret is never passed."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(NamedTuple):
     """Describes what confines a command, for the result's metadata and for `handrail doctor`."""
 
     level: Level

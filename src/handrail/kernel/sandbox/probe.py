@@ -8,7 +8,6 @@ import os
 import subprocess
 import tempfile
 from contextlib import suppress
-from dataclasses import replace
 
 from handrail.kernel.sandbox import launch
 from handrail.kernel.sandbox.first_command import SHELL
@@ -24,7 +23,7 @@ def works(view: launch.WorkspaceView, bwrap: str) -> bool:
             os.chown(root, *owner)
         fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            empty = replace(view, root=os.path.realpath(root), root_fd=fd, settings=replace(settings, hidden=()))
+            empty = view._replace(root=os.path.realpath(root), root_fd=fd, settings=settings._replace(hidden=()))
             prepared = launch.strict(empty, bwrap, OccupiedNames(fd), None)
             return _runs(prepared, settings.limits.sandbox_start_seconds)
         except OSError:

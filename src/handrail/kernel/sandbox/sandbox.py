@@ -11,8 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.kernel.sandbox import first_command, landlock_rules, launch
 from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
@@ -27,8 +26,7 @@ _LONGEST_MASK = 4000
 """The longest path that can be covered: the system allows 4095 bytes, and bubblewrap prepends a directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartedCommand:
+class StartedCommand(NamedTuple):
     """Holds the channel of a command that was started, and what confines the command."""
 
     channel: Channel
@@ -101,7 +99,7 @@ class Sandbox:
             if not self._alive() and self._can_start_along(request, streams):
                 along = self._start_along(self._completed(request), streams)
                 if along is not None:
-                    return replace(along, restarted=restarted)
+                    return along._replace(restarted=restarted)
             return self._hand_over(request, streams, restarted=restarted)
 
     def start_failed(self, channel: Channel) -> bool:
@@ -225,7 +223,7 @@ class Sandbox:
             raise SandboxUnavailable(self.settings.level, [why]) from None
         self._choice.set_unguarded(self._occupied.unguarded)
         hidden = (*self.settings.hidden, *self._masked)
-        view = replace(self._view, settings=replace(self.settings, hidden=hidden))
+        view = self._view._replace(settings=self.settings._replace(hidden=hidden))
         return launch.strict(view, self._choice.current.by, self._occupied, alongside)
 
     def _spawn(self, link: Link, prepared: launch.PreparedLaunch) -> None:

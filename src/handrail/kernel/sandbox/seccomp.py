@@ -7,7 +7,9 @@ closes what they leave open. The functions are pure; bubblewrap, or `inside/conf
 import errno
 import functools
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from handrail.model.record import record
 
 LOAD, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 NUMBER, ARCH, ARGUMENTS = 0, 4, 16
@@ -128,7 +130,7 @@ COMPUTING: dict[str, Numbers] = {
 NEW_THREAD = 0x10000
 
 
-@dataclass
+@record
 class _Program:
     """Collects the instructions of a BPF program for one architecture."""
 

@@ -15,9 +15,11 @@ import socket
 import subprocess
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.abc import InspectLoader
 from typing import Any
+
+from handrail.model.record import record
 
 READY, FORKED = b"ready", b"forked\n"
 
@@ -31,7 +33,7 @@ for part,given in(confine,(options["confine"],)),(code,(control,options,int(sys.
  if part:exec(marshal.loads(part),space);space["main"](*given)"""
 
 
-@dataclass
+@record
 class Launch:
     """Holds how to start the program that becomes the sandbox. It inherits `handles` and runs as `user`."""
 

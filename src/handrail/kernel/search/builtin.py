@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
@@ -11,6 +11,7 @@ from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.kernel.search.first_files import FirstFiles
 from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.search.excerpt import excerpt
 from handrail.ops.search.matcher import Hits, LineMatcher
 from handrail.ops.search.regex import Pattern
@@ -31,7 +32,7 @@ class Searched(NamedTuple):
     hits: Hits
 
 
-@dataclass(slots=True)
+@record
 class _Pass:
     """Reads all files in scope once and counts what was searched and skipped."""
 
@@ -99,7 +100,7 @@ class _Pass:
         return None if b"\0" in data else data
 
 
-@dataclass(slots=True)
+@record
 class LineBudget:
     """Counts the lines that the caller still wants."""
 

@@ -4,7 +4,6 @@ One listing finds the names, one count a word finds the files that contain it, a
 that could be among the best.
 """
 
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from handrail.kernel.deadline import Deadline
 from handrail.kernel.search.engine import Engine
 from handrail.kernel.search.skipped_files import listed_skips
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.search.regex import parse, parse_literal
 from handrail.ops.search.results import Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
@@ -28,8 +28,7 @@ class RankRequest(NamedTuple):
     limit: int = 50
 
 
-@dataclass(frozen=True, slots=True)
-class RankedFile:
+class RankedFile(NamedTuple):
     """Holds the score of one file and the line to show of it."""
 
     path: str
@@ -39,7 +38,7 @@ class RankedFile:
     content: str
 
 
-@dataclass(slots=True)
+@record
 class RankResult:
     """Holds the best files, best first."""
 

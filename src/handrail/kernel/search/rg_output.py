@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from handrail.model.record import record
 
 _MATCH = re.compile(rb"(\d+):(\d+):(\d+):")
 _CONTEXT = re.compile(rb"(\d+)-\d+-")
@@ -32,7 +34,7 @@ class Line(NamedTuple):
         return self.column >= 0
 
 
-@dataclass(slots=True)
+@record
 class Block:
     """Holds the part of the output that is about one file."""
 

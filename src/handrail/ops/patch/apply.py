@@ -1,10 +1,11 @@
 """Computes the outcome of a patch for every file, or raises a fault."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.model.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotADirectory, NotFound
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.patch.file_lines import Lines
 from handrail.ops.patch.model import ADDED, Action, FilePatch, PatchedContent, PatchOutcome
 from handrail.ops.patch.splice import patched
@@ -31,7 +32,7 @@ def apply(
     return tree.outcomes()
 
 
-@dataclass
+@record
 class _PatchedTree:
     """Holds the files as they are, and as the sections applied so far change them."""
 

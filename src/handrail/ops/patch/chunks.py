@@ -1,7 +1,7 @@
 """Reads one chunk of a patch: its `@@` line, then its lines. Both forms of a patch use this module."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.model.faults import BadPatch
 from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
@@ -12,8 +12,7 @@ _EMPTY = (b"", b"\r")
 """Lines without a sign: context lines that lost their space."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """Holds the content of an `@@` line: the place and length of the chunk in numbers, or a line above the chunk."""
 
     start: int | None = None

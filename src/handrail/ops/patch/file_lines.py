@@ -1,12 +1,11 @@
 """Splits a file into lines that can be joined again byte for byte."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(NamedTuple):
     """Holds lines without their LF; a CR before the LF stays with its line."""
 
     lines: list[bytes]

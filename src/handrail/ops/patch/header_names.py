@@ -1,7 +1,7 @@
 """Reads the names in the headers of a diff: quoted, with a prefix, with a time after them, or missing."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.model.paths import unquote
 
@@ -11,8 +11,7 @@ _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _PREFIXES = {"a", "b", "c", "i", "o", "w", "1", "2"}
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """Holds the name of a file in a header."""
 
     text: str

@@ -7,11 +7,11 @@ as equal; each level has its own string, made at its first use.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from heapq import nlargest
 from itertools import repeat
+from typing import NamedTuple
 
 from handrail.ops.text.punctuation import fold
 
@@ -179,8 +179,7 @@ class Haystack:
         return "".join(map(table.get, self._lines, repeat("\0")))
 
 
-@dataclass(frozen=True, slots=True)
-class _Coded:
+class _Coded(NamedTuple):
     """Holds the file as a string for one level of strictness."""
 
     codes: dict[bytes, str]

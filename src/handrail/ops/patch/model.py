@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
+from typing import NamedTuple
 
 CONTEXT, REMOVED, ADDED = b" -+"
 
@@ -57,8 +58,7 @@ class Chunk:
         return (changed[0], len(self.lines) - 1 - changed[-1]) if changed else (len(self.lines), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class FilePatch:
+class FilePatch(NamedTuple):
     """Holds what a patch does to one file."""
 
     action: Action
@@ -72,8 +72,7 @@ class FilePatch:
     """The executable bit; None if the patch does not set it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchedContent:
+class PatchedContent(NamedTuple):
     """Holds the content and mode of a file."""
 
     data: bytes
@@ -81,8 +80,7 @@ class PatchedContent:
     """Permission bits; None for a new file whose patch gives no mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchOutcome:
+class PatchOutcome(NamedTuple):
     """Holds the outcome for one name. A move has two outcomes: the new name, and the old name that disappears."""
 
     path: str

@@ -7,9 +7,10 @@ equally near: then only one place may fit, or only one that leaves room for the 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from handrail.model.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
 from handrail.model.limits import Limits
@@ -22,8 +23,7 @@ _LEVELS = (Strictness.EXACT, Strictness.ENDS, Strictness.TRAILING, Strictness.OU
 _WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")
 
 
-@dataclass(frozen=True, slots=True)
-class HunkPlace:
+class HunkPlace(NamedTuple):
     """Holds a chunk and the place where it fits."""
 
     chunk: Chunk
@@ -61,8 +61,7 @@ def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits)
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _BelowAnchor:
+class _BelowAnchor(NamedTuple):
     """Holds where a chunk may start below its anchors."""
 
     line: int

@@ -1,9 +1,10 @@
 """Parses unified diffs, git's and plain ones, and ignores prose, mail headers or listings between them."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.model.faults import BadPatch, BinaryPatch, SpecialMode
+from handrail.model.record import record
 from handrail.ops.patch.header_names import Name, read_name, read_pair, read_path, strip_prefixes
 from handrail.ops.patch.hunks import lost_line, names_follow, read_hunk
 from handrail.ops.patch.model import Action, Chunk, FilePatch
@@ -34,7 +35,7 @@ def parse(lines: list[bytes]) -> list[FilePatch]:
     return _UnifiedReader(lines).sections()
 
 
-@dataclass
+@record
 class _Section:
     """Collects the diff of one file while it is read."""
 

@@ -8,8 +8,8 @@ further line adds less.
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 _RUN = re.compile(r"\d+|[^\W\d_]+")
 _TOKEN = re.compile(r"\w+")
@@ -50,8 +50,7 @@ def weights(terms: Iterable[str], counts: dict[str, int], files: int) -> dict[st
     return {term: math.log(1 + (files + 1) / (counts[term] + 0.5)) for term in terms}
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(NamedTuple):
     """Holds one line of a file that contains a term."""
 
     line: int

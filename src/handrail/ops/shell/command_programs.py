@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.shell.evaluation import evaluated, settled, value_of
 from handrail.ops.shell.first_words import first_words
 from handrail.ops.shell.program_kinds import takes_code
@@ -73,7 +74,7 @@ class CommandLine:
     """Values of variables and here-documents, which a program may run as code."""
 
 
-@dataclass
+@record
 class _Findings:
     """Collects the content of a `CommandLine` while scripts are read."""
 

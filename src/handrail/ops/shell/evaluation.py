@@ -7,8 +7,9 @@ decides by their values whether that can run anything. A case that it cannot dec
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from handrail.model.record import record
 from handrail.ops.shell.substitution import pieces
 
 _NAME = r"[A-Za-z_][A-Za-z_0-9]*+"
@@ -70,7 +71,7 @@ def settled(names: Iterable[str], values: Mapping[str, list[str | None]]) -> boo
     return True
 
 
-@dataclass
+@record
 class Evaluated:
     """Collects what the shell evaluates."""
 

@@ -4,8 +4,9 @@ If it errs, it names too much: patterns of `case`, words of arrays, names of fun
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from handrail.model.record import record
 from handrail.ops.shell.substitution import pieces
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)(?:\[.*\])?\+?=", re.DOTALL | re.ASCII)
@@ -16,7 +17,7 @@ _HEADS = frozenset({"for", "case", "select", "function", "[["})
 """Words after which no command follows up to the next operator."""
 
 
-@dataclass
+@record
 class FirstWords:
     """Holds the first words of the commands in a text."""
 

@@ -1,12 +1,14 @@
 """Defines what one command starts, sets and evaluates, as far as its words show."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from handrail.model.record import record
 
 Argv = tuple[str | None, ...]
 """The words of a command. None is a word that is known only at run time."""
 
 
-@dataclass
+@record
 class StartedPrograms:
     """Holds what one command starts, sets and evaluates."""
 

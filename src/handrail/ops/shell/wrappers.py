@@ -5,7 +5,7 @@ not in the table could take the program's name as its value, so it makes the res
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from handrail.ops.shell.shell_builtins import judge_builtin
 from handrail.ops.shell.started import Argv, StartedPrograms
@@ -13,8 +13,7 @@ from handrail.ops.shell.started import Argv, StartedPrograms
 _ASSIGNMENT = re.compile(r"([A-Za-z_][^= ]*)=", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrapper:
+class _Wrapper(NamedTuple):
     """Describes the options and operands of a program that starts another program."""
 
     short: str = ""

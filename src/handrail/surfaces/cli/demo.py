@@ -3,9 +3,9 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -13,6 +13,7 @@ from handrail.kernel.host.scratch import scratch_workspace
 from handrail.kernel.host.session_log import only_log
 from handrail.kernel.host.terminal import wants_colour
 from handrail.model.approval import Question, Verdict
+from handrail.model.record import record
 from handrail.surfaces.approval_text import QuestionView, happening
 from handrail.surfaces.cli.render import human
 from handrail.tools.tool import ToolResult
@@ -28,8 +29,7 @@ SAMPLE = {
 }
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """Holds one call of the demo session."""
 
     remark: str
@@ -63,7 +63,7 @@ _LEFT_OUT = ("diff ", "--- ", "+++ ", "@@ ", "Command: ", "Directory: ", "  succ
 """Prefixes of lines that the demo leaves out because they repeat other lines or are not needed here."""
 
 
-@dataclass
+@record
 class Stage:
     """Plays scenes and writes what the user would see."""
 

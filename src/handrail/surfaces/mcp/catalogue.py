@@ -1,7 +1,6 @@
 """Lists the tools that a server offers: one dialect in one or more workspaces."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.model.faults import BadParameters, Problem
 from handrail.model.limits import Limits
@@ -13,8 +12,7 @@ from handrail.workspace import Workspace
 ARGUMENT = "workspace"
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """Holds the workspaces and tools that a server offers."""
 
     workspaces: dict[str, Workspace]

@@ -11,17 +11,18 @@ import errno
 import fcntl
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.kernel.fs.placeholder import MARK
 from handrail.kernel.git.repositories import GitDirectory, find, kind_at, names_in
 from handrail.model.limits import Limits
+from handrail.model.record import record
 from handrail.ops.git_names import OCCUPIED, OCCUPIED_LINKED, may_be_written
 
 _ALTERNATES = ("objects/info/alternates", "objects/info/http-alternates")
 
 
-@dataclass
+@record
 class OccupiedNames:
     """Makes mounts below an open root: read-only ones, and writable ones for directories that must not be renamed."""
 
