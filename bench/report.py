@@ -12,26 +12,24 @@ CHARTS = DOCS / "performance"
 
 HEAD = """# Performance
 
-Every figure here is repeated by one command, and is a ratio before it is a time: Handrail, its peers and the limit of
-the system take turns in one run, so that a busy machine is unfair to all of them. Medians are given, with the quartiles
-as a thin line in the charts. This page and its charts are written by `python -m bench.report` from the results in
-`bench/out`.
+One command repeats every figure on this page. Ratios matter more than times: Handrail, its peers and the limit of the
+system take turns in one run, so that a busy machine slows all of them. The figures are medians; a thin line in the
+charts shows the quartiles. `python -m bench.report` writes this page and its charts from the results in `bench/out`.
 
 ```sh
-make bench          # Handrail against the system's own limits
-make bench-peers    # installs the peers in bench/out/peers, and races them
-make bench-growth   # how cost grows with files, sizes, matches and sessions
-make bench-probes   # what an edit does to the rest of the file
-make bench-check    # fails if a ratio has become a third worse than bench/baseline.json, three times in a row
+make bench          # compares Handrail with the limits of the system
+make bench-peers    # installs the peers in bench/out/peers, and compares them
+make bench-growth   # measures how cost grows with files, sizes, matches and sessions
+make bench-probes   # checks what an edit does to the rest of the file
+make bench-check    # fails if a ratio is a third worse than bench/baseline.json, three times in a row
 ```
 """
-NOTE = """The tree that is searched has about 50 000 files and 460 MB. The limit does the same work bare: no boundary,
-no journal, no approval, and no answer to word. Handrail works
-with all of them on, every path confined, every write synced, and results in a fixed order with exact totals. A peer
-below the limit leaves something out, such as syncing what it writes. Peers with no such tool are not in a column; one
-whose answer was wrong, refused or too slow is named beneath its chart.
+NOTE = """The search tree has about 50 000 files and 460 MB. The limit does the same work with no boundary, journal, approval or
+answer text. Handrail runs with all of them: it confines every path, syncs every write, and returns results in a fixed
+order with exact totals. A peer below the limit omits something, such as syncing its writes. A column has only peers
+with such a tool. The line below a chart names peers whose answer was wrong, refused or too slow.
 """
-EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. What is
+EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. An exponent that is
 worse than it should be is bold.
 """
 
@@ -159,11 +157,11 @@ def _probes(results: dict[str, Any]) -> list[str]:
     told = [f"- **{name}**: {what}" for name, what in results["probes"].items()]
     own = [f"- {name}: {what}" for name, what in results["own"].items()]
     return [
-        "## What an edit does to people's files\n",
-        "✓: as it should be. –: no such tool. Otherwise, what went wrong.\n",
+        "## What an edit does to the user's files\n",
+        "✓: correct. –: no such tool. Otherwise the cell says what went wrong.\n",
         "\n".join([*lines, ""]),
         "\n".join([*told, ""]),
-        "Handrail alone is asked the rest of it too:\n",
+        "These probes run on Handrail only:\n",
         "\n".join([*own, ""]),
     ]
 
