@@ -83,7 +83,7 @@ soak: $(VENV)/ready
 		tests/ops/test_patch_differential.py tests/ops/test_patch_fuzz.py tests/ops/test_diff.py
 	HANDRAIL_EXAMPLES=5000 $(BIN)/python -m pytest tests/kernel/test_engines_agree.py tests/kernel/test_globs_like_ripgrep.py
 	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -m slow \
-		tests/kernel/test_endings.py tests/kernel/test_pty.py
+		tests/kernel/test_endings.py tests/kernel/test_terminals.py
 	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest -m slow tests/surfaces/test_mcp_http.py
 
 fuzz-shell: $(VENV)/ready

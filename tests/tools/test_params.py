@@ -149,7 +149,7 @@ KNOWN = "path, count, limit, deep, mode, tags, parts, inner, text"
         ({"path": "x", "count": 3.5}, Problem("count", "type", "integer", "number")),
         ({"path": "x", "count": float("inf")}, Problem("count", "type", "integer", "number")),
         ({"path": "x", "count": float("nan")}, Problem("count", "type", "integer", "number")),
-        ({"path": "x", "count": None}, Problem("count", "type", "integer", "null")),
+        ({"path": None}, Problem("path", "type", "string", "null")),
         ({"path": "x", "count": 0}, Problem("count", "minimum", "1", "0")),
         ({"path": "x", "count": 11}, Problem("count", "maximum", "10", "11")),
         ({"path": "x", "limit": -1}, Problem("limit", "minimum", "0", "-1")),
@@ -173,6 +173,13 @@ KNOWN = "path, count, limit, deep, mode, tags, parts, inner, text"
 )
 def test_params_problem_is_named_by_location(given: Any, expected: Problem) -> None:
     assert problems(given) == [expected]
+
+
+def test_params_null_for_optional_means_default() -> None:
+    assert (
+        parse({"path": "x", "count": None, "inner": {"name": "a", "weight": None}})["count"]
+        == parse({"path": "x"})["count"]
+    )
 
 
 def test_params_all_problems_are_reported() -> None:

@@ -12,7 +12,7 @@ from support.throwaway_dialect import router_of
 from handrail import ToolResult, ToolRouter, Workspace, __version__
 from handrail.kernel.host.session_log import shorten
 
-CUT = "3 long lines were cut around the match"
+CUT = "3 long lines were shortened around the match"
 
 
 def lines(workspace: Workspace) -> list[dict[str, Any]]:

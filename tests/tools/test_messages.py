@@ -42,7 +42,7 @@ def test_render_fault_without_message_raises_lookup_error() -> None:
     class Unheard(Fault):
         pass
 
-    with pytest.raises(LookupError, match="Unheard has no words"):
+    with pytest.raises(LookupError, match="Unheard has no message"):
         render((), "tool", Unheard(), {})
 
 
