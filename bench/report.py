@@ -29,8 +29,8 @@ approval or answer text. Handrail runs with all of them: it confines every path,
 order with exact totals. A peer below the limit omits something, such as syncing its writes. A column has only peers
 with such a tool. The line below a chart names peers whose answer was wrong, refused or too slow.
 """
-EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. An exponent
-that is worse than it should be is bold.
+EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. An
+exponent that is worse than it should be is bold.
 """
 
 

@@ -149,7 +149,6 @@ KNOWN = "path, count, limit, deep, mode, tags, parts, inner, text"
         ({"path": "x", "count": 3.5}, Problem("count", "type", "integer", "number")),
         ({"path": "x", "count": float("inf")}, Problem("count", "type", "integer", "number")),
         ({"path": "x", "count": float("nan")}, Problem("count", "type", "integer", "number")),
-        ({"path": None}, Problem("path", "type", "string", "null")),
         ({"path": "x", "count": 0}, Problem("count", "minimum", "1", "0")),
         ({"path": "x", "count": 11}, Problem("count", "maximum", "10", "11")),
         ({"path": "x", "limit": -1}, Problem("limit", "minimum", "0", "-1")),
