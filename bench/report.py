@@ -25,9 +25,10 @@ make bench-check    # fails if a ratio is a third worse than bench/baseline.json
 ```
 """
 NOTE = """The search tree has about 50 000 files and 460 MB. The limit does the same work with no boundary, journal,
-approval or answer text. Handrail runs with all of them: it confines every path, syncs every write, and returns results in
-a fixed order with exact totals. A peer below the limit omits something, such as syncing its writes. A column has only peers
-with such a tool. The line below a chart names peers whose answer was wrong, refused or too slow.
+approval or answer text. Handrail runs with all of them: it confines every path, syncs every write, and returns
+results in a fixed order with exact totals. A peer below the limit omits something, such as syncing its writes. A
+column has only peers with such a tool. The line below a chart names peers whose answer was wrong, refused or too
+slow.
 """
 EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. An
 exponent that is worse than it should be is bold.
