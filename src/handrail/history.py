@@ -77,7 +77,7 @@ class History:
     ) -> Plan:
         """Undo entry `n`, or all entries `since` one, or all `of` a session; by default the last that is not undone.
 
-        With `paths`, only what was done to these names and beneath them; the entry then stands for the rest.
+        With `paths`, undo only the changes to these paths and below them; the entry is then not marked as undone.
         """
 
         def plan() -> Plan:

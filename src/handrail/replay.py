@@ -11,7 +11,7 @@ from handrail.kernel.host.session_log import only_log
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.model.record import record
-from handrail.policy.policy import nobody
+from handrail.policy.policy import no_approver
 from handrail.settings import levels
 from handrail.workspace import ClientSession, Workspace, internals
 
@@ -114,15 +114,16 @@ def _add_root(roots: list[str], root: str) -> None:
 
 
 def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iterator[ReplayOutcome]:
-    """Make the calls of the log in `root`, which they change. Files there may be changed without asking;
-    commands and fetches are for `approver`. What was refused then is refused now.
+    """Repeat the calls of the log in `root`, and change files there without asking.
+
+    Asks `approver` about commands and fetches. Refuses calls that the log shows as refused.
     """
     answering = _Answering(approver)
     with Workspace(root, approve="ask", approver=answering, tell=only_log, **flags) as workspace:
         sessions: dict[str, ClientSession] = {}
         places = {workspace.root: _ROOT, internals(workspace).services.state.path: "<state>"}
-        told_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
-        moves = dict.fromkeys(told_places, workspace.root)
+        recorded_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)
+        moves = dict.fromkeys(recorded_places, workspace.root)
         last = {call.session: index for index, call in enumerate(log.calls)}
         for index, call in enumerate(log.calls):
             if call.session not in sessions:
@@ -133,7 +134,7 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
                 answering.call = call
                 params = _moved(call.params, moves)
                 got = sessions[call.session].tools(call.dialect).call(call.tool, params).to_dict()
-                yield _judged(call, comparable(got, places), comparable(call.answer, told_places))
+                yield _judged(call, comparable(got, places), comparable(call.answer, recorded_places))
             if index == last[call.session]:
                 sessions.pop(call.session).close()
 
@@ -174,7 +175,7 @@ class _Answering:
         if not question.effects & (Effect.RUN | Effect.FETCH):
             return Verdict(True, "log")
         if self._approver is None:
-            return nobody(question)
+            return no_approver(question)
         return self._approver(question)
 
 

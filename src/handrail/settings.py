@@ -183,18 +183,18 @@ def _tighten(settings: Settings, given: Mapping[str, Any]) -> tuple[Settings, li
             kept = {name: new for name, new in lower.items() if name in MAY_BE_LOWERED}
             settings = settings._replace(limits=settings.limits._replace(**kept))
             vain = [name for name, new in wanted.items() if new != getattr(settings.limits, name)]
-            notes += [_in_vain(f"limits.{name}", wanted[name]) for name in vain]
+            notes += [_ignored_setting(f"limits.{name}", wanted[name]) for name in vain]
             continue
         new = _checked(key, value, where)
         old = getattr(settings, key)
         tightened = _TIGHTEN[key](old, new) if key in _TIGHTEN else old
         if tightened != new and key != "protect":
-            notes.append(_in_vain(key, value))
+            notes.append(_ignored_setting(key, value))
         settings = settings._replace(**{key: tightened})
     return settings, notes
 
 
-def _in_vain(key: str, value: Any) -> str:
+def _ignored_setting(key: str, value: Any) -> str:
     return f"{PROJECT_FILE} cannot set {key} = {value!r}: a project may only tighten"
 
 

@@ -330,7 +330,7 @@ def _boundary(root: str) -> FsBoundary:
     try:
         return FsBoundary(root)
     except PathFault as fault:
-        from handrail.kernel.host.project_root import directories_beside  # noqa: PLC0415  only when something is wrong
+        from handrail.kernel.host.project_root import sibling_directories  # noqa: PLC0415  only when something is wrong
         from handrail.tools.fault_errors import workspace_error  # noqa: PLC0415  only when something is wrong
 
-        raise workspace_error(root, fault, directories_beside(root)) from fault
+        raise workspace_error(root, fault, sibling_directories(root)) from fault

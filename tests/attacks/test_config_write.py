@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handrail.surfaces.cli import main
-from handrail.surfaces.client_config import CLIENTS
+from handrail.surfaces.client_config_text import CLIENTS
 
 IN_PROJECT = [name for name, kind in CLIENTS.items() if kind.in_project]
 

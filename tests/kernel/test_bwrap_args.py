@@ -261,8 +261,8 @@ def test_ordinary_variable_does_not_look_secret(name: str) -> None:
 
 
 def test_environment_has_only_basic_and_listed_variables() -> None:
-    person = {"PATH": "/bin:relative::/x", "LC_ALL": "de", "OTHER": "1", "WANTED": "2", "HOME": "/real"}
-    assert visible_paths.environment(person, "/h", ("WANTED",)) == {
+    asked_user = {"PATH": "/bin:relative::/x", "LC_ALL": "de", "OTHER": "1", "WANTED": "2", "HOME": "/real"}
+    assert visible_paths.environment(asked_user, "/h", ("WANTED",)) == {
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
         "LC_ALL": "de",

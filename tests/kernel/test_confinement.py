@@ -29,7 +29,7 @@ def test_sandbox_home_is_private_empty_and_writable(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "secret").write_text("TOP")
-    with workspace(tmp_path / "ws", person={"HOME": str(home), "PATH": "/usr/bin:/bin"}) as processes:
+    with workspace(tmp_path / "ws", asked_user={"HOME": str(home), "PATH": "/usr/bin:/bin"}) as processes:
         outcome = sh(processes, 'ls -A "$HOME"; echo x > "$HOME/mine"; cat "$HOME/mine"; echo "$HOME"')
     assert outcome.stdout.head.decode() == f"x\n{home}\n"
     assert [path.name for path in home.iterdir()] == ["secret"]
@@ -204,7 +204,7 @@ def test_command_is_killed_when_disk_fills_up(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.fixture
-def somebodys(tmp_path: Path) -> Path:
+def another_users(tmp_path: Path) -> Path:
     """Make a workspace that belongs to another user."""
     root = tmp_path / "ws"
     root.mkdir()
@@ -216,22 +216,22 @@ def somebodys(tmp_path: Path) -> Path:
 
 
 @pytest.mark.root
-def test_missing_bubblewrap_falls_back_to_reduced_level(somebodys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(somebodys.parent / "gone")])
+def test_missing_bubblewrap_falls_back_to_reduced_level(another_users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(another_users.parent / "gone")])
     handles = os.listdir("/proc/self/fd")
-    with workspace(somebodys) as processes:
+    with workspace(another_users) as processes:
         outcome = processes.run(Command(["/usr/bin/touch", "made"]))
         assert outcome.confinement.level == "reduced"
-        assert outcome.confinement.why == (f"{somebodys.parent}/gone: No such file or directory",)
+        assert outcome.confinement.why == (f"{another_users.parent}/gone: No such file or directory",)
         assert sh(processes, "echo private > $TMPDIR/file && cat $TMPDIR/file").stdout.head == b"private\n"
     assert os.listdir("/proc/self/fd") == handles
-    info = (somebodys / "made").stat()
+    info = (another_users / "made").stat()
     assert (info.st_uid, info.st_gid) == (12345, 54321)
 
 
 @pytest.mark.root
-def test_sandbox_of_root_runs_as_owner_of_workspace(somebodys: Path) -> None:
-    root = somebodys
+def test_sandbox_of_root_runs_as_owner_of_workspace(another_users: Path) -> None:
+    root = another_users
     with workspace(root) as processes:
         outcome = sh(processes, "id -u; id -g; touch made; mktemp; ls -ld .vscode")
         assert outcome.stdout.head.startswith(b"12345\n54321\n"), said(outcome)

@@ -18,7 +18,7 @@ from handrail.kernel.fs import boundary as boundary_module
 from handrail.kernel.fs import resolver as resolve
 from handrail.kernel.fs.syscalls import rename_to_free_name
 from handrail.kernel.host.session_log import SessionLog, shorten
-from handrail.kernel.host.state_dir import config_home, locked_beside, read_text, state_home, write_text
+from handrail.kernel.host.state_dir import config_home, locked_directory_of, read_text, state_home, write_text
 from handrail.model.faults import Conflict, WriteFailed
 from handrail.model.files import MakeDirectory
 
@@ -228,14 +228,14 @@ def test_state_directory_of_another_user_is_not_used(
 def test_own_file_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     path = str(tmp_path / "config" / "rules.toml")
     assert read_text(path) == ""
-    with locked_beside(path):
+    with locked_directory_of(path):
         write_text(path, "old")
     for at in (1, 2):
-        with locked_beside(path), faults(at, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
+        with locked_directory_of(path), faults(at, failing(errno.EIO)), pytest.raises(OSError, match="Input/output"):
             write_text(path, "new")
         assert read_text(path) == "old"
         assert os.listdir(tmp_path / "config") == ["rules.toml"]
-    with locked_beside(path):
+    with locked_directory_of(path):
         write_text(path, "new")
     assert read_text(path) == "new"
 

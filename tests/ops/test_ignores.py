@@ -1,6 +1,6 @@
 import pytest
 
-from handrail.ops.glob.ignore_files import TooManyRules, compile_ignores
+from handrail.ops.glob.ignore_rules import TooManyRules, compile_ignores
 
 RULES = """\ufeff# comment
 *.log

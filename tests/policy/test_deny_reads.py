@@ -87,15 +87,15 @@ def test_deny_rule_of_every_scope_stops_reads(reader: Workspace, root: Path) -> 
 
 
 def test_deny_rule_change_applies_during_session(reader: Workspace) -> None:
-    person = RuleFile.load(str(Path(reader._rules.user.path).parent), Limits())
+    asked_user = RuleFile.load(str(Path(reader._rules.user.path).parent), Limits())
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == ""
-    person.add(Rule("file.read", ".*", deny=True))
+    asked_user.add(Rule("file.read", ".*", deny=True))
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == "approval_denied"
-    person.enable(1, enabled=False)
+    asked_user.enable(1, enabled=False)
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == ""
-    person.enable(1, enabled=True)
+    asked_user.enable(1, enabled=True)
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == "approval_denied"
-    Path(person.path).write_text("half an edi")
+    Path(asked_user.path).write_text("half an edi")
     assert code(reader, "file", "file.read", {"path": "open.txt"}) == "approval_denied"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from policy.test_policy import YES, Person
+from policy.test_policy import YES, ScriptedUser
 
 from handrail import ToolResult, Workspace
 from handrail.model.approval import Keep, Verdict
@@ -53,24 +53,24 @@ def test_policy_never_approves_command_that_may_run_denied_program(root: Path, a
 
 @pytest.mark.parametrize("command", PLAIN)
 def test_deny_rule_plain_command_denied_without_question(root: Path, command: str) -> None:
-    person = Person(YES)
-    with Workspace(str(root), approve="auto", approver=person) as workspace:
+    asked_user = ScriptedUser(YES)
+    with Workspace(str(root), approve="auto", approver=asked_user) as workspace:
         workspace._rules.add(NO_RM)
         result = run(workspace, command)
     assert result.error is not None
     assert "forbids it" in result.error.message
-    assert person.questions == []
+    assert asked_user.questions == []
 
 
 def test_deny_rule_unclear_command_asks_every_time(root: Path) -> None:
-    person = Person(Verdict(True, "user", always=True, keep=Keep("session")), YES)
-    with Workspace(str(root), approve="auto", approver=person) as workspace:
+    asked_user = ScriptedUser(Verdict(True, "user", always=True, keep=Keep("session")), YES)
+    with Workspace(str(root), approve="auto", approver=asked_user) as workspace:
         workspace._rules.add(NO_RM)
         first, second, plain = run(workspace, "X=echo; $X a"), run(workspace, "X=echo; $X a"), run(workspace, "echo b")
     assert first.success
     assert second.success
     assert plain.success
-    assert len(person.questions) == 2
+    assert len(asked_user.questions) == 2
     why = "the command may run what user rule 1 forbids: its text does not show every program that it runs"
     said = f"this call is always asked about: {why}"
     assert first.warnings == [f"approved this time only: cannot store the rule: {said}"]
@@ -142,8 +142,8 @@ def test_policy_never_approves_guarded_path(root: Path, approve: Any, path: str)
             assert "no approver can be asked, and the call reaches into ." in result.error.message
             assert result.error.suggestion == "Leave it, or ask the user: only they can allow it"
         assert not (root / path).exists()
-    person = Person(YES)
-    with Workspace(str(root), approve=approve, approver=person) as workspace:
+    asked_user = ScriptedUser(YES)
+    with Workspace(str(root), approve=approve, approver=asked_user) as workspace:
         assert workspace.call(*calls[0]).success
     assert (root / path).read_text() == "x"
-    assert len(person.questions) == 1
+    assert len(asked_user.questions) == 1

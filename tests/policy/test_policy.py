@@ -17,7 +17,7 @@ from handrail.surfaces.cli.rule_test import try_call
 YES = Verdict(True, "user")
 
 
-class Person:
+class ScriptedUser:
     """Gives the answers in turn and keeps the questions."""
 
     def __init__(self, *answers: Verdict) -> None:
@@ -34,7 +34,7 @@ def create(workspace: Any, path: str) -> bool:
 
 def test_deny_rule_holds_under_every_policy(root: Path) -> None:
     for approve in ("auto", "host", "ask"):
-        with Workspace(str(root), approve=approve, approver=Person(YES, YES)) as workspace:
+        with Workspace(str(root), approve=approve, approver=ScriptedUser(YES, YES)) as workspace:
             workspace._rules.add(Rule("create_file", r'\{"path":"no.*', deny=True))
             result = workspace.call("copilot", "create_file", {"path": "no", "content": "x"})
             assert result.error is not None
@@ -50,15 +50,15 @@ def test_project_file_rules_can_only_deny(root: Path) -> None:
     (root / ".handrail.toml").write_text(
         '[[rule]]\ntool = "create_file"\npattern = ".*"\n[[rule]]\ntool = "*"\npattern = ".*migra.*"\ndeny = true\n'
     )
-    person = Person(YES)
-    with Workspace(str(root), approver=person) as workspace:
+    asked_user = ScriptedUser(YES)
+    with Workspace(str(root), approver=asked_user) as workspace:
         assert workspace.warnings == [".handrail.toml cannot approve anything: only its rules with deny = true count"]
         assert create(workspace, "a")
-        assert len(person.questions) == 1  # the first rule of the project approved nothing
+        assert len(asked_user.questions) == 1  # the first rule of the project approved nothing
         result = workspace.call("copilot", "create_file", {"path": "migrations/1.sql", "content": "x"})
         assert result.error is not None
         assert "rule 1 of the project's .handrail.toml forbids it" in result.error.message
-    assert len(person.questions) == 1
+    assert len(asked_user.questions) == 1
 
 
 @pytest.mark.parametrize("text", ["rule = 5", "rule = [5]", "[[rule]]\ntool = 'x'", "[[rule]]\npattern = 'x'"])
@@ -70,7 +70,7 @@ def test_project_file_malformed_rule_is_an_error(root: Path, text: str) -> None:
 
 def test_session_rule_holds_only_in_its_session(root: Path) -> None:
     always = Verdict(True, "user", always=True, keep=Keep("session", r'\{"path":"[ab]".*'))
-    one, two = Person(always), Person()
+    one, two = ScriptedUser(always), ScriptedUser()
     with Workspace(str(root)) as workspace:
         first, second = workspace.session(approver=one), workspace.session(approver=two)
         for name, session in (("a", first), ("b", first)):
@@ -86,7 +86,7 @@ def test_project_rule_holds_in_root_user_rule_everywhere(root: Path, tmp_path: P
     other = tmp_path / "other"
     other.mkdir()
     answers = [Verdict(True, "user", always=True, keep=Keep(scope)) for scope in ("project", "user")]
-    with Workspace(str(root), approver=Person(*answers)) as workspace:
+    with Workspace(str(root), approver=ScriptedUser(*answers)) as workspace:
         assert create(workspace, "p")
         assert create(workspace, "u")
         assert create(workspace, "p") is False  # the file exists
@@ -100,10 +100,10 @@ def test_project_rule_holds_in_root_user_rule_everywhere(root: Path, tmp_path: P
 
 def test_rule_made_in_sandbox_asks_again_in_weaker_sandbox(root: Path) -> None:
     def run(level: Any, *answers: Verdict) -> tuple[bool, int]:
-        person = Person(*answers)
-        with Workspace(str(root), sandbox=level, approver=person) as workspace:
+        asked_user = ScriptedUser(*answers)
+        with Workspace(str(root), sandbox=level, approver=asked_user) as workspace:
             done = workspace.call("copilot", "run_in_terminal", {"command": "echo a"})
-        return done.success, len(person.questions)
+        return done.success, len(asked_user.questions)
 
     always = Verdict(True, "user", always=True)
     assert run("network", always) == (True, 1)
@@ -117,11 +117,11 @@ def test_rule_made_in_sandbox_asks_again_in_weaker_sandbox(root: Path) -> None:
 
 def test_rule_expired_asks_again(root: Path) -> None:
     answers = [Verdict(True, "user", always=True, keep=Keep("session", ".*", hours)) for hours in (0, 1)]
-    person = Person(*answers)
-    with Workspace(str(root), approver=person) as workspace:
+    asked_user = ScriptedUser(*answers)
+    with Workspace(str(root), approver=asked_user) as workspace:
         for name in ("a", "b", "c"):
             assert create(workspace, name)
-    assert len(person.questions) == 2
+    assert len(asked_user.questions) == 2
 
 
 def test_rule_that_cannot_be_stored_approves_once_with_warning(root: Path) -> None:
@@ -130,7 +130,7 @@ def test_rule_that_cannot_be_stored_approves_once_with_warning(root: Path) -> No
         Verdict(True, "user", always=True, keep=Keep("user", "(")),
         Verdict(True, "user", always=True, keep=Keep("user", ".*", 1e300)),
     ]
-    with Workspace(str(root), approver=Person(*answers)) as workspace:
+    with Workspace(str(root), approver=ScriptedUser(*answers)) as workspace:
         warnings = [
             workspace.call("copilot", "create_file", {"path": path, "content": "x"}).warnings
             for path in (".git/hooks/x", "a", "b")

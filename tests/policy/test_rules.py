@@ -188,18 +188,18 @@ def test_rule_slow_pattern_approves_nothing_and_ends(pattern: str, text: str, ho
 
 
 def test_rule_file_changes_apply_during_session(home: Path) -> None:
-    session, person = book(home), book(home)
+    session, asked_user = book(home), book(home)
     session.add(Rule("t", "a"))
-    person.add(Rule("t", ".*"))
+    asked_user.add(Rule("t", ".*"))
     assert match(session, "t", {}) == 2
-    person.remove(2)
+    asked_user.remove(2)
     assert match(session, "t", {}) is None
-    person.enable(1, enabled=False)
+    asked_user.enable(1, enabled=False)
     session.add(Rule("t", "b"))  # does not bring back a rule that the user removed or disabled
     assert book(home).rules == [Rule("t", "a", enabled=False), Rule("t", "b")]
     (home / "approvals.toml").unlink()
     assert match(session, "t", {}) is None
-    person.add(Rule("t", ".*"))
+    asked_user.add(Rule("t", ".*"))
     (home / "approvals.toml").write_text("half an edi")
     assert match(session, "t", {}) is None  # a file that cannot be read approves nothing
 

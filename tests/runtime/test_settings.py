@@ -208,11 +208,13 @@ def test_settings_lowerable_limits_are_limits() -> None:
 
 
 def test_settings_project_lowers_user_limits_and_raises_none() -> None:
-    person = "[limits]\npage_bytes = 100\njournal_days = 5\n"
-    settings, notes = load(user=person, project="[limits]\npage_bytes = 50\njournal_days = 4\nline_bytes = 9\n")
+    asked_user = "[limits]\npage_bytes = 100\njournal_days = 5\n"
+    settings, notes = load(user=asked_user, project="[limits]\npage_bytes = 50\njournal_days = 4\nline_bytes = 9\n")
     assert settings.limits == Limits(page_bytes=50, journal_days=5, line_bytes=9)
     assert notes == [".handrail.toml cannot set limits.journal_days = 4: a project may only tighten"]
-    assert load(user=person, project="[limits]\npage_bytes = 101")[0].limits == Limits(page_bytes=100, journal_days=5)
+    assert load(user=asked_user, project="[limits]\npage_bytes = 101")[0].limits == Limits(
+        page_bytes=100, journal_days=5
+    )
 
 
 @pytest.mark.parametrize(

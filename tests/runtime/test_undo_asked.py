@@ -12,7 +12,7 @@ from handrail.kernel.journal.journal import JournalEntry
 PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"
 
 
-class Person:
+class ScriptedUser:
     """Says yes to every call, but only to the first undo; runs `meanwhile` during the first undo's question."""
 
     def __init__(self) -> None:
@@ -29,14 +29,14 @@ class Person:
 
 
 @pytest.fixture
-def person() -> Person:
-    return Person()
+def asked_user() -> ScriptedUser:
+    return ScriptedUser()
 
 
 @pytest.fixture
-def workspace(root: Path, person: Person) -> Iterator[Workspace]:
+def workspace(root: Path, asked_user: ScriptedUser) -> Iterator[Workspace]:
     """With one entry that made the files a and b."""
-    with Workspace(str(root), approver=person) as opened:
+    with Workspace(str(root), approver=asked_user) as opened:
         assert opened.call("codex", "apply_patch_freeform", {"patch": PATCH}).success
         yield opened
 
@@ -46,51 +46,55 @@ def undone(workspace: Workspace) -> list[tuple[int, ...]]:
     return [each.origin.undoes for each in entries if each.origin.kind == "undo"]
 
 
-def test_undo_asks_again_when_file_reappears(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_asks_again_when_file_reappears(workspace: Workspace, asked_user: ScriptedUser, root: Path) -> None:
     (root / "b").unlink()
-    person.meanwhile = lambda: (root / "b").write_text("b\n")
+    asked_user.meanwhile = lambda: (root / "b").write_text("b\n")
     with pytest.raises(DeniedError):
         workspace.history().undo()
-    assert person.undos == [("a",), ("a", "b")]
+    assert asked_user.undos == [("a",), ("a", "b")]
     assert ((root / "a").exists(), (root / "b").exists(), undone(workspace)) == (True, True, [])
 
 
-def test_undo_asks_again_when_empty_plan_gains_file(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_asks_again_when_empty_plan_gains_file(workspace: Workspace, asked_user: ScriptedUser, root: Path) -> None:
     (root / "a").unlink()
     (root / "b").unlink()
-    person.meanwhile = lambda: (root / "a").write_text("a\n")
+    asked_user.meanwhile = lambda: (root / "a").write_text("a\n")
     with pytest.raises(DeniedError):
         workspace.history().undo()
-    assert person.undos == [(), ("a",)]
+    assert asked_user.undos == [(), ("a",)]
     assert ((root / "a").exists(), undone(workspace)) == (True, [])
 
 
-def test_undo_asks_again_when_files_vanish(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_asks_again_when_files_vanish(workspace: Workspace, asked_user: ScriptedUser, root: Path) -> None:
     def vanish() -> None:
         (root / "a").unlink()
         (root / "b").unlink()
 
-    person.meanwhile = vanish
+    asked_user.meanwhile = vanish
     with pytest.raises(DeniedError):
         workspace.history().undo()
-    assert (person.undos, undone(workspace)) == ([("a", "b"), ()], [])
+    assert (asked_user.undos, undone(workspace)) == ([("a", "b"), ()], [])
 
 
-def test_undo_entry_undone_during_question_is_an_error(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_entry_undone_during_question_is_an_error(
+    workspace: Workspace, asked_user: ScriptedUser, root: Path
+) -> None:
     (root / "a").unlink()
     (root / "b").unlink()
     with Workspace(str(root), approve="auto") as other:
-        person.meanwhile = lambda: other.history().undo(1)
+        asked_user.meanwhile = lambda: other.history().undo(1)
         with pytest.raises(UndoError, match="entry 1 is already undone"):
             workspace.history().undo(1)
-    assert (person.undos, undone(workspace)) == ([()], [(1,)])
+    assert (asked_user.undos, undone(workspace)) == ([()], [(1,)])
 
 
-def test_undo_unrelated_change_during_question_asks_once(workspace: Workspace, person: Person, root: Path) -> None:
+def test_undo_unrelated_change_during_question_asks_once(
+    workspace: Workspace, asked_user: ScriptedUser, root: Path
+) -> None:
     (root / "b").unlink()
-    person.meanwhile = lambda: (root / "other").write_text("x")
+    asked_user.meanwhile = lambda: (root / "other").write_text("x")
     assert workspace.history().undo().done
-    assert (person.undos, undone(workspace), (root / "a").exists()) == ([("a",)], [(1,)], False)
+    assert (asked_user.undos, undone(workspace), (root / "a").exists()) == ([("a",)], [(1,)], False)
 
 
 def test_undo_without_approver_is_denied_even_if_nothing_changes(root: Path, workspace: Workspace) -> None:

@@ -29,11 +29,11 @@ def level_of(level: Level, **limits: float) -> SandboxSettings:
 
 @contextlib.contextmanager
 def workspace(
-    root: Path, settings: SandboxSettings | None = None, person: Mapping[str, str] | None = None
+    root: Path, settings: SandboxSettings | None = None, asked_user: Mapping[str, str] | None = None
 ) -> Iterator[Processes]:
     root.mkdir(exist_ok=True)
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    sandbox = Sandbox(fd, str(root), settings or SandboxSettings(allow_reduced=True), person)
+    sandbox = Sandbox(fd, str(root), settings or SandboxSettings(allow_reduced=True), asked_user)
     processes = Processes(sandbox, str(root.parent / f"{root.name}-spool"))
     try:
         yield processes

@@ -124,7 +124,7 @@ class Machine(RuleBasedStateMachine):
         self.strange -= {each for each in known if each not in self.strange}
 
     @rule(path=paths, gone=st.booleans())
-    def somebody_else(self, path: str, gone: bool) -> None:
+    def another_process(self, path: str, gone: bool) -> None:
         full, text = f"{self.root}/{path}", self.fresh()
         if gone and self.files[path] is not None:
             os.unlink(full)

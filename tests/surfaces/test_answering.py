@@ -10,7 +10,7 @@ import pytest
 from support.command_line import ARGV, envelope, handrail
 from support.pseudo_terminal import Terminal
 
-from handrail.surfaces.cli.terminal_question import HELP, PATTERN_HELP
+from handrail.surfaces.cli.terminal_approver import HELP, PATTERN_HELP
 
 PROMPT = "Approve? (y/n/always): "
 SCOPE = "For (session/project/user): "

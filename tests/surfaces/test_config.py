@@ -10,7 +10,7 @@ import tomlkit
 from click.testing import CliRunner, Result
 
 from handrail.surfaces.cli import main
-from handrail.surfaces.client_config import CLIENTS
+from handrail.surfaces.client_config_text import CLIENTS
 
 JSON_CLIENTS = [name for name, kind in CLIENTS.items() if not kind.toml]
 

@@ -15,7 +15,7 @@ from support.documents import fences, table, text
 from support.mcp_client import talk
 
 from handrail.dialects import load
-from handrail.surfaces.client_config import CLIENTS
+from handrail.surfaces.client_config_text import CLIENTS
 
 README, PAGE = text("README.md"), text("docs/clients.md")
 SNIPPETS = dict(re.findall(r"^([\w ]+): `.+\n\n```(?:json|toml)\n([^`]+)```$", PAGE, re.MULTILINE))

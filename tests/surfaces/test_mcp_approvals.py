@@ -21,7 +21,7 @@ MODERN = ERAS[1]
 WRITE = {"path": "a.txt", "content": "new\n"}
 
 
-class Person:
+class ScriptedUser:
     """Answers the questions of the client in turn."""
 
     def __init__(self, *answers: dict[str, Any], action: str = "accept") -> None:
@@ -42,7 +42,7 @@ def asking(root: Path) -> Any:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root: Path, era: str) -> None:
-    person = Person({"decision": "once"}, {"decision": "no"})
+    asked_user = ScriptedUser({"decision": "once"}, {"decision": "no"})
     server = in_memory(asking)
 
     async def act(client: Client) -> list[Any]:
@@ -51,21 +51,21 @@ def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root:
             envelope(await client.call_tool("file.write", {"path": "a.txt", "content": "newer\n"})),
         ]
 
-    allowed, refused = talk(server, act, era, elicitation_callback=person)
+    allowed, refused = talk(server, act, era, elicitation_callback=asked_user)
     assert (allowed["success"], allowed["files_affected"]) == (True, ["a.txt"])
     assert refused["error"]["code"] == "approval_denied"
     assert (root / "a.txt").read_text() == "new\n"
-    assert person.asked[0].message == (
+    assert asked_user.asked[0].message == (
         "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n\n"
         "Tool: file.write\nParameters:\n  path: a.txt\n  content: <4 bytes>\n"
         "Files affected: a.txt\nRisk level: dangerous"
     )
-    assert person.asked[0].requested_schema["properties"]["decision"]["enum"] == ["once", "always", "no"]
+    assert asked_user.asked[0].requested_schema["properties"]["decision"]["enum"] == ["once", "always", "no"]
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era: str) -> None:
-    person = Person({"decision": "always"})
+    asked_user = ScriptedUser({"decision": "always"})
 
     async def act(client: Client) -> list[bool]:
         first = await client.call_tool("file.write", WRITE)
@@ -74,8 +74,8 @@ def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era:
         second = await client.call_tool("file.write", WRITE)
         return [first.is_error, second.is_error]
 
-    assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
-    assert len(person.asked) == 1
+    assert talk(in_memory(asking), act, era, elicitation_callback=asked_user) == [False, False]
+    assert len(asked_user.asked) == 1
     assert [standing.rule.tool for standing in asking._rules.placed()] == ["file.write"]
 
 
@@ -83,18 +83,18 @@ def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era:
 @pytest.mark.parametrize(
     ("person", "reason"),
     [
-        (lambda: Person({"decision": "no", "reason": "use b.txt"}), "the user said no: use b.txt"),
-        (lambda: Person({"decision": "no"}), "the user said no"),
-        (lambda: Person({}), "the user said no"),
-        (lambda: Person({"decision": "yes, and everything else"}), "the user said no"),
-        (lambda: Person(action="decline"), "the user said no"),
-        (lambda: Person(action="cancel"), "the user said no"),
+        (lambda: ScriptedUser({"decision": "no", "reason": "use b.txt"}), "the user said no: use b.txt"),
+        (lambda: ScriptedUser({"decision": "no"}), "the user said no"),
+        (lambda: ScriptedUser({}), "the user said no"),
+        (lambda: ScriptedUser({"decision": "yes, and everything else"}), "the user said no"),
+        (lambda: ScriptedUser(action="decline"), "the user said no"),
+        (lambda: ScriptedUser(action="cancel"), "the user said no"),
     ],
 )
 def test_mcp_answer_other_than_yes_denies(
-    asking: Workspace, root: Path, era: str, person: Callable[[], Person], reason: str
+    asking: Workspace, root: Path, era: str, asked_user: Callable[[], ScriptedUser], reason: str
 ) -> None:
-    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person())
+    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=asked_user())
     assert answer["error"]["code"] == "approval_denied"
     assert answer["error"]["message"] == f"file.write was not approved: {reason}"
     assert (root / "a.txt").read_text() == "old\n"
@@ -120,16 +120,16 @@ def test_mcp_client_without_elicitation_is_denied_with_remedy(root: Path, tmp_pa
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_approve_host_asks_nothing(root: Path, era: str) -> None:
-    person = Person()
+    asked_user = ScriptedUser()
     answer = call(
-        over_stdio("--root", root, "--approve", "host"), "file.write", WRITE, era, elicitation_callback=person
+        over_stdio("--root", root, "--approve", "host"), "file.write", WRITE, era, elicitation_callback=asked_user
     )
-    assert (answer["success"], person.asked) == (True, [])
+    assert (answer["success"], asked_user.asked) == (True, [])
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_reading_and_empty_edits_ask_nothing(asking: Workspace, era: str) -> None:
-    person = Person()
+    asked_user = ScriptedUser()
 
     async def act(client: Client) -> list[bool]:
         return [
@@ -137,8 +137,8 @@ def test_mcp_reading_and_empty_edits_ask_nothing(asking: Workspace, era: str) ->
             for tool, params in (("file.read", {"path": "a.txt"}), ("file.write", {**WRITE, "content": "old\n"}))
         ]
 
-    assert talk(in_memory(asking), act, era, elicitation_callback=person) == [False, False]
-    assert person.asked == []
+    assert talk(in_memory(asking), act, era, elicitation_callback=asked_user) == [False, False]
+    assert asked_user.asked == []
 
 
 def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, root: Path) -> None:

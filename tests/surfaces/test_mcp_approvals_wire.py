@@ -21,7 +21,7 @@ def test_mcp_user_decides_over_every_transport(root: Path, tmp_path: Path, trans
     (root / "a.txt").write_text("old\n")
     said = ["no", "once"]
 
-    async def person(context: Any, params: Any) -> ElicitResult:
+    async def asked_user(context: Any, params: Any) -> ElicitResult:
         assert "-old\n+new" in params.message
         return ElicitResult(action="accept", content={"decision": said.pop(0), "reason": "not today"})
 
@@ -34,19 +34,21 @@ def test_mcp_user_decides_over_every_transport(root: Path, tmp_path: Path, trans
     if transport == "http":
         (tmp_path / "tokens").write_text(TOKENS[0])
         with over_http("--root", root, "--token-file", tmp_path / "tokens") as (url, _):
-            refused, kept, allowed = anyio.run(main, lambda: holding(url, TOKENS[0], era, elicitation_callback=person))
+            refused, kept, allowed = anyio.run(
+                main, lambda: holding(url, TOKENS[0], era, elicitation_callback=asked_user)
+            )
     else:
         server = over_stdio("--root", root)
-        refused, kept, allowed = anyio.run(main, lambda: Client(server, mode=era, elicitation_callback=person))
+        refused, kept, allowed = anyio.run(main, lambda: Client(server, mode=era, elicitation_callback=asked_user))
     assert "the user said no: not today" in refused["error"]["message"]
     assert (kept, allowed["success"], (root / "a.txt").read_text()) == ("old\n", True, "new\n")
 
 
 def _holder(url: str, token: str) -> AbstractAsyncContextManager[Client]:
-    async def person(context: Any, params: Any) -> ElicitResult:
+    async def asked_user(context: Any, params: Any) -> ElicitResult:
         raise AssertionError("this test answers by hand")
 
-    return holding(url, token, ERAS[1], elicitation_callback=person)
+    return holding(url, token, ERAS[1], elicitation_callback=asked_user)
 
 
 def test_mcp_question_accepts_answer_only_from_asked_client(root: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ WRITE = {"path": "a.txt", "content": "".join(LINES)}
 WHOLE = "".join(f"+{line}" for line in LINES)
 
 
-class Person:
+class ScriptedUser:
     """Gives the answers in turn; keeps the messages and the offered answers."""
 
     def __init__(self, *says: str) -> None:
@@ -37,51 +37,51 @@ def asking(root: Path) -> Any:
 def test_mcp_show_all_shows_whole_change_before_answer(
     asking: Workspace, root: Path, era: str, decision: str, success: bool
 ) -> None:
-    person = Person("show all", decision)
-    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person)
-    assert "lines not shown" in person.shown[0]
-    assert WHOLE in person.shown[1]
-    assert person.offered == [["once", "always", "no", "show all"], ["once", "always", "no"]]
+    asked_user = ScriptedUser("show all", decision)
+    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=asked_user)
+    assert "lines not shown" in asked_user.shown[0]
+    assert WHOLE in asked_user.shown[1]
+    assert asked_user.offered == [["once", "always", "no", "show all"], ["once", "always", "no"]]
     assert (answer["success"], (root / "a.txt").exists()) == (success, success)
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_show_all_is_not_approval(asking: Workspace, root: Path, era: str) -> None:
     """Answer "show all" repeatedly: the server asks again or denies, and writes nothing."""
-    person = Person("show all", "show all", "no")
-    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=person)
+    asked_user = ScriptedUser("show all", "show all", "no")
+    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=asked_user)
     assert answer["error"]["code"] == "approval_denied"
     assert not (root / "a.txt").exists()
 
 
 def test_mcp_show_all_after_file_changed_asks_again(asking: Workspace, root: Path) -> None:
-    person = Person("show all", "no")
+    asked_user = ScriptedUser("show all", "no")
 
     async def look(context: Any, params: Any) -> ElicitResult:
         (root / "a.txt").write_text("precious\n")
-        return await person(context, params)
+        return await asked_user(context, params)
 
     call(in_memory(asking), "file.write", WRITE, ERAS[1], elicitation_callback=look)
-    assert "-precious\n" in person.shown[1]
-    assert person.offered[1] == ["once", "always", "no", "show all"]
+    assert "-precious\n" in asked_user.shown[1]
+    assert asked_user.offered[1] == ["once", "always", "no", "show all"]
     assert (root / "a.txt").read_text() == "precious\n"
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_question_fetch_url_is_never_shortened(root: Path, era: str) -> None:
-    person, url = Person("no"), f"https://example.com/{'a' * 5000}?the=end"
+    asked_user, url = ScriptedUser("no"), f"https://example.com/{'a' * 5000}?the=end"
     with Workspace(str(root), approve="ask") as workspace:
         server = in_memory(workspace, dialect="copilot")
-        call(server, "fetch_webpage", {"url": url}, era, elicitation_callback=person)
-    assert f"  url: {url}\n" in person.shown[0]
-    assert person.offered == [["once", "always", "no"]]
+        call(server, "fetch_webpage", {"url": url}, era, elicitation_callback=asked_user)
+    assert f"  url: {url}\n" in asked_user.shown[0]
+    assert asked_user.offered == [["once", "always", "no"]]
 
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_question_escapes_blank_and_invisible_characters(asking: Workspace, era: str) -> None:
-    person = Person("no")
+    asked_user = ScriptedUser("no")
     odd = {"path": "a\xa0b\u2800.txt", "content": "x\u3000y\u200dz\U000e0041\n"}
-    call(in_memory(asking), "file.write", odd, era, elicitation_callback=person)
-    assert person.shown[0].isascii()
-    assert "+x\\u3000y\\u200dz\\U000e0041\n" in person.shown[0]
-    assert "Files affected: a\\xa0b\\u2800.txt\n" in person.shown[0]
+    call(in_memory(asking), "file.write", odd, era, elicitation_callback=asked_user)
+    assert asked_user.shown[0].isascii()
+    assert "+x\\u3000y\\u200dz\\U000e0041\n" in asked_user.shown[0]
+    assert "Files affected: a\\xa0b\\u2800.txt\n" in asked_user.shown[0]

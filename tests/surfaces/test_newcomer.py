@@ -8,8 +8,8 @@ from support.command_line import ARGV, usage_error
 from support.command_line import in_process as handrail
 from support.pseudo_terminal import Terminal
 
-from handrail.surfaces.cli.terminal_question import HELP
-from handrail.surfaces.client_config import CLIENTS
+from handrail.surfaces.cli.terminal_approver import HELP
+from handrail.surfaces.client_config_text import CLIENTS
 
 PROMPT = "Approve? (y/n/always): "
 

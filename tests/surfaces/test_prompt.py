@@ -7,7 +7,7 @@ import pytest
 from support.command_line import ARGV, envelope, handrail
 from support.pseudo_terminal import Terminal
 
-from handrail.surfaces.cli.terminal_question import HELP
+from handrail.surfaces.cli.terminal_approver import HELP
 
 HELLO = 'print("hello world")'
 SHOWN = """\

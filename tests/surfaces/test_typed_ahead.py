@@ -10,7 +10,7 @@ from support.pseudo_terminal import Terminal
 
 from handrail import Workspace
 from handrail.model.limits import Limits
-from handrail.surfaces.cli.terminal_question import TerminalApprover
+from handrail.surfaces.cli.terminal_approver import TerminalApprover
 
 PROMPT = "Approve? (y/n/always): "
 WRITES = [{"tool": "file.write", "params": {"path": name, "content": "x"}} for name in ("a", "b")]

@@ -21,23 +21,24 @@ class Question(NamedTuple):
     paths: frozenset[str] = frozenset()
     """Parameters that are paths."""
     targets: tuple[str, ...] = ()
-    """The files that would change, beneath the root with links resolved."""
+    """The files that would change, relative to the root, with links resolved."""
     changes: tuple[Change, ...] = ()
     command: str = ""
-    """What would run, or, where a terminal is named, be typed into it."""
+    """The command to run, or the input to type if `terminal` is set."""
     directory: str = ""
     terminal: str = ""
     sandbox: str = ""
     host: str = ""
-    """Whom a fetch would reach."""
+    """The host of a fetch."""
     resolved: dict[str, Any] | None = None
-    """The parameters as what they mean: a path as its place beneath the root, a URL in its normal form, and beside
-    them, as `targets`, the files that would change though no parameter names them. None where a path leaves the root.
+    """The parameters as rules see them: paths relative to the root with links resolved, URLs in canonical form.
+
+    `targets` is added if files change that no parameter names. None if a path leaves the root.
     """
     guarded: str = ""
     """The guarded name, such as .git, that the call reaches into: no rule and no policy approves that."""
     unasked: str = ""
-    """Why only what forbids it counts: the call only begins, or a page that was approved leads on to this one."""
+    """If set, only deny rules are checked: `beginning` (before the tool runs) or `redirect` (of an approved page)."""
     doubt: str = ""
     """Why it is asked although a rule or the policy would approve it."""
     root: str = ""
@@ -87,7 +88,7 @@ class Verdict(NamedTuple):
     reason: str = ""
     """Why not, for the model."""
     remedy: str = ""
-    """What the model is told to do instead."""
+    """What the model should do instead."""
     warning: str = ""
     """A warning for the result, in addition to the decision."""
     how_to_allow: str = ""
@@ -109,4 +110,4 @@ class Verdict(NamedTuple):
 
 Approver = Callable[[Question], Verdict]
 ASK_THE_USER = "Ask the user: only they can allow it"
-"""What a model is told to do about a refusal. No answer names a command, an option or a setting that loosens."""
+"""The remedy of refusals. No result names a command, an option or a setting that would allow a call."""

@@ -108,7 +108,7 @@ def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenP
         raise BadPath(text, "nul")
     if size > PATH_BYTES:
         raise BadPath(text, "too_long")
-    rest = _beneath(text, name, roots, windows=windows)
+    rest = _below_root(text, name, roots, windows=windows)
     pieces = rest.replace("\\", "/").split("/") if windows else rest.split("/")
     parts = tuple(piece for piece in pieces if piece not in ("", "."))
     for part in parts:
@@ -119,7 +119,7 @@ def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenP
     return GivenPath(text, parts, wants_directory=pieces[-1] in ("", ".", ".."))
 
 
-def _beneath(given: str, name: str, roots: tuple[str, ...], *, windows: bool) -> str:
+def _below_root(given: str, name: str, roots: tuple[str, ...], *, windows: bool) -> str:
     """Return `name` without the root in front; raise OutsideRoot if it is absolute and not inside a root."""
     if windows:
         if not (_DRIVE.match(name) or name[0] in "\\/"):

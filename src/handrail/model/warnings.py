@@ -11,7 +11,7 @@
     ├── GitSetAside · GitNotSetAside · GitArmed · GitUnseen    files that a command left in git directories
     ├── NotAllTyped            the program in a terminal does not read its input
     ├── NotJournaled           a change could not be recorded, so that undo cannot revert it
-    ├── NotPutRight            the cleanup after a change failed; the next change retries it
+    ├── CleanupFailed          the cleanup after a change failed; the next change retries it
     ├── JournaledElsewhere     the journal is in a temporary directory: the state directory cannot be used
     ├── NotKept                a command changed files whose former contents were not kept
     └── ScanIncomplete         a command may have changed more files than were watched
@@ -166,7 +166,7 @@ class NotJournaled(Note):
     why: str
 
 
-class NotPutRight(Note):
+class CleanupFailed(Note):
     """The cleanup after a change failed; the next change retries it."""
 
     why: str

@@ -105,7 +105,7 @@ class Policy:
 
     def _ask(self, question: Question, decided_on: object) -> Verdict:
         """Ask the approver. Rules are decided again only if they changed while the approver was asked."""
-        verdict = self.approver(question) if self.approver else nobody(question)
+        verdict = self.approver(question) if self.approver else no_approver(question)
         if not verdict.allowed:
             return verdict
         if self.rules.versions() != decided_on:
@@ -161,15 +161,17 @@ def _without(standing: PlacedRule, question: Question) -> str:
     return f"Disable the rule: {shlex.join([*words, *where])}" if standing.scope != "session" else ""
 
 
-def nobody(question: Question, user: str = "Pass approver= to Workspace", policy: str = 'approve="auto"') -> Verdict:
-    """Deny a question that no approver can be asked; `user` and `policy` say what would allow it."""
+def no_approver(
+    question: Question, user: str = "Pass approver= to Workspace", policy: str = 'approve="auto"'
+) -> Verdict:
+    """Deny a call because there is no approver; `user` and `policy` say what would allow it."""
     why = why_always_asked(question)
     reason = f"no approver can be asked, and {why}" if why else "no approver can be asked"
-    return refused(question, "nobody", reason, user, policy)
+    return refused(question, "no approver", reason, user, policy)
 
 
 def refused(question: Question, by: str, reason: str, user: str, policy: str) -> Verdict:
-    """Deny a question that could not be asked: the model reads why, the user what would allow it."""
+    """Deny a call. `reason` is for the model; `user` and `policy` say what would allow it, for the user."""
     remedy = ASK_THE_USER
     if why_always_asked(question) or question.meant is None:
         instead = "Write it as plain commands" if question.command and not question.guarded else "Leave it"

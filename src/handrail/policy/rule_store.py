@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from handrail.errors import RuleError
-from handrail.kernel.host.state_dir import locked_beside, read_small_text, version_of, write_text
+from handrail.kernel.host.state_dir import locked_directory_of, read_small_text, version_of, write_text
 from handrail.model.files import Version
 from handrail.model.limits import Limits
 from handrail.model.record import record
@@ -128,7 +128,7 @@ class RuleFile:
         if not self.path:
             yield
             return
-        with locked_beside(self.path):
+        with locked_directory_of(self.path):
             self.read()
             yield
 

@@ -157,7 +157,7 @@ class Call:
         return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, root=self.root, **shown)
 
     def _resolved(self, known: tuple[str, str] | None, *, follow: bool) -> dict[str, Any]:
-        """Return the parameters with every path resolved. Raises Conflict if a path leads nowhere: it did before."""
+        """Return the parameters with every path resolved. Raises Conflict if one no longer resolves."""
         resolved = dict(self.params)
         for name in self.paths & resolved.keys():
             if resolved[name] is not None:

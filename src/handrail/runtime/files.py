@@ -21,7 +21,7 @@ from handrail.model.files import (
     Version,
 )
 from handrail.model.paths import quote
-from handrail.model.warnings import JournaledElsewhere, LinesUncounted, NotJournaled, NotPutRight
+from handrail.model.warnings import CleanupFailed, JournaledElsewhere, LinesUncounted, NotJournaled
 
 if TYPE_CHECKING:
     from handrail.ops.patch import PatchOutcome
@@ -189,7 +189,7 @@ class Files:
                 self._wrote(approved, versions)
         finally:
             if why := self._services.writer.take_trouble():
-                self._call.warnings.append(NotPutRight(why))
+                self._call.warnings.append(CleanupFailed(why))
         self._call.files_affected.extend(approved.shown)
         if trouble := self._services.journal.take_trouble():
             self._call.warnings.append(NotJournaled(trouble))

@@ -37,7 +37,7 @@ Words = dict[Key, Message]
 
 
 def render(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
-    """Return the error for a fault: the nearest class wins, and for one class the tool's own message."""
+    """Return the error for a fault. Its class wins over a base class; for one class, the tool's own message wins."""
     for say in _words_for(tables, tool, fault):
         facts = context | fault.facts()
         return ToolError(say.code, _fill(say.message, facts), _fill(say.suggestion, facts))

@@ -140,7 +140,7 @@ class Params:
 
     @classmethod
     def gives(cls, given: dict[str, Any], name: str) -> bool:
-        """Return True if a parameter is given. Null for an optional one means that it is not."""
+        """Return True if a parameter is given. Null for an optional parameter means not given."""
         return name in given and (given[name] is not None or cls.fields[name].required)
 
     @classmethod

@@ -28,7 +28,7 @@ class Guide(NamedTuple):
 
 
 class Freeform(NamedTuple):
-    """Lets a model write one parameter as plain text instead of JSON, held to a Lark grammar."""
+    """Lets a model write one parameter as plain text that matches a Lark grammar, instead of JSON."""
 
     parameter: str
     description: str

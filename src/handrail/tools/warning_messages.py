@@ -2,6 +2,7 @@
 
 from handrail.model.warnings import (
     AllHidden,
+    CleanupFailed,
     DepthReached,
     FileSkipped,
     GitArmed,
@@ -16,7 +17,6 @@ from handrail.model.warnings import (
     NotAllTyped,
     NotJournaled,
     NotKept,
-    NotPutRight,
     NotRemembered,
     ProtectedInToolsOnly,
     RootReplaced,
@@ -106,7 +106,7 @@ NOTES: Words = {
     ProtectedInToolsOnly: Message("note", "commands can read protected files: the sandbox is {level}"),
     NotRemembered: Message("note", "if a protected file is moved, later sessions may read it: {why}"),
     NotJournaled: Message("note", "this change was not recorded and cannot be undone: {why}"),
-    NotPutRight: Message(
+    CleanupFailed: Message(
         "note",
         "cleanup after this change failed ({why}) and will be retried by the next change; until then .handrail-* files "
         "may contain the old contents",

@@ -102,7 +102,7 @@ class Reader:
         return entries
 
     def listing(self, path: str) -> Listing:
-        """Return the names in a directory by kind. Reads the stat results of links and special files only."""
+        """Return the names in a directory by kind. Only links and special files are looked at one by one."""
         directories, files, others = list[str](), list[str](), list[os.DirEntry[str]]()
         with self._scanned(path) as (fd, listed):
             for each in listed:
@@ -127,7 +127,7 @@ class Reader:
             os.close(fd)
 
     def names(self, path: str) -> list[str]:
-        """Return all names in a directory, with those that no list shows."""
+        """Return all names in a directory, protected ones and placeholders included."""
         fd = self.boundary.open_directory(path)
         try:
             return sorted(os.listdir(fd))

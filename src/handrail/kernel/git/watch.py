@@ -211,7 +211,7 @@ class GitWatch:
     # ── repositories that are not guarded ──
 
     def _armed_among(self, trees: Iterable[str]) -> _Armed:
-        """Return the trees in which git would run something."""
+        """Return the trees in which git would run a planted program, each with the kind and the mark of the danger."""
         found: _Armed = {}
         for tree in dict.fromkeys(trees):
             armed = self._arms(tree)

@@ -1,4 +1,4 @@
-"""Finds Handrail's own command, and reads and writes configuration files of other programs."""
+"""Finds the paths that a client configuration needs: Handrail's own command, the user's directories, backup names."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def backup_names(path: str) -> Iterator[str]:
     return chain([f"{stem}.bak"], (f"{stem}-{number}.bak" for number in count(2)))
 
 
-def is_beneath(path: str, root: str) -> bool:
+def is_inside_text(path: str, root: str) -> bool:
     """Return True if an absolute path lies inside a directory, judged by its text alone."""
     return os.path.commonpath([path, root]) == root != path
 

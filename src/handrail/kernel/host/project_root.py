@@ -100,7 +100,7 @@ def _lstat(path: str) -> os.stat_result | None:
         return None
 
 
-def directories_beside(path: str) -> list[str]:
+def sibling_directories(path: str) -> list[str]:
     """Return the names of the directories beside a path, to suggest one to a user who mistyped it."""
     try:
         with os.scandir(os.path.dirname(os.path.abspath(path))) as entries:

@@ -3,7 +3,7 @@
 import json
 
 from handrail.kernel.fs.protection_scan import ProtectedNode
-from handrail.kernel.host.state_dir import locked_beside, read_text, write_text
+from handrail.kernel.host.state_dir import locked_directory_of, read_text, write_text
 
 
 class RememberedFiles:
@@ -25,7 +25,7 @@ class RememberedFiles:
 
     def update(self, found: dict[int, ProtectedNode], gone: set[int]) -> None:
         """Add the files that were found and remove those that are gone."""
-        with locked_beside(self._path):
+        with locked_directory_of(self._path):
             try:
                 kept = self.read()
             except ValueError:

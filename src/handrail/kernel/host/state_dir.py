@@ -149,7 +149,7 @@ def version_of(path: str) -> Version | None:
 
 
 @contextmanager
-def locked_beside(path: str) -> Iterator[None]:
+def locked_directory_of(path: str) -> Iterator[None]:
     """Lock the directory of one of Handrail's files: one process at a time changes the files in it."""
     make_private(os.path.dirname(path))
     with _locked(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):

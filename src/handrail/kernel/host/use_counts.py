@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from handrail.kernel.host.state_dir import locked_beside, read_text, write_text
+from handrail.kernel.host.state_dir import locked_directory_of, read_text, write_text
 
 
 class Count(NamedTuple):
@@ -31,7 +31,7 @@ class Tally:
         """Count each key once more."""
         if not keys:
             return
-        with suppress(OSError), locked_beside(self._path):  # a full disk must not stop a call that a rule allows
+        with suppress(OSError), locked_directory_of(self._path):  # a full disk must not stop a call that a rule allows
             counts, now = self.read(), datetime.now(UTC).replace(microsecond=0)
             for key in keys:
                 counts[key] = Count(counts[key].times + 1 if key in counts else 1, now)

@@ -83,7 +83,7 @@ def _free(journal: Journal, blobs: dict[str, _Blob], named: set[str]) -> list[st
 
 
 def prune_daily(state: State, journal: Journal, limits: Limits) -> None:
-    """Prune the journal and remove old files; a session calls this at closing, once a day."""
+    """Prune the journal, old session logs and old intents. Sessions call this at closing if `wants_pruning()`."""
     with suppress(OSError):  # only housekeeping: calls report a failing disk
         os.close(os.open(journal.pruned, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         os.utime(journal.pruned)

@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import field
 
-from handrail.kernel.fs.ignore_rules import IgnoreFiles, Rules, ignored
+from handrail.kernel.fs.ignore_files import IgnoreFiles, Rules, ignored
 from handrail.kernel.fs.placeholder import SPARE, is_placeholder
 from handrail.kernel.journal.inotify import Watcher
 from handrail.model.limits import Limits
 from handrail.model.record import record
-from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
+from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
 from handrail.ops.search.results import Named
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -188,7 +188,7 @@ def _run_by_handle(launch: Launch, program: str, mounts: bwrap_args.Mounts, hand
 
 
 def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: OccupiedNames) -> bwrap_args.Mounts:
-    """Open everything that exists inside the sandbox."""
+    """Return the mounts that make up the sandbox, with handles of what they show."""
     settings, root, home = view.settings, view.root, visible_paths.private_home(view.home)
     etc_directories, etc_files = visible_paths.etc_names(network=view.network)
     readable = _readable(view, user, etc_directories)

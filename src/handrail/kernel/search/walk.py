@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.fs.ignore_rules import IGNORE_FILES, IgnoreFiles, Rules, ignored
+from handrail.kernel.fs.ignore_files import IGNORE_FILES, IgnoreFiles, Rules, ignored
 from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
 from handrail.model.record import record

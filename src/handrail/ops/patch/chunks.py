@@ -73,7 +73,7 @@ def make_chunk(
 
 
 def _signed_lines(body: list[bytes], at: int) -> tuple[list[bytes], dict[int, int]]:
-    """Return the lines, each with a sign, and the indexes of those without a newline, each with its sign."""
+    """Return the lines with their signs, and the index of the last line without a newline for each sign."""
     lines: list[bytes] = []
     open_at: dict[int, int] = {}
     for line in body:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from handrail.ops.glob.globs import Glob, compile_exclusions, compile_globs
-from handrail.ops.glob.ignore_files import DEFAULT_EXCLUSIONS
+from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
 
 
 @dataclass(frozen=True)

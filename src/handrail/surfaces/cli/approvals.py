@@ -18,7 +18,6 @@ from handrail.policy.rule_match import Decision, PlacedRule
 from handrail.policy.rule_store import RuleFile
 from handrail.policy.rules import ANY_TOOL, Rule, checked, from_text, parse_time
 from handrail.settings import SANDBOX
-from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.call import given_params
 from handrail.surfaces.cli.options import (
     dialect_of,
@@ -30,11 +29,14 @@ from handrail.surfaces.cli.options import (
 )
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.rule_test import RuleTrial, try_call, try_undo
+from handrail.surfaces.cli.terminal_access import refuse_unattended
 from handrail.workspace import internals
 
 _SCOPES = click.Choice(["user", "project"])
 _unattended_option = click.option(
-    "--unattended", is_flag=True, help="Allow this without a user at a terminal; the rule is marked."
+    "--unattended",
+    is_flag=True,
+    help="Require no user at a terminal; a rule that is added or switched this way is marked.",
 )
 _scope_option = click.option(
     "--scope", type=_SCOPES, default="user", show_default=True, help="The rules of the user or of this project."
@@ -224,12 +226,12 @@ def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, 
     Give the parameters as for `handrail call`. To test an undo, use `undo entries=[N]`, `undo since=N` or `undo`; also
     `redo` and `restore path=PATH at=N`.
     """
-    spoken = dialect_of(tool, dialect)
-    given = given_params(spoken, tool, arguments)
+    dialect_name = dialect_of(tool, dialect)
+    given = given_params(dialect_name, tool, arguments)
     if not isinstance(given, dict):
         raise click.UsageError("the parameters must be a JSON object")
     with open_workspace(root) as workspace:
-        trial = try_undo(workspace, tool, given) if tool in KINDS else try_call(workspace, spoken, tool, given)
+        trial = try_undo(workspace, tool, given) if tool in KINDS else try_call(workspace, dialect_name, tool, given)
         decision = internals(workspace).rules.decide(trial.question) if trial.question else None
     summary = _summary(decision, trial)
     if as_json:

@@ -10,10 +10,10 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.kernel.host.terminal import wants_colour
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.ask_terminal import AllowHints, terminal_approver
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json, human
+from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
 from handrail.tools.tool import ToolResult
 
 EXIT = {"approval_denied": 3, "timeout": 124}
@@ -35,13 +35,13 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     Give the parameters as one JSON object or as KEY=VALUE pairs. A value is read as text if the tool expects text, else
     as JSON. A single - reads the JSON object from standard input.
     """
-    spoken = dialect_of(tool, dialect)
-    params = given_params(spoken, tool, arguments)
+    dialect_name = dialect_of(tool, dialect)
+    params = given_params(dialect_name, tool, arguments)
     progress, hints = Progress(), AllowHints()
     approver = progress.asking(terminal_approver())
     with open_workspace(options.pop("root"), approver=approver, tell=hints.append, **options) as workspace:
         with progress.during(tool):
-            result = workspace.tools(spoken).call(tool, params)
+            result = workspace.tools(dialect_name).call(tool, params)
         if as_json:
             echo_json(result.to_dict())
         else:

@@ -4,16 +4,16 @@ import json
 
 import click
 
-from handrail.kernel.host.client_files import absolute, is_beneath
-from handrail.kernel.write.config_files import ProjectFile, UserFile
+from handrail.kernel.host.client_files import absolute, is_inside_text
+from handrail.kernel.write.client_config_writer import ProjectFile, UserFile
 from handrail.model.faults import Fault
 from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.ask_terminal import refuse_unattended
 from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
-from handrail.surfaces.client_config import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
+from handrail.surfaces.cli.terminal_access import refuse_unattended
+from handrail.surfaces.client_config_text import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import render
 
@@ -55,7 +55,7 @@ def command(
         return
     if approve in ("auto", "host"):
         refuse_unattended(f"config --approve {approve} --write", **unattended)
-    in_project = is_beneath(target, place) if path else kind.in_project
+    in_project = is_inside_text(target, place) if path else kind.in_project
     file = ProjectFile(place, target, Limits()) if in_project else UserFile(target, Limits())
     old = _read(target, file)
     try:

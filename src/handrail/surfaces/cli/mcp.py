@@ -62,10 +62,10 @@ def command(
     **flags: Any,
 ) -> None:
     """Serve the tools of a dialect over the Model Context Protocol."""
-    spoken = load(dialect or DEFAULT)
+    dialect_name = load(dialect or DEFAULT)
     only = frozenset(name.strip() for name in tools.split(",")) if tools is not None else None
-    if unknown := (only or frozenset()) - {*spoken.tools, *map(api_name, spoken.tools)}:
-        raise click.UsageError(f"unknown tool {min(unknown)}: the {spoken.name} dialect does not have it")
+    if unknown := (only or frozenset()) - {*dialect_name.tools, *map(api_name, dialect_name.tools)}:
+        raise click.UsageError(f"unknown tool {min(unknown)}: the {dialect_name.name} dialect does not have it")
     tokens, no_token = _tokens(token_file) if token_file else [], flags.pop("no_token")
     with ExitStack() as opened:
         workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in roots or (".",)]
@@ -75,7 +75,7 @@ def command(
         from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  loads the SDK; the checks above do not need it
         from handrail.surfaces.mcp.server import build  # noqa: PLC0415  loads the SDK
 
-        offer = Offer.of(workspaces, spoken, only=only, safe_names=safe_names)
+        offer = Offer.of(workspaces, dialect_name, only=only, safe_names=safe_names)
         if address is None:
             from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415  needed for this transport only
 

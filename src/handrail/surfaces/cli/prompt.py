@@ -12,6 +12,6 @@ from handrail.surfaces.system_prompt import system_prompt
 @read_only_option
 def command(dialect: str, read_only: bool | None) -> None:
     """Print the section of a system prompt that describes a dialect's tools."""
-    spoken = load(dialect)
-    offered = [tool for tool in spoken.tools.values() if not (read_only and tool.requires_approval)]
-    click.echo(system_prompt(spoken, offered), nl=False)
+    dialect_name = load(dialect)
+    offered = [tool for tool in dialect_name.tools.values() if not (read_only and tool.requires_approval)]
+    click.echo(system_prompt(dialect_name, offered), nl=False)

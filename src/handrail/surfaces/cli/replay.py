@@ -13,10 +13,10 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.replay import ReplayOutcome, read_log
 from handrail.replay import replay as replay_log
-from handrail.surfaces.cli.ask_terminal import terminal_approver
 from handrail.surfaces.cli.light_options import json_option, root_option
 from handrail.surfaces.cli.options import usage_errors
 from handrail.surfaces.cli.render import echo_json
+from handrail.surfaces.cli.terminal_access import terminal_approver
 
 _SUMMARIES = {
     "same": "{} same",
@@ -33,7 +33,7 @@ _SUMMARIES = {
 @click.option("--approve", type=click.Choice(["ask", "auto"]), default="ask", help="Who approves commands and fetches.")
 @json_option
 def command(log: str, root: str, approve: str, as_json: bool) -> None:
-    """Repeat the calls of a session LOG on a copy of DIR, the tree before the session, and list the differences.
+    """Repeat the calls of a session LOG on a copy of the workspace, as it was before the session; list what differs.
 
     Times and process ids are not compared. DIR itself is not changed.
     """

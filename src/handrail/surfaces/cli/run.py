@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.ask_terminal import AllowHints, terminal_approver
 from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json
+from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
 from handrail.tools.messages import ToolError
 from handrail.tools.tool import ToolResult
 from handrail.workspace import Workspace
@@ -22,7 +22,7 @@ _HOW = 'Send one JSON object per line: {"tool": "…", "params": {…}, "id": �
 @workspace_options
 @click.option("--json", "_", is_flag=True, hidden=True, help="The output is always JSON.")
 def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
-    """Answer calls from standard input: one {"tool", "params", "id"?} per line in, one envelope per line out."""
+    """Read one JSON object per line (`tool`, `params`, optional `id`) and print one JSON result per line."""
     progress, hints = Progress(), AllowHints()
     approver = progress.asking(terminal_approver())
     with open_workspace(root, approver=approver, tell=hints.append, **options) as workspace:
@@ -46,12 +46,12 @@ def _answer(workspace: Workspace, dialect: str | None, line: bytes, progress: Pr
     if unknown := request.keys() - {"tool", "params", "id"}:
         return _bad(f"Unknown key '{min(unknown)}'", request)
     try:
-        spoken = dialect_of(request["tool"], dialect)
+        dialect_name = dialect_of(request["tool"], dialect)
     except click.UsageError as error:
         return _bad(error.message, request)
     call_id = request.get("id")
     with progress.during(request["tool"]):
-        result = workspace.tools(spoken).call(
+        result = workspace.tools(dialect_name).call(
             request["tool"], request.get("params"), call_id=None if call_id is None else str(call_id)
         )
     return _with_id(result, request)

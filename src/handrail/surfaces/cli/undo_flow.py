@@ -13,10 +13,10 @@ from handrail.model.paths import quote, unquote
 from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import visible
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.ask_terminal import AllowHints, terminal_approver
 from handrail.surfaces.cli.light_options import journal_errors, json_option, root_option
 from handrail.surfaces.cli.options import open_workspace
 from handrail.surfaces.cli.render import echo_json
+from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
 
 _WHY = {
     "changed": "a later change would be overwritten",

@@ -14,7 +14,7 @@ from typing import Any
 from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Cancelled
 from handrail.model.files import Change, Put, Remove, Restore
-from handrail.policy.policy import nobody, refused
+from handrail.policy.policy import no_approver, refused
 from handrail.surfaces.mcp.sealed_state import Sealer, digest
 
 KEY = "approval"
@@ -40,7 +40,7 @@ def ask_the_client(question: Question) -> Verdict:
 
 def refuse_without_elicitation(question: Question) -> Verdict:
     """Refuse, because the client cannot ask the user."""
-    return nobody(question, *_WAYS)
+    return no_approver(question, *_WAYS)
 
 
 def refuse_without_token(question: Question) -> Verdict:

@@ -1,4 +1,4 @@
-"""The tools in the forms that function-calling APIs want; one module an API. What the APIs share is here."""
+"""The tools in the forms that function-calling APIs want; one module for each API. What the APIs share is here."""
 
 import json
 from typing import Any

@@ -15,7 +15,7 @@ _LAX_WORDS = ("default", "minLength", "maxLength", "title")
 
 
 class NotStrict(Exception):  # noqa: N818  a reason that is shown to the user
-    """The tool's parameters have no closed form."""
+    """The parameters cannot be expressed in strict mode."""
 
 
 def openai_chat(tools: Iterable[Tool], *, strict: bool = False) -> list[Json]:
@@ -34,7 +34,7 @@ def openai_responses(tools: Iterable[Tool], *, strict: bool = False) -> list[Jso
 
 
 def _custom(tool: Tool, form: Freeform) -> Json:
-    """Return a tool that takes plain text, held to a grammar."""
+    """Return a tool that takes plain text, which must match a grammar."""
     grammar = {"type": "grammar", "syntax": "lark", "definition": form.grammar}
     return {"type": "custom", "name": api_name(tool.name), "description": form.description, "format": grammar}
 

@@ -114,6 +114,6 @@ def environment(user_environment: dict[str, str], home: str, extra: tuple[str, .
 
 def accounts(uid: int, gid: int, home: str) -> dict[str, str]:
     """Return /etc/passwd and /etc/group with only the user of the command, root and nobody."""
-    me = f"person:x:{uid}:{gid}:person:{home}:/bin/sh\n"
+    me = f"user:x:{uid}:{gid}:user:{home}:/bin/sh\n"
     others = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
-    return {"/etc/passwd": me + others, "/etc/group": f"person:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}
+    return {"/etc/passwd": me + others, "/etc/group": f"user:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}

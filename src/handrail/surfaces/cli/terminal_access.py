@@ -1,4 +1,4 @@
-"""Connects commands to the user's terminal: asks questions there and shows how to allow a refused call."""
+"""Chooses who approves at the command line, and shows the user at the terminal how to allow a refused call."""
 
 import sys
 
@@ -7,7 +7,7 @@ import click
 from handrail.kernel.host.terminal import open_terminal, user_is_here
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
-from handrail.policy.policy import nobody
+from handrail.policy.policy import no_approver
 
 
 def terminal_approver() -> Approver:
@@ -15,13 +15,13 @@ def terminal_approver() -> Approver:
     terminal = open_terminal()
     if terminal is None:
         return _no_terminal
-    from handrail.surfaces.cli.terminal_question import TerminalApprover  # noqa: PLC0415  needed with a terminal only
+    from handrail.surfaces.cli.terminal_approver import TerminalApprover  # noqa: PLC0415  needed with a terminal only
 
     return TerminalApprover(*terminal, Limits())
 
 
 def _no_terminal(question: Question) -> Verdict:
-    return nobody(question, "Run this command in a terminal", "with --approve auto")
+    return no_approver(question, "Run this command in a terminal", "with --approve auto")
 
 
 class AllowHints(list[str]):

@@ -1,4 +1,4 @@
-"""Reads and replaces configuration files of other programs: the user's own, and those in untrusted projects."""
+"""Writes configuration files of MCP clients: the user's own, and those in projects, which are not trusted."""
 
 import os
 from contextlib import closing

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from handrail.kernel.fs.small_files import open_file, read_small
 from handrail.model.limits import Limits
-from handrail.ops.glob.ignore_files import TooManyRules, Verdict, compile_ignores
+from handrail.ops.glob.ignore_rules import TooManyRules, Verdict, compile_ignores
 from handrail.ops.search.results import Named
 
 Rules = dict[str, list[tuple[int, Callable[[str, bool], Verdict]]]]

@@ -1,4 +1,4 @@
-"""Knows the MCP clients of `handrail config`: the path and the form of their configuration files."""
+"""Makes the text of a client configuration with the Handrail server in it, for the clients of `handrail config`."""
 
 import json
 from collections.abc import Callable
@@ -50,11 +50,11 @@ CLIENTS = {
 
 def entry(client: ClientKind, root: str, dialect: str | None, extra: list[str]) -> dict[str, Any]:
     """Return the configuration entry that starts our MCP server for a workspace."""
-    spoken = dialect or client.dialect
+    dialect_name = dialect or client.dialect
     program, *first = own_command()
-    dotted = any(name != api_name(name) for name in load(spoken).tools)
+    dotted = any(name != api_name(name) for name in load(dialect_name).tools)
     names = ["--safe-names"] if dotted else []
-    made = {"command": program, "args": [*first, "mcp", "--root", root, "--dialect", spoken, *names, *extra]}
+    made = {"command": program, "args": [*first, "mcp", "--root", root, "--dialect", dialect_name, *names, *extra]}
     return {"type": "stdio", **made} if client.typed else made
 
 

@@ -1,4 +1,4 @@
-"""Reads ignore files (.gitignore, .ignore and similar) as ripgrep reads them, and decides which paths they ignore."""
+"""Compiles the text of an ignore file (.gitignore, .ignore and similar) into rules, as ripgrep does."""
 
 import re
 from collections.abc import Callable
