@@ -81,7 +81,7 @@ def test_unusable_ignore_file_in_subdirectory_does_not_stop_search(root: Path, m
         for dialect, tool, given in ASKING:
             result = workspace.call(dialect, tool, given)
             assert "sub/b.txt" in str(result.output)
-            assert all("ran out of time" not in said for said in result.warnings)
+            assert all("reached its time limit" not in said for said in result.warnings)
 
 
 def test_unusable_ignore_file_with_builtin_search_off_is_an_error(root: Path) -> None:

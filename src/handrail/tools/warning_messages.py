@@ -54,7 +54,7 @@ _NOT_GITS = {
     "link": "git would write through this link",
     "special": "it is not a regular file",
     "unknown": "git does not normally write this name",
-    "orders": "it contains commands that the user's own git would run; the next command gets the file back",
+    "orders": "it contains commands that the user's own git would run; the next command gets it back",
     "outside": "it names files outside the tree, which the user's own git would write, read or delete",
     "submodule": "the user's own git would run commands from its configuration or hooks",
 }
