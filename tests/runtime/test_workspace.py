@@ -159,7 +159,7 @@ def test_workspace_malformed_rule_file_is_an_error(root: Path) -> None:
     config = Path(os.environ["HANDRAIL_CONFIG_DIR"])
     config.mkdir(parents=True)
     (config / "approvals.toml").write_text("[[")
-    with pytest.raises(RuleError, match="cannot be read"):
+    with pytest.raises(RuleError, match="cannot read"):
         Workspace(str(root))
 
 
