@@ -126,7 +126,7 @@ def test_toml_in_any_form_is_merged(tmp_path: Path, root: Path, text: str) -> No
     servers = tomllib.loads(new)["mcp_servers"]
     assert servers["other"] == {"command": "x"}
     assert sorted(servers["handrail"]) == ["args", "command"]
-    assert "has it already" in _config("codex", "--root", root, "--write", "--file", file).stdout
+    assert "already has this entry" in _config("codex", "--root", root, "--write", "--file", file).stdout
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_hostile_toml_is_refused_before_tomlkit_reads_it(
     monkeypatch.setattr("tomlkit.parse", noted)
     out = _config("codex", "--root", root, "--write", "--file", file)
     assert (out.exit_code, file.read_text()) == (1, text)
-    assert "was left as it is: it is not valid TOML" in out.stderr
+    assert "was not changed: it is not valid TOML" in out.stderr
     assert text not in read
 
 

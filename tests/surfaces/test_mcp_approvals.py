@@ -81,7 +81,7 @@ def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
-    ("person", "reason"),
+    ("asked_user", "reason"),
     [
         (lambda: ScriptedUser({"decision": "no", "reason": "use b.txt"}), "the user said no: use b.txt"),
         (lambda: ScriptedUser({"decision": "no"}), "the user said no"),
