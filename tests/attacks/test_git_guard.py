@@ -139,7 +139,7 @@ def test_commands_added_to_rebase_of_user_are_set_aside(repository: Path) -> Non
 def test_rebase_with_commands_is_restored_for_next_session(repository: Path) -> None:
     with Workspace(str(repository), approve="auto") as workspace:
         said = shell(workspace, "git rebase -q -x 'test -f fixed' HEAD~2").warnings
-        assert "it holds commands" in said[0]
+        assert "it contains commands" in said[0]
         assert not (repository / ".git/rebase-merge").exists()
     with Workspace(str(repository), approve="auto") as workspace:
         assert shell(workspace, "touch fixed && git rebase --continue").output["returncode"] == 0

@@ -143,7 +143,7 @@ def _add_apart(root_fd: int, root: str, place: str, found: Repositories) -> list
     common, trees = common_of(root_fd, root, place), list[str]()
     for each in dict.fromkeys((common or place, place)):
         if not is_covered(each, [known.path for known in found.directories]):
-            linked = bool(common) and each == place
+            linked = common not in ("", place) and each == place  # the placeholder names the directory itself
             found.directories.append(GitDirectory(each, linked))
             trees += () if linked else _worktrees(root_fd, root, each, found)
     return trees
