@@ -38,7 +38,7 @@ def test_config_write_through_link_to_outside_is_refused(root: Path, outside: Pa
     before = tree(outside)
     for out in (config(client, root), config(client, root, "--file", str(file))):
         assert (out.exit_code, "s3cret" in out.output) == (1, False)
-        assert out.stderr.startswith(f"Error: {file} ")
+        assert out.stderr.startswith(f"Error: cannot read {file}: ")
     assert tree(outside) == before
     assert sorted(each.name for each in file.parent.iterdir()) == [file.name]
 

@@ -1,11 +1,8 @@
-"""Tests what a git directory may contain: names, todo lists, settings, and submodules of an index."""
-
-import subprocess
-from pathlib import Path
+"""Tests what a git directory may contain: names, todo lists and records."""
 
 import pytest
 
-from handrail.ops.git_names import Index, belongs, is_harmless, is_plain_config, may_be_written, pointed_to, read_index
+from handrail.ops.git_names import belongs, is_harmless, may_be_written, pointed_to
 
 
 @pytest.mark.parametrize(
@@ -86,70 +83,6 @@ def test_belongs_only_git_object_names() -> None:
 )
 def test_is_harmless_todo_list_checks_every_line(name: str, content: bytes, harmless: bool) -> None:
     assert is_harmless(name, content) == harmless
-
-
-@pytest.mark.parametrize(
-    ("content", "plain"),
-    [
-        (b'[core]\n\tbare = false\n[remote "origin"]\n\turl = git@host:x.git\n\tfetch = +refs/*:refs/*\n', True),
-        (b"# x\n[user]\nname = a\n", True),
-        (b"[core]\nfsmonitor = x\n", False),
-        (b"[core] fsmonitor = x\n", False),
-        (b"[core]\nbare = fal\\\nfsmonitor = x\n", False),
-        (b"[include]\npath = x\n", False),
-        (b'[remote "o"]\nurl = ext::sh -c evil\n', False),
-        (b'[remote "o"]\nurl = --upload-pack=evil\n', False),
-        (b'[remote "o"]\nuploadpack = evil\n', False),
-        (b"[CORE]\nFsMonitor\n", False),
-        (b"[core]\n\xff = x\n", False),
-    ],
-)
-def test_is_plain_config_rejects_settings_that_name_programs(content: bytes, plain: bool) -> None:
-    assert is_plain_config(content) == plain
-
-
-@pytest.mark.parametrize("version", ["2", "3", "4"])
-@pytest.mark.parametrize("form", ["sha1", "sha256"])
-def test_read_index_finds_submodules_in_every_version(tmp_path: Path, version: str, form: str) -> None:
-    def git(*words: str) -> None:
-        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init", "-q", f"--object-format={form}")
-    digits = "1" * (40 if form == "sha1" else 64)
-    for name in ("a", "deep/sub", "deep/subway", "z" * 5000):
-        git("update-index", "--add", "--cacheinfo", f"160000,{digits},{name}")
-    for name in ("b.txt", "deep/file", "x"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-        git("add", name)
-    if version == "3":
-        git("add", "-N", "b.txt")
-    git("update-index", "--index-version", version)
-    assert read_index((tmp_path / ".git/index").read_bytes()) == Index(["a", "deep/sub", "deep/subway", "z" * 5000])
-
-
-def test_read_index_malformed_has_no_submodules() -> None:
-    assert read_index(b"") == Index([])
-    assert read_index(b"DIRC\0\0\xe0\0") == Index([], plain=False)
-    assert read_index(b"DIRC\0\0\0\2\0\0\0\1" + b"\0\0\xe0\0" * 9) == Index([], plain=False)
-
-
-def test_read_index_invalid_paths_are_not_plain(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    command = ["git", "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},xx/a"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    index = (tmp_path / ".git/index").read_bytes()
-    assert read_index(index) == Index(["xx/a"])
-    for odd in (b"../a", b"./xa", b"/abc", b"a/..", b"xx//"):
-        assert read_index(index.replace(b"xx/a", odd)) == Index([], plain=False)
-
-
-def test_read_index_sparse_checkout_is_plain(tmp_path: Path) -> None:
-    script = """git init -q && mkdir -p a b && touch a/x b/y && git add -A
-    git -c user.name=a -c user.email=a@b.c commit -qm m && git sparse-checkout set --cone --sparse-index a"""
-    subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
-    assert b"b/\0" in (index := (tmp_path / ".git/index").read_bytes())
-    assert read_index(index) == Index([])
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,8 @@ class Limits(NamedTuple):
     """The largest file whose content is saved before a command."""
     scan_directories: int = 20_000
     """The most directories that are watched with inotify."""
+    skipped_directories: int = 10_000
+    """The most directories in `node_modules` and other skipped directories that are searched for git repositories."""
     journal_days: int = 90
     """How long a pruned journal keeps entries; session logs and unfinished intents are kept as long."""
     journal_bytes: int = 2 * GIB

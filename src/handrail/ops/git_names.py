@@ -5,8 +5,6 @@ operation as the files of that operation say. Every file that is not listed here
 """
 
 import re
-import struct
-from typing import NamedTuple
 
 ASIDE = "handrail-aside"
 """The directory in a git directory into which files are set aside. Git does not use this name."""
@@ -97,12 +95,9 @@ _PLAIN_KEYS = re.compile(
     """,
     re.VERBOSE,
 )
-_STRANGE = frozenset({"", ".", "..", ".git"})
-"""Path parts that an index contains only if it was made to mislead."""
-_LINK_MODE, _DIRECTORY_MODE = 0xE0, 0x40
-"""The upper half of a byte of the mode: git uses no other part of that byte."""
-_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?: "((?:[^"\\\n]|\\.)*)")?\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[^\n]*)?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?: "[^"\\]*")?\]')
+_SETTING = re.compile(r"""([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*([^"\\]*))?""")
 
 
 def may_be_written(name: str, *, is_directory: bool) -> bool:
@@ -133,23 +128,28 @@ def is_harmless(name: str, content: bytes) -> bool:
 
 
 def is_plain_config(content: bytes) -> bool:
-    """Return whether all settings run no program, as in the files that `git init` and `git clone` write."""
+    """Return whether all settings run no program, as in the files that `git init` and `git clone` write.
+
+    Git ends a line only at a line feed, and joins quoted and escaped parts of a value. So a value with a quote, a
+    backslash or a control character is not plain.
+    """
     section = ""
     try:
-        lines = content.decode().splitlines()
+        text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
         return False
-    for line in map(str.strip, lines):
+    if _CONTROL.search(text):
+        return False
+    for line in (each.strip(" \t") for each in text.split("\n")):
         if not line or line[0] in "#;":
             continue
         if header := _SECTION.fullmatch(line):
             section = header[1].lower()
             continue
-        key = _KEY.fullmatch(line)
-        if key is None or line.endswith("\\") or not _PLAIN_KEYS.fullmatch(f"{section}.{key[1].lower()}"):
+        setting = _SETTING.fullmatch(line)
+        if setting is None or not _PLAIN_KEYS.fullmatch(f"{section}.{setting[1].lower()}"):
             return False
-        value = line.partition("=")[2].strip().strip('"')
-        if key[1].lower() in ("url", "pushurl") and not _is_address(value):
+        if setting[1].lower() in ("url", "pushurl", "remote") and not _is_address(setting[2] or ""):
             return False
     return True
 
@@ -159,66 +159,12 @@ def _is_address(value: str) -> bool:
     return not value.startswith("-") and "::" not in value
 
 
-class Index(NamedTuple):
-    """Holds what Handrail needs to know about a git index."""
-
-    links: list[str]
-    """The paths of submodules."""
-    plain: bool = True
-    """True if every path is inside the tree. Git trusts an index: it would write, read and delete any other path."""
-
-
-def read_index(index: bytes) -> Index:
-    """Read an index as git reads it. An index that git could read in another way is not plain."""
-    if not index:
-        return Index([])
-    for hash_bytes in (20, 32):
-        try:
-            return _entries(index, hash_bytes)
-        except (ValueError, IndexError, struct.error):
-            continue
-    return Index([], plain=False)
-
-
-def _entries(index: bytes, hash_bytes: int) -> Index:
-    """Read the entries of an index whose hashes have this size. Raises ValueError, IndexError or struct.error."""
-    magic, version, count = struct.unpack_from(">4sII", index, 0)
-    if magic != b"DIRC" or not 2 <= version <= 4:
-        raise ValueError(magic)
-    at, name, links, plain = 12, b"", list[str](), True
-    for _ in range(count):
-        start, flags_at = at, at + 40 + hash_bytes
-        flags = index[flags_at] << 8 | index[flags_at + 1]
-        at = flags_at + (4 if flags & 0x4000 and version > 2 else 2)
-        if version == 4:
-            dropped, at = _variable_number(index, at)
-            end = index.index(b"\0", at)
-            name, at = name[: len(name) - dropped] + index[at:end], end + 1
-        else:
-            end = index.index(b"\0", at)
-            name, at = index[at:end], start + ((end - start) // 8 + 1) * 8
-        if flags & 0xFFF not in (min(len(name), 0xFFF), 0xFFF):
-            raise ValueError(name)
-        path, kind = name.decode(errors="surrogateescape"), index[start + 26] & 0xF0
-        if kind == _DIRECTORY_MODE:  # a directory of a sparse index
-            path = path.removesuffix("/")
-        if b"/." in name or b"//" in name or name[:1] in (b".", b"/", b"") or name[-1:] == b"/":
-            plain = plain and not _STRANGE.intersection(path.lower().split("/"))
-        if kind == _LINK_MODE:
-            links.append(path)
-    return Index(links if plain else [], plain)
-
-
-def _variable_number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number in git's variable-length encoding; return it and the index after it."""
-    value = data[at] & 0x7F
-    while data[at] & 0x80:
-        at += 1
-        value = ((value + 1) << 7) | (data[at] & 0x7F)
-    return value, at + 1
-
-
 def pointed_to(content: bytes) -> str:
     """Return the path that a `.git` file names, read as git reads it; empty if the file names none."""
-    text = content.decode(errors="surrogateescape")
-    return text.removeprefix("gitdir: ").rstrip("\r\n") if text.startswith("gitdir: ") else ""
+    text = first_line(content)
+    return text.removeprefix("gitdir: ") if text.startswith("gitdir: ") else ""
+
+
+def first_line(content: bytes) -> str:
+    """Return the path in a file of git: without line ends at its end, and up to a NUL."""
+    return content.rstrip(b"\r\n").partition(b"\0")[0].decode(errors="surrogateescape")

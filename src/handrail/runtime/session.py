@@ -212,7 +212,8 @@ class Session:
         """Record in the history what background processes left in git directories: no call is left to report it."""
         from handrail.kernel.git.watch import in_short  # noqa: PLC0415  loaded on first use
 
-        notes, journal = self.git.close(), self.services.journal
+        journal = self.services.journal
+        notes = self.git.close(lambda: self.services.command_changes.find_repositories() if journal.on else [])
         if notes and journal.on:
             origin = Origin("command", self.id, about="(at the end of the session)")
             with suppress(OSError), self.services.state.lock():  # a full disk must not keep a session from ending

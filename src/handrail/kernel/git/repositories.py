@@ -3,12 +3,13 @@
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.model.limits import Limits
-from handrail.ops.git_names import Index, pointed_to, read_index
+from handrail.ops.git_index import Index, read_index
+from handrail.ops.git_names import first_line, pointed_to
 
 _SMALL = 1 << 16
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -30,6 +31,8 @@ class Repositories(NamedTuple):
     """`.git` files of submodules and linked worktrees."""
     submodules: list[str]
     """The trees that an index names as submodules, with or without a `.git`."""
+    sparse: list[str]
+    """Directories of which an index does not name the entries: every tree in them may be a submodule."""
     unread: list[str]
     """Indexes that are too large to read, and the `.git` of the first tree beyond the limit."""
     odd: list[tuple[str, tuple[int, ...]]]
@@ -85,7 +88,7 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
 
     Starts with the root, and continues with the linked worktrees and the submodules that each index names.
     """
-    found, waiting, seen = Repositories([], [], [], [], []), [""], set[str]()
+    found, waiting, seen = Repositories([], [], [], [], [], []), [""], set[str]()
     known = {} if known is None else known
     while waiting:
         tree = waiting.pop(0)
@@ -104,6 +107,7 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
         else:  # if it is not a file, guarding it fails later, and the sandbox reports that
             found.files.append(dot_git)
             git_directory = place_of(root_fd, tree, root)
+            waiting += _add_apart(root_fd, root, git_directory, found) if git_directory else ()
         if git_directory:
             waiting += _submodules(root_fd, tree, git_directory, limits, known, found)
     return found
@@ -114,7 +118,9 @@ def _submodules(
 ) -> list[str]:
     """Return the submodules that the indexes of a tree name, and add them and the odd indexes to `found`."""
     trees: list[str] = []
-    for index in _indexes(root_fd, git_directory):
+    waiting = [f"{git_directory}/index"]
+    while waiting:
+        index = waiting.pop()
         names = _names_of(root_fd, index, limits, known)
         if names is None:
             found.unread.append(index)
@@ -122,20 +128,52 @@ def _submodules(
         if not names.plain:
             found.odd.append((index, known[index][0]))
         trees += [below(tree, link) for link in names.links]
+        found.sparse.extend(below(tree, each) for each in names.sparse)
+        if names.base and index.endswith("/index"):  # git reads no base of a base
+            waiting.append(f"{git_directory}/sharedindex.{names.base}")
     found.submodules.extend(trees)
     return trees
 
 
+def _add_apart(root_fd: int, root: str, place: str, found: Repositories) -> list[str]:
+    """Add a git directory that lies apart from its tree, and the common directory that it names, to `found`.
+
+    Returns the trees of its linked worktrees.
+    """
+    common, trees = common_of(root_fd, root, place), list[str]()
+    for each in dict.fromkeys((common or place, place)):
+        if not is_covered(each, [known.path for known in found.directories]):
+            linked = common not in ("", place) and each == place  # the placeholder names the directory itself
+            found.directories.append(GitDirectory(each, linked))
+            trees += () if linked else _worktrees(root_fd, root, each, found)
+    return trees
+
+
+def is_covered(place: str, guarded: Collection[str]) -> bool:
+    """Return whether the guard of some git directories covers this one: it is one of them, or a part of one."""
+    parts = tuple(f"{each}/{name}/" for each in guarded for name in ("modules", "worktrees"))
+    return bool(place) and (place in guarded or place.startswith(parts))
+
+
 def place_of(root_fd: int, tree: str, root: str) -> str:
-    """Return the git directory that the `.git` file of a tree names; empty if it is not in the root."""
-    place = pointed_to(read_plain(root_fd, below(tree, ".git"), _SMALL) or b"")
-    parts = place.split("/")
-    while parts and parts[0] == "..":
-        parts.pop(0)
-    if not place or ".." in parts:  # after a link, `..` would lead to another directory
-        return ""
-    found = inside(root, posixpath.join(root, tree, place))
-    return found if kind_at(root_fd, found) == "directory" else ""
+    """Return the git directory that the `.git` file or link of a tree leads to; empty if it is not in the root."""
+    dot_git = below(tree, ".git")
+    if kind_at(root_fd, dot_git) == "link":
+        target = _real(root, posixpath.join(root, dot_git))
+        if kind_at(root_fd, target) == "directory":
+            return target
+        content = read_plain(root_fd, target, _SMALL)
+    else:
+        content = read_plain(root_fd, dot_git, _SMALL)
+    place = pointed_to(content or b"")
+    found = _real(root, posixpath.join(root, tree, place)) if place else ""
+    return found if found and kind_at(root_fd, found) == "directory" else ""
+
+
+def common_of(root_fd: int, root: str, directory: str) -> str:
+    """Return the directory in which git finds the settings and hooks of another one; empty if it is not in the root."""
+    place = first_line(read_plain(root_fd, f"{directory}/commondir", _SMALL) or b"")
+    return _real(root, posixpath.join(root, directory, place)) if place else ""
 
 
 def inside(root: str, path: str) -> str:
@@ -144,11 +182,19 @@ def inside(root: str, path: str) -> str:
     return path[len(root) + 1 :] if path.startswith(f"{root.rstrip('/')}/") else ""
 
 
+def _real(root: str, path: str) -> str:
+    """Follow the links in a path as git does, and return it relative to the root; empty if it leads out."""
+    try:
+        return inside(os.path.realpath(root), os.path.realpath(path))
+    except OSError:  # the path is too long
+        return ""
+
+
 def _worktrees(root_fd: int, root: str, dot_git: str, found: Repositories) -> Iterator[str]:
     """Yield the trees of the linked worktrees in the root, and add their git directories to `found`."""
     for name in names_in(root_fd, f"{dot_git}/worktrees"):
         own = f"{dot_git}/worktrees/{name}"
-        dot_git_file = (read_plain(root_fd, f"{own}/gitdir", _SMALL) or b"").decode(errors="surrogateescape").strip()
+        dot_git_file = first_line(read_plain(root_fd, f"{own}/gitdir", _SMALL) or b"").strip()
         tree = inside(root, posixpath.join(root, own, posixpath.dirname(dot_git_file))) if dot_git_file else ""
         if tree and kind_at(root_fd, f"{tree}/.git") == "file":
             found.directories.append(GitDirectory(own, linked=True))
@@ -186,11 +232,6 @@ def names_in(root_fd: int, path: str) -> list[str]:
         os.close(fd)
 
 
-def _indexes(root_fd: int, git_directory: str) -> list[str]:
-    names = names_in(root_fd, git_directory)
-    return [f"{git_directory}/{name}" for name in names if name == "index" or name.startswith("sharedindex.")]
-
-
 def _names_of(root_fd: int, index: str, limits: Limits, known: Known) -> Index | None:
     """Return the names in an index; None if it is too large. Reads it only if it changed."""
     try:
@@ -199,7 +240,10 @@ def _names_of(root_fd: int, index: str, limits: Limits, known: Known) -> Index |
         return Index([])
     mark = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     if index not in known or known[index][0] != mark:
-        found = read_index(read_plain(root_fd, index, limits.edit_bytes) or b"")
-        too_large = len(found.links) > limits.scan_directories or about.st_size > limits.edit_bytes
+        too_large = about.st_size > limits.edit_bytes
+        content = read_plain(root_fd, index, limits.edit_bytes)
+        unread = Index([], plain=too_large or not stat.S_ISREG(about.st_mode))  # the sweep finds other kinds
+        found = unread if content is None else read_index(content)
+        too_large |= len(found.links) + len(found.sparse) > limits.scan_directories
         known[index] = mark, None if too_large else found
     return known[index][1]

@@ -14,27 +14,16 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.git.repositories import (
-    GitDirectory,
-    Known,
-    Repositories,
-    below,
-    find,
-    kind_at,
-    names_in,
-    place_of,
-    read_plain,
-)
-from handrail.kernel.git.sweep import Offence, Sweep, fingerprint, head_of, put_back, set_aside
+from handrail.kernel.git.armed_trees import Armed, ArmedTrees
+from handrail.kernel.git.repositories import Known, Repositories, find
+from handrail.kernel.git.sweep import Offence, Sweep, head_of, put_back, set_aside
 from handrail.model.faults import Fault
 from handrail.model.limits import MIB, Limits
 from handrail.model.paths import quote
 from handrail.model.warnings import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
-from handrail.ops.git_names import ASIDE, is_plain_config
+from handrail.ops.git_names import ASIDE
 
 _Warn = Callable[[Fault], None]
-_Armed = dict[str, tuple[str, str]]
-"""By tree: the kind of thing that git would run in it, and its mark."""
 
 
 class GitWatch:
@@ -54,7 +43,11 @@ class GitWatch:
         """Unfinished operations that were set aside: git directory, name there, own name, content of HEAD."""
         self._guarded: frozenset[str] | None = None
         """The git directories and `.git` files that existed when the session ran its first command."""
-        self._armed: _Armed = {}
+        self._arms, self._armed = ArmedTrees(root_fd, root, self._sweep), Armed()
+        self._trees: list[str] = []
+        """The repositories that the last scan found."""
+        self._quiet = True
+        """Whether no process of the session has run since the last scan: then the user made what is new."""
 
     @contextmanager
     def around(self, warn: _Warn) -> Iterator["GitChecks"]:
@@ -72,27 +65,56 @@ class GitWatch:
             yield checks
         finally:
             if not checks.ended:
-                for note in checks.after(()):
+                for note in checks.after(None):
                     warn(note)
 
-    def close(self) -> list[Note]:
-        """Check for the last time, after all commands have ended. Returns the warnings."""
+    def close(self, look: Callable[[], list[str]]) -> list[Note]:
+        """Check for the last time, after all commands have ended. Returns the warnings.
+
+        `look` returns the repositories of the workspace; it is called only if a process ran after the last scan.
+        """
         with self._lock:
-            return self._end(self._repositories(), last=True) if self._record >= 0 else []
+            if not self._quiet:
+                self._trees = look()
+            notes = self._end(self._repositories(), last=True) if self._record >= 0 else []
+            return notes if self._quiet else [*notes, *self._newly_armed(self._trees)]
 
     def remember(self, trees: Iterable[str]) -> None:
-        """Remember what git would run in these trees before a command."""
-        with self._lock:
-            self._armed = self._armed_among([*trees, ""])
+        """Remember what git would run in these trees before a command.
 
-    def ended(self, trees: Iterable[str]) -> list[Note]:
-        """Check after a command. Returns warnings about offences, and about trees in which git would run new things."""
+        If a process of the session may have made something since the last scan, what the last scan found stays valid.
+        """
+        with self._lock:
+            if self._quiet and self._running <= 1:
+                self._armed = self._armed_among([*trees, ""])
+            self._quiet = False
+
+    def settle(self) -> None:
+        """Note, before the scan after a command, whether all processes of the session have ended."""
+        with self._lock:
+            self._quiet = self._running <= 1 and not self._busy()
+
+    def ended(self, trees: Iterable[str] | None, unseen: Iterable[str] = ()) -> list[Note]:
+        """Check after a command. Returns warnings about offences, and about trees in which git would run new things.
+
+        `trees` is None if there was no scan. `unseen` are directories with too many new directories to search them.
+        """
         with self._lock:
             self._running -= 1
+            if trees is not None:
+                self._trees = list(trees)
             notes = self._end(self._repositories())
-            before, self._armed = self._armed, self._armed_among([*trees, ""])
-            new = [tree for tree, found in self._armed.items() if before.get(tree) != found]
-            return [*notes, *(GitArmed(quote(tree) or ".", self._armed[tree][0]) for tree in new)]
+            notes += [GitUnseen(quote(each)) for each in unseen]
+            return [*notes, *self._newly_armed(self._trees if trees is not None else [])]
+
+    def _newly_armed(self, trees: list[str]) -> list[Note]:
+        """Return warnings about the trees in which git would run something that it would not have run before."""
+        before, now = self._armed, self._armed_among([*trees, ""])
+        self._armed = now if trees else {**before, **now}
+        return [GitArmed(quote(tree) or ".", what[0]) for tree, what in now.items() if before.get(tree) != what]
+
+    def _armed_among(self, trees: Iterable[str]) -> Armed:
+        return self._arms.among(trees, self._guarded or frozenset())
 
     # ── the record ──
 
@@ -159,7 +181,9 @@ class GitWatch:
         """Return the offences in guarded git directories, and in submodules that are not guarded."""
         guarded = self._guarded or frozenset()
         found = self._sweep.search(each for each in repositories.directories if each.path in guarded)
-        for tree, (_, mark) in self._armed_among(repositories.submodules).items():
+        stems = tuple(f"{each}/" for each in repositories.sparse)
+        hidden = [tree for tree in self._trees if f"{tree}/".startswith(stems)] if stems else []
+        for tree, (_, mark) in self._armed_among([*repositories.submodules, *hidden]).items():
             found.append(Offence(tree, ".git", "submodule", mark))
         for index, numbers in repositories.odd:
             directory, _, name = index.rpartition("/")
@@ -208,58 +232,6 @@ class GitWatch:
                     put_back(self._root_fd, directory, kept, name)
         return {f"{directory}/{name}" for directory, _, name, _ in parked}
 
-    # ── repositories that are not guarded ──
-
-    def _armed_among(self, trees: Iterable[str]) -> _Armed:
-        """Return the trees in which git would run a planted program, each with the kind and the mark of the danger."""
-        found: _Armed = {}
-        for tree in dict.fromkeys(trees):
-            armed = self._arms(tree)
-            if armed is not None:
-                found[tree] = armed
-        return found
-
-    def _arms(self, tree: str) -> tuple[str, str] | None:
-        """Return what git would run in a tree, if its `.git` is not guarded or the tree is itself a git directory."""
-        guarded = self._guarded or frozenset()
-        dot_git = below(tree, ".git")
-        kind = kind_at(self._root_fd, dot_git)
-        if dot_git in guarded:
-            return None
-        if kind in ("link", "special", "unreachable"):
-            return ("redirection", kind) if kind == "link" else None  # git accepts no other kind
-        if kind == "file":
-            place = place_of(self._root_fd, tree, self._root)
-            if place in guarded or any(place.startswith(f"{each}/modules/") for each in guarded):
-                return None
-            return "redirection", place or "elsewhere"
-        if kind == "directory":
-            return self._arms_of(dot_git)
-        return self._arms_of(tree or ".") if self._looks_bare(tree or ".") else None
-
-    def _looks_bare(self, tree: str) -> bool:
-        """Return whether git takes a directory without a `.git` for a repository."""
-        kinds = [kind_at(self._root_fd, f"{tree}/{name}") for name in ("HEAD", "objects", "refs")]
-        return not {"absent", "unreachable"}.intersection(kinds)
-
-    def _arms_of(self, directory: str) -> tuple[str, str] | None:
-        """Return the first kind of thing that git would run in a git directory, and one mark for all of them."""
-        found: list[tuple[str, str]] = []
-        config = read_plain(self._root_fd, f"{directory}/config", MIB)
-        if config is None and kind_at(self._root_fd, f"{directory}/config") not in ("absent", "unreachable"):
-            found.append(("configuration", "unreadable"))
-        if config is not None and not is_plain_config(config):
-            found.append(("configuration", fingerprint(config)))
-        if kind_at(self._root_fd, f"{directory}/commondir") not in ("absent", "unreachable"):
-            found.append(("redirection", "commondir"))
-        hooks = [name for name in names_in(self._root_fd, f"{directory}/hooks") if not name.endswith(".sample")]
-        if hooks or kind_at(self._root_fd, f"{directory}/hooks") in ("link", "file"):
-            found.append(("hooks", _mark_of_files(self._root_fd, f"{directory}/hooks", hooks)))
-        offences = [each for each in self._sweep.search([GitDirectory(directory)]) if each.why in ("link", "orders")]
-        if offences:
-            found.append(("orders", "".join(sorted(each.path + each.mark for each in offences))))
-        return (found[0][0], "|".join(mark for _, mark in found)) if found else None
-
 
 class GitChecks:
     """Runs the checks before and after one command; without a watch, runs none."""
@@ -272,10 +244,15 @@ class GitChecks:
         if self._watch is not None:
             self._watch.remember(trees)
 
-    def after(self, trees: Iterable[str]) -> list[Note]:
+    def settle(self) -> None:
+        """Note whether all processes have ended. Call this before the scan that precedes `after`."""
+        if self._watch is not None:
+            self._watch.settle()
+
+    def after(self, trees: Iterable[str] | None, unseen: Iterable[str] = ()) -> list[Note]:
         """Check after the command. Returns the warnings about these trees and about entries set aside."""
         self.ended = True
-        return self._watch.ended(trees) if self._watch is not None else []
+        return self._watch.ended(trees, unseen) if self._watch is not None else []
 
 
 def in_short(note: Note) -> str:
@@ -299,13 +276,3 @@ def _rename_submodule(root_fd: int, tree: str) -> str:
     finally:
         os.close(fd)
     return f"{tree}/{new}"
-
-
-def _mark_of_files(root_fd: int, directory: str, names: list[str]) -> str:
-    """Return one mark for some files: inode, size and times of each."""
-    known = []
-    for name in names:
-        with suppress(OSError):  # deleted meanwhile
-            about = os.stat(f"{directory}/{name}", dir_fd=root_fd, follow_symlinks=False)
-            known.append(f"{name} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}")
-    return "|".join(known)

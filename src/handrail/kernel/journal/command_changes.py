@@ -46,7 +46,8 @@ class CommandChanges:
         self._fd, self._state, self._journal, self._limits = boundary.fd, state, journal, limits
         self._protected = boundary.protected
         self._lock = threading.Lock()
-        self._scan = Scan(boundary.fd, limits, frozenset([os.path.relpath(state.path, boundary.root)]))
+        self._leave_out = frozenset([os.path.relpath(state.path, boundary.root)])
+        self._scan = Scan(boundary.fd, limits, self._leave_out)
         self._index = index_path(state)
         kept = load_index(self._index).items()
         self._kept: dict[str, _Kept] = {path: _Kept((*mark,), KeptNode(*node)) for path, (mark, node) in kept}
@@ -91,6 +92,15 @@ class CommandChanges:
             body = json.dumps(self._kept)
             write_text(self._index, f"{zlib.crc32(body.encode()):08x}\n{body}")
 
+    def find_repositories(self) -> list[str]:
+        """Return the repositories that exist now. The next scan still finds all changes."""
+        scan = Scan(self._fd, self._limits, self._leave_out)
+        try:
+            scan.changed()
+            return scan.repositories
+        finally:
+            scan.close()
+
     def _store_new_contents(self) -> None:
         """Store the contents of files that changed since the last scan, the newest first: they have no other copy."""
         self._last, room = self._journal.last_number(), _Room(self._limits)
@@ -106,6 +116,7 @@ class CommandChanges:
 
     def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks) -> bool:
         """Append an entry for the changes since the last scan. Returns whether there were any."""
+        git.settle()
         files = self._changed_files()
         self._last = self._journal.last_number()
         recorded = files[: self._limits.scan_kept_files]
@@ -114,7 +125,7 @@ class CommandChanges:
         lost = [file.path for file in recorded if _unkept(file.before)]
         if lost:
             warn(NotKept(len(lost), [quote(path) for path in lost[:_NAMED_PATHS]]))
-        findings = git.after(self._scan.repositories)
+        findings = git.after(self._scan.repositories, self._scan.unseen)
         for finding in findings:
             warn(finding)
         if not files and not findings:

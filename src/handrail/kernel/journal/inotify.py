@@ -14,6 +14,8 @@ from contextlib import suppress
 _MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED, _CREATE, _DELETE = 0x02, 0x04, 0x08, 0xC0, 0x100, 0x200
 _EXCL_UNLINK, _ONLYDIR = 0x04000000, 0x01000000
 _MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _EXCL_UNLINK | _ONLYDIR
+NAMES = _MOVED | _CREATE | _DELETE | _EXCL_UNLINK | _ONLYDIR
+"""The mask for a watch that reports only new, renamed and deleted names."""
 _OVERFLOW, _IGNORED, _ISDIR = 0x4000, 0x8000, 0x40000000
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 18
@@ -25,8 +27,8 @@ _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0x
 class Watcher:
     """Watches directories. Knows no changes before `begin()`, after too many events, or if inotify does not work."""
 
-    def __init__(self, root_fd: int, directories: int) -> None:
-        self._room, self._paths, self._sure, self._fd = directories, dict[int, str](), False, -1
+    def __init__(self, root_fd: int, directories: int, mask: int = _MASK) -> None:
+        self._mask, self._room, self._paths, self._sure, self._fd = mask, directories, dict[int, str](), False, -1
         if sys.platform == "linux" and _file_system(root_fd) in _LOCAL:
             self._libc = ctypes.CDLL(None, use_errno=True)
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -40,7 +42,7 @@ class Watcher:
         """Watch an open directory. Call this before listing it."""
         if self._fd < 0:
             return
-        watch = self._libc.inotify_add_watch(self._fd, b"/proc/self/fd/%d" % fd, _MASK)
+        watch = self._libc.inotify_add_watch(self._fd, b"/proc/self/fd/%d" % fd, self._mask)
         if watch < 0 or len(self._paths) >= self._room:
             self.close()
         else:

@@ -13,6 +13,7 @@ from dataclasses import field
 from handrail.kernel.fs.ignore_files import IgnoreFiles, Rules, ignored
 from handrail.kernel.fs.placeholder import SPARE, is_placeholder
 from handrail.kernel.journal.inotify import Watcher
+from handrail.kernel.journal.skipped_directories import SkippedDirectories
 from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
@@ -49,10 +50,8 @@ class _Directory:
 
     @property
     def is_repository(self) -> bool:
-        """Whether git takes the directory for a repository."""
-        if ".git" in self.files or ".git" in self.left_out:
-            return True
-        return "HEAD" in self.files and all(name in self.below or name in self.left_out for name in ("objects", "refs"))
+        """Whether git may take the directory for a repository: a git directory has a HEAD; its parts may lie apart."""
+        return ".git" in self.files or ".git" in self.left_out or "HEAD" in self.files
 
 
 class Scan:
@@ -67,15 +66,23 @@ class Scan:
         self._unsure: set[str] = set()
         """Directories that are `unsure`; some may not exist any more."""
         self._trees: set[str] = set()
-        """Directories that git takes for a repository; some may not exist any more."""
+        """Directories that git may take for a repository; some may not exist any more."""
+        self._unlisted: set[str] = set()
+        """Directories that cannot be listed; some may not exist any more."""
+        self._skipped = SkippedDirectories(root_fd, limits.skipped_directories)
         self._count = 0
         self.cut = False
         """Whether there are more files or deeper directories than the limits allow."""
 
     @property
     def repositories(self) -> list[str]:
-        """The directories that have a `.git` or look like a git directory, as of the last scan."""
-        return sorted(self._trees.intersection(self._known))
+        """The directories that have a `.git` or may be a git directory, as of the last scan."""
+        return sorted({*self._trees.intersection(self._known), *self._unlisted, *self._skipped.repositories})
+
+    @property
+    def unseen(self) -> list[str]:
+        """The skipped directories that were not searched for repositories: too many directories in them are new."""
+        return self._skipped.unseen
 
     def changed(self) -> Changed:
         """Scan, and return all differences from the last scan; the first time, everything."""
@@ -86,6 +93,7 @@ class Scan:
         if touched is None or not self._known or not self._scan_some(touched, changed):
             for path, (before, now) in self._scan_all().items():
                 changed[path] = changed[path][0] if path in changed else before, now
+        self._skipped.look(self._left_out_paths())
         return changed
 
     def fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
@@ -98,10 +106,20 @@ class Scan:
     def close(self) -> None:
         """Stop watching for changes."""
         self._watcher.close()
+        self._skipped.close()
+
+    def _left_out_paths(self) -> set[str]:
+        """Return the directories that the scan does not enter, without git directories and Handrail's own state."""
+        found = set[str]()
+        for path, known in self._known.items():
+            stem = f"{path}/" if path else ""
+            found.update(stem + name for name in known.left_out if name != ".git")
+        return found - self._leave_out
 
     def _scan_all(self) -> Changed:
         before, self._known, self._count, self.cut = self._known, {}, 0, False
         self._unsure.clear()
+        self._unlisted.clear()
         self._watcher.begin()
         self._enter(os.dup(self._fd), "", {})
         changed: Changed = {}
@@ -138,7 +156,9 @@ class Scan:
                     _compare(gone, known, None, changed)
         for name in now.below - before.below:
             fd = self._open(stem + name)
-            if fd is not None:
+            if fd is None:
+                self._unlisted.add(stem + name)
+            else:
                 came = self._enter(fd, stem + name, now.rules)
                 for each in came if name not in before.left_out else ():
                     _compare(each, None, self._known[each], changed)
@@ -170,11 +190,12 @@ class Scan:
                 if self._count >= self._limits.scan_files or len(levels) > _DEEPEST:
                     self.cut = True
                     continue
+                inside = f"{stem}/{name}" if stem else name
                 try:
                     fd = os.open(name, _DIRECTORY, dir_fd=above)
-                except OSError:
-                    continue  # deleted meanwhile, or not readable
-                inside = f"{stem}/{name}" if stem else name
+                except OSError:  # deleted meanwhile, or not readable
+                    self._unlisted.add(inside)
+                    continue
                 levels.append((fd, inside, iter(self._add(fd, inside, self._known[stem].rules, came))))
         finally:
             for fd, _, _ in levels:

@@ -209,7 +209,7 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
         guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in occupied.ordered()],
         hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
-        data=_etc_data(view, user, home, etc_files, handles),
+        data=_etc_data(view, user, home, etc_files, handles, occupied.ignore_rules),
     )
 
 
@@ -227,14 +227,15 @@ def _hidden(view: WorkspaceView, visible: list[str]) -> list[str]:
 
 
 def _etc_data(
-    view: WorkspaceView, user: Identity, home: str, etc_files: list[str], handles: _Handles
+    view: WorkspaceView, user: Identity, home: str, etc_files: list[str], handles: _Handles, ignore_rules: str
 ) -> list[tuple[str, int]]:
-    """Open the files to copy into /etc: the machine's, and our own for accounts and hosts."""
+    """Open the files to copy into /etc: the machine's, and our own for accounts, hosts and git."""
     own = {name: text.encode() for name, text in visible_paths.accounts(user.uid, user.gid, home).items()}
+    own |= visible_paths.git_files(ignore_rules)
     if not view.network:
         own["/etc/hosts"] = _LOCAL_HOSTS
     return [
-        *((name, handles.content(name)) for name in etc_files),
+        *((name, handles.content(name)) for name in etc_files if name not in own),
         *((name, handles.data(content)) for name, content in own.items()),
     ]
 

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import stat
 from dataclasses import field
 
@@ -19,6 +20,8 @@ from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.ops.git_names import OCCUPIED, OCCUPIED_LINKED, may_be_written
 
+_SPECIAL, _ESCAPED = r"([\\*?\[ ])", r"\\\1"
+"""Characters with a meaning in an ignore file."""
 _ALTERNATES = ("objects/info/alternates", "objects/info/http-alternates")
 
 
@@ -46,6 +49,12 @@ class OccupiedNames:
         for name in dict.fromkeys((*found.files, *names)):
             self._protect(name)
         self._mounted = {name: _identity(os.fstat(fd)) for name, (fd, _) in self.mounts.items()}
+
+    @property
+    def ignore_rules(self) -> str:
+        """An ignore file for git that names the empty directories among the placeholders."""
+        names = [name for name, _, content in self._placeholders if content is None and ".git" not in name.split("/")]
+        return "".join(f"/{re.sub(_SPECIAL, _ESCAPED, name)}/\n" for name in dict.fromkeys(names))
 
     def intact(self) -> bool:
         """Return False if a name was replaced since: then its mount inside the sandbox is lost."""

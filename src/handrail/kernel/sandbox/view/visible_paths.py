@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from handrail.kernel.fs.trusted_paths import in_any
 from handrail.kernel.sandbox.levels import looks_secret
+from handrail.model.limits import MIB
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 
@@ -25,6 +26,8 @@ ETC = (
 )
 # fmt: on
 ETC_NETWORK = ("hosts", "resolv.conf")
+
+GIT_CONFIG, GIT_IGNORE = "/etc/gitconfig", "/etc/handrail-placeholders"
 
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "SHELL", "USER", "LOGNAME")
 
@@ -117,3 +120,17 @@ def accounts(uid: int, gid: int, home: str) -> dict[str, str]:
     me = f"user:x:{uid}:{gid}:user:{home}:/bin/sh\n"
     others = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
     return {"/etc/passwd": me + others, "/etc/group": f"user:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}
+
+
+def git_files(ignore_rules: str) -> dict[str, bytes]:
+    """Return files of /etc that make git ignore the placeholders, so that `git clean` and `git stash -u` succeed.
+
+    The settings of the machine follow ours, and so they decide if they name an ignore file, too.
+    """
+    try:
+        with open(GIT_CONFIG, "rb") as file:
+            machine = file.read(MIB)
+    except OSError:
+        machine = b""
+    ours = f"[core]\n\texcludesFile = {GIT_IGNORE}\n".encode()
+    return {GIT_CONFIG: ours + machine, GIT_IGNORE: os.fsencode(ignore_rules)}
