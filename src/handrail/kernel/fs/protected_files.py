@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from handrail.kernel.fs.protection_scan import Identity, ProtectedNames, ProtectedNode, ProtectionScan, with_parents
+from handrail.kernel.fs.resolver import place_of
 from handrail.model.faults import ProtectedPath, SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import folded_path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from handrail.kernel.host.remembered_files import RememberedFiles
 
 OWN_RULE = "Handrail's own files"
+_DELETED = " (deleted)"
+"""What Linux adds to the path of an open file whose name was deleted."""
 _REUSE_FACTOR = 20
 """A scan result is reused for at least this many times the time that the scan took."""
 
@@ -87,6 +90,20 @@ class ProtectedFiles:
         except OSError:
             return True  # the path is too long, or access is denied: the entry may be protected
         return bool(self._rule_by_identity(found))
+
+    def hides_handle(self, fd: int) -> bool:
+        """Return whether an open file is protected: by its identity, or by the place where it is now.
+
+        A search calls this for a file that it has read. The path of that file may have led to another file when the
+        path was checked, because another process can exchange directories at any moment.
+        """
+        if self._rule_by_identity(os.fstat(fd)):
+            return True
+        place = place_of(fd, self._root_fd)
+        if place is None:  # moved out of the root; without /proc, the name and the identity must be enough
+            return os.path.isdir("/proc/self/fd")
+        names = {place, place.removesuffix(_DELETED)}
+        return any(map(self._rule_for, names))
 
     def _rule_by_identity(self, found: os.stat_result) -> str:
         self._scanned()
