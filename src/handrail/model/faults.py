@@ -285,10 +285,12 @@ class BadPatch(Fault):
 
 
 class SandboxUnavailable(Fault):
-    """The machine cannot provide the sandbox level that the settings require."""
+    """The machine cannot provide the sandbox level that the settings require, or cannot cover protected files."""
 
     level: str
     why: list[str]
+    reason: str = "machine"
+    """One of: machine; of protected files: unreadable (they may be in such a directory), too_deep, too_many."""
 
 
 class CommandNotStarted(Fault):

@@ -268,9 +268,11 @@ class Sandbox:
             self._link.mark_lost()
             wanted = self._masks()  # processes that ran until now could move files during the first scan
         if len(wanted) > self.settings.limits.masked_files:
-            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
+            why = [f"{len(wanted)} protected files are too many to cover"]
+            raise SandboxUnavailable(self.settings.level, why, "too_many")
         if long := [path for path in wanted if len(os.fsencode(path)) > _LONGEST_MASK]:
-            raise SandboxUnavailable(self.settings.level, [f"{long[0][:200]}… lies too deep to be covered"])
+            why = [f"{long[0][:200]}… lies too deep to be covered"]
+            raise SandboxUnavailable(self.settings.level, why, "too_deep")
         self._masked = wanted
 
 
