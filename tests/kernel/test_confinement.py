@@ -70,7 +70,7 @@ def test_second_sandbox_closing_keeps_workspace_guarded(tmp_path: Path) -> None:
 def test_placeholders_of_killed_process_are_removed_next_time(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     program = (
-        "import os, sys\nfrom pathlib import Path\nfrom sandboxes import sh, workspace\n"
+        "import os, sys\nfrom pathlib import Path\nfrom support.sandboxes import sh, workspace\n"
         "with workspace(Path(sys.argv[1])) as p:\n sh(p, 'true'); os.kill(os.getpid(), 9)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
