@@ -153,8 +153,8 @@ def test_approvals_test_names_calls_that_are_not_asked(root: Path) -> None:
     assert guarded.returncode == 0
     hook = handrail("approvals", "test", "file.write", '{"path": ".git/hooks/x", "content": ""}', *here)
     assert hook.stdout == (
-        "The call would need approval under every policy: it reaches into .git, which is guarded\n"
-        "  not user rule 1: it reaches into .git, which is guarded\n"
+        "The call would need approval under every policy: the call reaches into .git, which is guarded\n"
+        "  not user rule 1: the call reaches into .git, which is guarded\n"
     )
 
 
