@@ -13,7 +13,7 @@ from support.loopback_server import Site, failure, fetch, fetched, page
 
 from handrail.kernel.web.content import unpacked
 from handrail.kernel.web.fetcher import Fetched
-from handrail.model.faults import BinaryContent, FetchTimeout
+from handrail.model.fetch_faults import BinaryContent, FetchTimeout
 from handrail.model.limits import MIB
 
 

@@ -14,7 +14,8 @@ from support.loopback_server import PLENTY, Handler, Site, failure, fetch, fetch
 
 from handrail.kernel.web import html_worker
 from handrail.kernel.web.fetcher import Fetcher, system_resolver
-from handrail.model.faults import Cancelled, FetchFailed, FetchTimeout, TooManyRedirects
+from handrail.model.faults import Cancelled
+from handrail.model.fetch_faults import FetchFailed, FetchTimeout, TooManyRedirects
 from handrail.model.limits import KIB, MIB, Limits
 
 CERTIFICATE = Path(__file__).with_name("page.test.pem")

@@ -10,7 +10,8 @@ from support.loopback_server import Site, moved, page
 
 from handrail.kernel.web import addresses
 from handrail.kernel.web.fetcher import Fetcher
-from handrail.model.faults import Fault, FetchFailed, ForbiddenAddress, InvalidUrl
+from handrail.model.faults import Fault
+from handrail.model.fetch_faults import FetchFailed, ForbiddenAddress, InvalidUrl
 from handrail.model.limits import Limits
 
 

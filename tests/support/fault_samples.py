@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from handrail.model.faults import BadPatch, BadPath, Denied, Fault, HunkNotFound, Problem
+from handrail.model.faults import BadPatch, BadPath, Denied, Fault, HunkNotFound, Problem, SandboxUnavailable
 from handrail.model.warnings import FileSkipped, MoreFilesSkipped, SandboxRefused
 
 CONTEXT = {"root": "/w", "params": {}}
@@ -24,6 +24,7 @@ CHOSEN: dict[tuple[type[Fault], str], str] = {
     (FileSkipped, "why"): "too_large",
     (MoreFilesSkipped, "why"): "unreadable",
     (SandboxRefused, "kind"): "network",
+    (SandboxUnavailable, "reason"): "machine",
 }
 
 

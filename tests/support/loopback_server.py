@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 
 from handrail.kernel.web.fetcher import Fetched, Fetcher
-from handrail.model.faults import FetchFailed
+from handrail.model.fetch_faults import FetchFailed
 from handrail.model.limits import Limits
 
 PLENTY = 60

@@ -23,11 +23,7 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     ├── BadPatch · SandboxUnavailable · CommandNotStarted
     ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
     ├── TerminalFault          UnknownTerminal · TerminalBusy · TooManyTerminals
-    ├── FetchFault             holds the URL of the redirect hop that failed
-    │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
-    │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/web/addresses.py)
-    │   ├── FetchFailed        unknown host, connection refused, TLS error, broken answer
-    │   └── FetchTimeout · TooManyRedirects · BinaryContent
+    ├── FetchFault             of a fetch: see `model/fetch_faults.py`
     ├── NoEngine               ripgrep is not available, and the settings forbid the built-in search
     └── Denied                 the call was not approved
         └── ReadOnlyWorkspace
@@ -289,10 +285,12 @@ class BadPatch(Fault):
 
 
 class SandboxUnavailable(Fault):
-    """The machine cannot provide the sandbox level that the settings require."""
+    """The machine cannot provide the sandbox level that the settings require, or cannot cover protected files."""
 
     level: str
     why: list[str]
+    reason: str = "machine"
+    """One of: machine; of protected files: unreadable (they may be in such a directory), too_deep, too_many."""
 
 
 class CommandNotStarted(Fault):
@@ -316,41 +314,6 @@ class TerminalBusy(TerminalFault):
 
 class TooManyTerminals(TerminalFault):
     limit: int
-
-
-class FetchFault(Fault):
-    url: str
-
-
-class InvalidUrl(FetchFault):
-    why: str
-    """One of: syntax, too_long, scheme, userinfo, host, port."""
-
-
-class ForbiddenAddress(FetchFault):
-    """The host of the URL has an address that must not be contacted."""
-
-    host: str
-    address: str
-    why: str
-
-
-class FetchFailed(FetchFault):
-    why: str
-
-
-class FetchTimeout(FetchFault):
-    seconds: float
-
-
-class TooManyRedirects(FetchFault):
-    limit: int
-
-
-class BinaryContent(FetchFault):
-    content_type: str
-    size: int | None
-    """The size in bytes; None if the server did not say and the content was not read to its end."""
 
 
 class EmptyCommand(Fault):

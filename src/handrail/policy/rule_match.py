@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.model.approval import Question
 from handrail.model.limits import Limits
-from handrail.policy.rules import ANY_TOOL, ONE, REST, Rule, exact_pattern, fits, words_fit
-from handrail.settings import SANDBOX
+from handrail.policy.rules import ANY_TOOL, LEVELS, ONE, REST, Rule, exact_pattern, fits, words_fit
 
 if TYPE_CHECKING:
     from handrail.ops.shell.command_programs import CommandLine
@@ -138,7 +137,7 @@ class RuleMatcher:
         if rule.expired:
             return "it has expired"
         weakest, level = rule.sandbox, self._question.sandbox
-        weaker = weakest and level and not rule.deny and SANDBOX.index(level) < SANDBOX.index(weakest)
+        weaker = weakest and level and not rule.deny and not LEVELS[weakest] <= LEVELS[level]
         return f"it requires sandbox level {weakest} or stronger, not {level}" if weaker else ""
 
     def doubt(self, placed: PlacedRule) -> str:

@@ -13,9 +13,16 @@ from typing import Any, NamedTuple
 
 from handrail.errors import RuleError
 from handrail.model.limits import Limits
-from handrail.settings import SANDBOX
 
 ANY_TOOL = "*"
+LEVELS = {
+    "off": frozenset[str](),
+    "reduced-network": frozenset({"files"}),
+    "reduced": frozenset({"files", "network"}),
+    "network": frozenset({"files", "mounts"}),
+    "strict": frozenset({"files", "mounts", "network"}),
+}
+"""The sandbox levels that a question can name, and what each confines. `reduced` at level `network` has a network."""
 ONE, REST = "*", "..."
 _REPEAT = re.compile(r"\{\s*0*(\d*)\s*,?\s*0*(\d*)\s*\}")
 
@@ -86,7 +93,7 @@ def checked(rule: Rule, name: str, limits: Limits) -> Rule:
         raise RuleError(f"{name}: needs either pattern or argv")
     if rule.tool == ANY_TOOL and not rule.deny:
         raise RuleError(f"{name}: only a deny rule can cover every tool")
-    if rule.sandbox and rule.sandbox not in SANDBOX:
+    if rule.sandbox and rule.sandbox not in LEVELS:
         raise RuleError(f"{name}: unknown sandbox level {rule.sandbox!r}")
     if rule.argv:
         _check_words(rule.argv, name)

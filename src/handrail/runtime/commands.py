@@ -110,7 +110,7 @@ class Commands:
     def type_into(self, name: str, chars: str) -> "Reading":
         """Type characters into a running terminal after approval; return the output that follows."""
         terminal = self._session.terminals.get(name)
-        verdict = self._ask(chars, "", terminal=name)
+        verdict = self._ask(chars, "", name, self._session.named_level(terminal.confinement.level))
         with self._recorded(chars, verdict, goes_on=True):
             written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
             if terminal.alive and written < len(chars.encode()):
@@ -142,8 +142,8 @@ class Commands:
             pass
         return self._call.files.stem(directory).rstrip("/")
 
-    def _ask(self, text: str, cwd: str, terminal: str = "") -> Verdict:
-        level = self._session.services.powers.sandbox
+    def _ask(self, text: str, cwd: str, terminal: str = "", level: str = "") -> Verdict:
+        level = level or self._session.next_level()
         return self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
 
     def _warn(self, outcome: "CommandOutcome") -> None:

@@ -73,7 +73,9 @@ class Finder:
         if protected is None:
             return scope
         stem = self._call.files.stem(directory)
-        return replace(scope, protected=lambda path: protected.hides(stem + path))
+        return replace(
+            scope, protected=lambda path: protected.hides(stem + path), protected_handle=protected.hides_handle
+        )
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:

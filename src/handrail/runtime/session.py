@@ -147,6 +147,18 @@ class Session:
                 self._processes = Processes(self._sandbox, spools)  # makes the directory that the sandbox shows
             return self._sandbox
 
+    def next_level(self) -> str:
+        """Return the sandbox level at which the next command runs; try once what this machine provides."""
+        powers = self.services.powers
+        if powers.sandbox == "off" or not powers.allow_reduced:
+            return powers.sandbox
+        return self.named_level(self.sandbox.settle_level())
+
+    def named_level(self, level: str) -> str:
+        """Return the name of a level in questions and rules, which also tells whether `reduced` has a network."""
+        with_network = level == "reduced" and self.services.powers.sandbox == "network"
+        return "reduced-network" if with_network else level
+
     @cached_property
     def git(self) -> "GitWatch":
         """Checks git directories before and after this session's commands."""

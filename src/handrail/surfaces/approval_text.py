@@ -11,6 +11,8 @@ _COLOURS = {"+": "32", "-": "31", "@": "36"}
 _SANDBOX = {
     "strict": "strict, without network",
     "network": "strict, with network",
+    "reduced": "reduced (Landlock alone), without network",
+    "reduced-network": "reduced (Landlock alone), with network",
     "off": "off: not confined, with network",
 }
 

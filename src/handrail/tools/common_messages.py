@@ -11,7 +11,6 @@ from handrail.model.faults import (
     BadParameters,
     BadPatch,
     BadPath,
-    BinaryContent,
     BinaryPatch,
     Cancelled,
     Closed,
@@ -23,15 +22,11 @@ from handrail.model.faults import (
     DeletionLeaves,
     Denied,
     EmptyCommand,
-    FetchFailed,
-    FetchTimeout,
-    ForbiddenAddress,
     ForbiddenSyntax,
     HunkApplied,
     HunkNotFound,
     HunkNotUnique,
     InvalidPattern,
-    InvalidUrl,
     IsDirectory,
     LinkLoop,
     MatchCount,
@@ -54,16 +49,24 @@ from handrail.model.faults import (
     StaleFile,
     TerminalBusy,
     TooLarge,
-    TooManyRedirects,
     TooManyTerminals,
     TooMuchSearch,
     UnknownTerminal,
     UnknownTool,
     WriteFailed,
 )
+from handrail.model.fetch_faults import (
+    BinaryContent,
+    FetchFailed,
+    FetchTimeout,
+    ForbiddenAddress,
+    InvalidUrl,
+    TooManyRedirects,
+)
 from handrail.model.paths import quote
 from handrail.ops.text.display import fold, one_line, visible
 from handrail.tools.messages import Facts, Message, Words
+from handrail.tools.sandbox_messages import SANDBOX_UNAVAILABLE
 from handrail.tools.warning_messages import NOTES
 
 _SHOWN_LINES, _SHOWN_CHARS = 20, 200
@@ -322,12 +325,7 @@ COMMON: Words = NOTES | {
         "Use fewer, more specific context lines",
     ),
     BadPatch: Message("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
-    SandboxUnavailable: Message(
-        "sandbox_unavailable",
-        lambda f: f"Cannot run commands: the sandbox level {f['level']} is not available ({'; '.join(f['why'])})",
-        "Continue without commands, or ask the user to repair the sandbox",
-        "Install bubblewrap, or set allow_reduced = true in the configuration; handrail doctor shows what is missing",
-    ),
+    SandboxUnavailable: SANDBOX_UNAVAILABLE,
     CommandNotStarted: Message(
         "command_not_started", "Cannot start {program}: {why}", "Check that the program and the directory exist"
     ),

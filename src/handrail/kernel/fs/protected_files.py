@@ -9,9 +9,11 @@ import os
 import stat
 import threading
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from handrail.kernel.fs.protection_scan import Identity, ProtectedNames, ProtectedNode, ProtectionScan, with_parents
+from handrail.kernel.fs.resolver import place_of
 from handrail.model.faults import ProtectedPath, SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import folded_path
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from handrail.kernel.host.remembered_files import RememberedFiles
 
 OWN_RULE = "Handrail's own files"
+_DELETED = " (deleted)"
+"""What Linux adds to the path of an open file whose name was deleted."""
 _REUSE_FACTOR = 20
 """A scan result is reused for at least this many times the time that the scan took."""
 
@@ -45,7 +49,7 @@ class ProtectedFiles:
         self._known: dict[int, ProtectedNode] = {}
         """Every file and directory that a scan found to be protected, by inode number."""
         self._lasting: dict[int, ProtectedNode] = {}
-        """The outermost ones of `_known` that still exist, as far as a scan can tell."""
+        """The ones of `_known` that later sessions must recognize and that still exist, as far as a scan can tell."""
         self._remembered, self._kept = remembered, dict[int, ProtectedNode]()
         self._unread = self._unwritten = ""
 
@@ -88,6 +92,20 @@ class ProtectedFiles:
             return True  # the path is too long, or access is denied: the entry may be protected
         return bool(self._rule_by_identity(found))
 
+    def hides_handle(self, fd: int) -> bool:
+        """Return whether an open file is protected: by its identity, or by the place where it is now.
+
+        A search calls this for a file that it has read. The path of that file may have led to another file when the
+        path was checked, because another process can exchange directories at any moment.
+        """
+        if self._rule_by_identity(os.fstat(fd)):
+            return True
+        place = place_of(fd, self._root_fd)
+        if place is None:  # moved out of the root; without /proc, the name and the identity must be enough
+            return os.path.isdir("/proc/self/fd")
+        names = {place, place.removesuffix(_DELETED)}
+        return any(map(self._rule_for, names))
+
     def _rule_by_identity(self, found: os.stat_result) -> str:
         self._scanned()
         seen = self._known.get(found.st_ino)
@@ -107,7 +125,11 @@ class ProtectedFiles:
         names = self._scanned(fresh=True)
         if names.missing and names.unreadable:
             where = ", ".join(names.unreadable[:3])
-            raise SandboxUnavailable("strict", [f"protected files may be in {where}, which cannot be read"])
+            why = [f"protected files may be in {where}, which cannot be read"]
+            raise SandboxUnavailable("strict", why, "unreadable")
+        if names.missing and names.too_deep:
+            why = [f"protected files may be in {names.too_deep[0][:200]}…, which lies too deep to be covered"]
+            raise SandboxUnavailable("strict", why, "too_deep")
         return dict(names.masks)
 
     def _scanned(self, *, fresh: bool = False) -> ProtectedNames:
@@ -138,16 +160,22 @@ class ProtectedFiles:
 
     def _learn(self, found: ProtectedNames) -> None:
         """Add the files of a scan to the known ones, and save the changes for later sessions."""
-        gone = set() if found.unreadable else found.missing
-        self._known |= found.files
-        self._known |= found.lasting
-        self._lasting = {number: seen for number, seen in self._lasting.items() if number not in gone} | found.lasting
-        new = {number: seen for number, seen in found.lasting.items() if not seen.is_kept_as(self._kept.get(number))}
+        gone = found.missing if found.is_whole else set()
+        self._known |= found.files | found.lasting
+        lasting = self._to_remember(found)
+        self._lasting = {number: seen for number, seen in self._lasting.items() if number not in gone} | lasting
+        new = any(not seen.is_kept_as(self._kept.get(number)) for number, seen in lasting.items())
         if self._remembered is None or not (new or gone & self._kept.keys()):
             return
         try:
-            self._remembered.update(found.lasting, gone)
+            self._remembered.update(lasting, gone)
         except OSError as error:
             self._unwritten = error.strerror or str(error)
         else:
             self._kept, self._unwritten = dict(self._lasting), ""
+
+    def _to_remember(self, found: ProtectedNames) -> dict[int, ProtectedNode]:
+        """Return what later sessions must recognize: the outermost names, and what is in them if there is room."""
+        room = max(0, self._limits.remembered_files - len(found.lasting))
+        inside = (each for each in found.files.items() if each[0] not in found.lasting)
+        return dict(islice(inside, room)) | found.lasting

@@ -61,13 +61,22 @@ class ProtectedNames:
     unnamed: dict[str, str] = field(default_factory=dict)
     """The names that no rule matches: protected by the file's identity, or because a protected link leads there."""
     files: dict[int, ProtectedNode] = field(default_factory=dict)
-    """Every protected file and directory, by inode number."""
+    """Every protected file and directory, by inode number; those inside protected directories, too."""
     lasting: dict[int, ProtectedNode] = field(default_factory=dict)
     """The outermost protected files and directories, by inode number: later sessions should recognize them."""
     missing: set[int] = field(default_factory=set)
     """The inode numbers of an earlier scan that this scan did not find."""
     unreadable: list[str] = field(default_factory=list)
     """Directories that the scan cannot read, but that a command could make readable."""
+    too_deep: list[str] = field(default_factory=list)
+    """Directories whose path is too long for one system call."""
+    covered: list[str] = field(default_factory=list)
+    """Directories that the scan cannot list, but that lie in a protected directory, which a sandbox covers."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the scan listed every directory, so that a file that it did not find is gone."""
+        return not (self.unreadable or self.too_deep or self.covered)
 
 
 class ProtectionScan:
@@ -81,6 +90,7 @@ class ProtectionScan:
         lasting: Mapping[int, ProtectedNode],
     ) -> None:
         self._root_fd, self._protection, self._known, self._lasting = root_fd, protection, known, lasting
+        self._earlier = known
         self._result = ProtectedNames()
         self._fd = -1
         self._waiting: list[tuple[str, str | None, str]] = []
@@ -117,7 +127,7 @@ class ProtectionScan:
             self._fd = os.open(prefix or ".", _DIRECTORY, dir_fd=self._root_fd)
         except OSError as error:
             if error.errno not in _GONE and not self._is_of_other_user(prefix, error):
-                self._result.unreadable.append(prefix.rstrip("/"))
+                self._note_unlisted(prefix.rstrip("/"), error, above)
             return
         try:
             with os.scandir(self._fd) as entries:
@@ -125,6 +135,14 @@ class ProtectionScan:
                     self._consider(entry, prefix, judged, above)
         finally:
             os.close(self._fd)
+
+    def _note_unlisted(self, path: str, error: OSError, above: str) -> None:
+        if above:
+            self._result.covered.append(path)
+        elif error.errno == errno.ENAMETOOLONG:
+            self._result.too_deep.append(path)
+        else:
+            self._result.unreadable.append(path)
 
     def _is_of_other_user(self, prefix: str, error: OSError) -> bool:
         """Return whether another user denies access to a directory, and so denies it to every command."""
@@ -166,26 +184,33 @@ class ProtectionScan:
         found = _stat(entry)
         if found is None:
             return
+        node = self._node(found, rule, entry.name, self._fd)
         if outermost:
-            self._mark(path, found, rule, _born(found, entry.name, self._fd))
-        self._note_file(found, rule)
+            self._mark(path, found, node)
+        self._note_file(found, node)
         if stat.S_ISLNK(found.st_mode):
             self._note_target(path, rule)
 
-    def _mark(self, path: str, found: os.stat_result, rule: str, born: int) -> None:
-        self._result.rules[path] = rule
+    def _node(self, found: os.stat_result, rule: str, name: str, dir_fd: int) -> ProtectedNode:
+        """Return the facts of an entry; an unchanged file was born when the earlier scan said."""
+        seen = self._earlier.get(found.st_ino)
+        born = seen.born if seen is not None and seen.is_still(found) else 0
+        return ProtectedNode(rule, born or _born(found, name, dir_fd), found.st_size, found.st_mtime_ns)
+
+    def _mark(self, path: str, found: os.stat_result, node: ProtectedNode) -> None:
+        self._result.rules[path] = node.rule
         if not self._protection.rule_for(path):
-            self._result.unnamed[path] = rule
+            self._result.unnamed[path] = node.rule
         if not stat.S_ISLNK(found.st_mode):  # for a link, the sandbox covers the target
             self._result.masks[path] = (found.st_dev, found.st_ino)
-            self._result.lasting[found.st_ino] = ProtectedNode(rule, born, found.st_size, found.st_mtime_ns)
+            self._result.lasting[found.st_ino] = node
 
-    def _note_file(self, found: os.stat_result, rule: str) -> None:
+    def _note_file(self, found: os.stat_result, node: ProtectedNode) -> None:
         self._found.add(found.st_ino)
         if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-            seen = self._result.files[found.st_ino] = ProtectedNode(rule, 0, found.st_size, found.st_mtime_ns)
+            self._result.files[found.st_ino] = node
             if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
-                self._hard_linked[found.st_ino] = seen
+                self._hard_linked[found.st_ino] = node
 
     def _note_target(self, path: str, rule: str) -> None:
         """Protect the target of a protected link, unless the target is a directory that contains the link."""
@@ -197,13 +222,14 @@ class ProtectionScan:
             found, place = os.fstat(fd), place_of(fd, self._root_fd)
             if place is not None and f"{path}/".startswith(f"{place}/" if place else ""):
                 return
-            self._note_file(found, rule)
+            node = self._node(found, rule, "", fd)
+            self._note_file(found, node)
             if place is None:  # outside the root, where a command may see it
                 self._result.masks[path] = (found.st_dev, found.st_ino)
                 return
             if self._is_covered(place):
                 return
-            self._mark(place, found, rule, _born(found, "", fd))
+            self._mark(place, found, node)
             if stat.S_ISDIR(found.st_mode):
                 self._waiting.append((f"{place}/", f"{place}/", rule))
         finally:

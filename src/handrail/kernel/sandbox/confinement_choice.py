@@ -10,7 +10,7 @@ same bubblewrap, tried on an empty directory (`probe.py`), tells the two apart.
 
 from handrail.kernel.sandbox import find_bwrap, probe
 from handrail.kernel.sandbox.launch import WorkspaceView
-from handrail.kernel.sandbox.levels import NETWORK_CANNOT_STOP, REDUCED_CANNOT_STOP, Confinement
+from handrail.kernel.sandbox.levels import NETWORK_CANNOT_STOP, REDUCED_CANNOT_STOP, Confinement, Level
 from handrail.model.faults import SandboxUnavailable
 
 
@@ -21,6 +21,8 @@ class ConfinementChoice:
         self._view = view
         self._why_not: list[str] = []
         self._ways = self._possible_ways()
+        self._works: bool | None = None
+        """Whether bubblewrap works on this machine; None before a question needed to know."""
 
     def _possible_ways(self) -> list[Confinement]:
         settings = self._view.settings
@@ -45,6 +47,24 @@ class ConfinementChoice:
     def uses_bubblewrap(self) -> bool:
         """Whether a way is left and bubblewrap is the next to be used."""
         return bool(self._ways) and self._ways[0].by_bubblewrap
+
+    def settle(self, *, running: bool) -> Level:
+        """Return the level at which the next command runs; afterwards, never use a weaker one.
+
+        `running` says that the way in use works now. Otherwise the first call tries whether bubblewrap works on this
+        machine, if that decides the level.
+        """
+        if not self._ways:
+            return self._view.settings.level
+        stronger = [way for way in self._ways if way.level != "reduced"]
+        if not stronger or len(stronger) == len(self._ways):
+            return self._ways[0].level
+        if self._works is None:
+            self._works = running or any(probe.works(self._view, way.by) for way in stronger)
+        if not (running or self._works):
+            return "reduced"
+        self._ways = stronger
+        return stronger[0].level
 
     def set_unguarded(self, names: list[str]) -> None:
         """Record the guarded names that the way in use cannot guard."""

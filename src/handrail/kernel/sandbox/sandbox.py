@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from handrail.kernel.sandbox import first_command, landlock_rules, launch
 from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
-from handrail.kernel.sandbox.levels import Confinement, SandboxSettings
+from handrail.kernel.sandbox.levels import Confinement, Level, SandboxSettings
 from handrail.kernel.sandbox.supervisor_link import Channel, Link
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
@@ -80,6 +80,11 @@ class Sandbox:
     def confinement(self) -> Confinement | None:
         """What confines commands now; None before the first command."""
         return self._choice.current if self._started else None
+
+    def settle_level(self) -> Level:
+        """Return the level at which the next command runs, for a question; the command never gets a weaker one."""
+        with self._lock:
+            return self._choice.settle(running=self._started and self._alive())
 
     def start(self) -> Confinement:
         """Start the sandbox, or raise SandboxUnavailable. Commands and terminals start it by themselves."""
@@ -268,9 +273,11 @@ class Sandbox:
             self._link.mark_lost()
             wanted = self._masks()  # processes that ran until now could move files during the first scan
         if len(wanted) > self.settings.limits.masked_files:
-            raise SandboxUnavailable(self.settings.level, [f"{len(wanted)} protected files are too many to cover"])
+            why = [f"{len(wanted)} protected files are too many to cover"]
+            raise SandboxUnavailable(self.settings.level, why, "too_many")
         if long := [path for path in wanted if len(os.fsencode(path)) > _LONGEST_MASK]:
-            raise SandboxUnavailable(self.settings.level, [f"{long[0][:200]}… lies too deep to be covered"])
+            why = [f"{long[0][:200]}… lies too deep to be covered"]
+            raise SandboxUnavailable(self.settings.level, why, "too_deep")
         self._masked = wanted
 
 

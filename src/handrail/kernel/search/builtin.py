@@ -63,23 +63,24 @@ class _Pass:
         self.complete = not self.deadline.expired()
 
     def file(self, fd: int, path: str, max_lines: int) -> Searched | None:
-        """Search one open file and close it. Return None for a file without a match or one that was skipped."""
+        """Search one open file and close it.
+
+        Return None for a file without a match, one that was skipped, or one that is protected.
+        """
         try:
             data = self._read_text(fd, path)
-        except OSError:
-            self.skipped.unreadable.add(path)
-            return None
-        finally:
-            os.close(fd)
-        if data is None:
-            return None
-        self.searched += 1
-        try:
+            if data is None:
+                return None
+            self.searched += 1
             hits = self.matcher.hits(data, max_lines, self.limits.regex_seconds)
+            return Searched(path, data, hits) if hits.total and self.scope.shows(fd) else None
         except TimeoutError:
             self.skipped.abandoned.add(path)
-            return None
-        return Searched(path, data, hits) if hits.total else None
+        except OSError:
+            self.skipped.unreadable.add(path)
+        finally:
+            os.close(fd)
+        return None
 
     def _read_text(self, fd: int, path: str) -> bytes | None:
         """Return the content of a file as UTF-8; None if the file is binary or too large."""

@@ -18,8 +18,9 @@ class LongLines:
     SLACK = 16
     """Bytes beyond the width that ripgrep may print of a line, so that line ends do not count."""
 
-    def __init__(self, dir_fd: int, path: str, width: int) -> None:
-        self._dir_fd, self._path, self._width = dir_fd, path, width
+    def __init__(self, dir_fd: int, path: str, width: int, handle: int | None = None) -> None:
+        """`handle` is the open file, if the caller has it; otherwise the file is opened when it is needed."""
+        self._dir_fd, self._path, self._width, self._handle = dir_fd, path, width, handle
 
     def shown(self, line: Line) -> tuple[str, bool]:
         """Return the text to show of a line, and whether it was cut."""
@@ -34,7 +35,7 @@ class LongLines:
         return piece(window if len(window) > self._width else window.removesuffix(b"\r"), start, self._width), True
 
     def _read(self, offset: int, count: int) -> bytes:
-        fd = open_file(self._dir_fd, self._path)
+        fd = open_file(self._dir_fd, self._path) if self._handle is None else os.dup(self._handle)
         try:
             head = os.pread(fd, len(BOM_8), 0)
             if is_utf_16(head):

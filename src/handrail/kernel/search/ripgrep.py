@@ -3,6 +3,9 @@
 ripgrep can sort only with a single thread. So ripgrep prints in any order, and this module sorts. It keeps the whole
 output while that is small. If the output is large, ripgrep first counts the matches of each file, and then prints
 lines only for the first files in order. This module opens those files and passes their handles to ripgrep.
+
+If files are protected, only lines that were fetched by handle are shown: ripgrep itself opens files by path, and
+another process may have exchanged a directory on that path for a protected one.
 """
 
 import os
@@ -63,6 +66,10 @@ class Ripgrep:
             path = _path(block.path)
             if request.scope.holds(path):
                 in_scope.append((path, block))
+        skipped = self._complaints(dir_fd, request.scope, run)
+        if request.scope.protected_handle is not None:
+            counted = Counts({path: block.matches for path, block in in_scope}, skipped, 0, run.complete)
+            return self._fetched(dir_fd, pattern, request, counted, deadline)
         matches: list[Match] = []
         for path, block in nsmallest(request.limit, in_scope, key=_path_of):
             if len(matches) >= request.limit:
@@ -70,28 +77,35 @@ class Ripgrep:
             lines = list(rg_output.lines(run.output, block))
             matches += self._matches(dir_fd, path, lines, request)[: request.limit - len(matches)]
         total = sum(block.matches for _, block in in_scope)
-        skipped = self._complaints(dir_fd, request.scope, run)
         return SearchResult(matches, total, len(in_scope), skipped, self.name, run.complete)
 
     def _count_and_fetch(
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
     ) -> SearchResult:
         """Count the matches of every file, then fetch the lines of the first files only."""
-        counted = self.count(dir_fd, pattern, request, deadline)
+        return self._fetched(dir_fd, pattern, request, self.count(dir_fd, pattern, request, deadline), deadline)
+
+    def _fetched(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, counted: Counts, deadline: Deadline
+    ) -> SearchResult:
+        """Fetch the lines of the first files that were counted."""
         first, wanted = [], request.limit
         for path in nsmallest(request.limit, counted.lines):
             if wanted <= 0:
                 break
             first.append(path)
             wanted -= counted.lines[path]
-        matches = self.lines(dir_fd, pattern, request, first, deadline)[: request.limit]
+        matches = self.lines(dir_fd, pattern, request, first, deadline)
+        if request.scope.protected_handle is not None:  # do not count what may be the lines of a protected file
+            for path in {*first} - {match.path for match in matches}:
+                del counted.lines[path]
         return SearchResult(
-            matches,
+            matches[: request.limit],
             sum(counted.lines.values()),
             len(counted.lines),
             counted.skipped,
             self.name,
-            counted.complete,
+            counted.complete and not deadline.expired(),
             counted.files_searched if request.count_searched else None,
         )
 
@@ -130,16 +144,16 @@ class Ripgrep:
                 return []
             argv = [*self._lines_of(pattern, request), f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
             run = run_ripgrep(argv, dir_fd, Bounds(deadline, self._limits), pass_fds=tuple(handles.values()))
+            by_path = {names[block.path]: block for block in rg_output.blocks(run.output, context=request.context > 0)}
+            matches = []
+            for path in paths:
+                if path in by_path and request.scope.shows(handles[path]):
+                    lines = list(rg_output.lines(run.output, by_path[path]))
+                    matches += self._matches(dir_fd, path, lines, request, handles[path])[: request.limit]
+            return matches
         finally:
             for fd in handles.values():
                 os.close(fd)
-        by_path = {names[block.path]: block for block in rg_output.blocks(run.output, context=request.context > 0)}
-        matches = []
-        for path in paths:
-            if path in by_path:
-                lines = list(rg_output.lines(run.output, by_path[path]))
-                matches += self._matches(dir_fd, path, lines, request)[: request.limit]
-        return matches
 
     def find(self, dir_fd: int, request: FindRequest, deadline: Deadline, *, any_one: bool = False) -> FindResult:
         first_files = FirstFiles(dir_fd, request, Skipped.none(self._limits))
@@ -208,9 +222,11 @@ class Ripgrep:
 
     # -- output ------------------------------------------------------------------------------------------------------
 
-    def _matches(self, dir_fd: int, path: str, lines: list[rg_output.Line], request: SearchRequest) -> list[Match]:
-        """Return the matches of one file with their lines of context."""
-        long_lines = LongLines(dir_fd, path, self._limits.line_bytes)
+    def _matches(
+        self, dir_fd: int, path: str, lines: list[rg_output.Line], request: SearchRequest, handle: int | None = None
+    ) -> list[Match]:
+        """Return the matches of one file with their lines of context. `handle` is the open file, if there is one."""
+        long_lines = LongLines(dir_fd, path, self._limits.line_bytes, handle)
         shown = [long_lines.shown(line) for line in lines]
         numbers = [line.number for line in lines]
         matches = []

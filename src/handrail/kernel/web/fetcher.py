@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.kernel.deadline import Deadline, DeadlineExceeded
 from handrail.kernel.web import addresses, content
 from handrail.kernel.web.markdown import NotConverted, to_markdown
-from handrail.model.faults import (
+from handrail.model.fetch_faults import (
     BinaryContent,
     FetchFailed,
     FetchTimeout,

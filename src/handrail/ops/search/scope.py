@@ -28,6 +28,8 @@ class Scope:
     max_file_bytes: int | None = None
     protected: Callable[[str], bool] | None = None
     """Returns whether a path is protected; a protected path is always left out."""
+    protected_handle: Callable[[int], bool] | None = None
+    """Returns whether an open file is protected, wherever another process moved it; no line of it is shown."""
 
     def unhidden(self) -> "Scope":
         """Return the same scope without ignore files and default exclusions."""
@@ -44,6 +46,10 @@ class Scope:
     def excluded(self) -> Callable[[str], object] | None:
         """The compiled `exclude`; None if it is empty."""
         return compile_exclusions(self.exclude, fold_case=self.fold_case) if self.exclude else None
+
+    def shows(self, fd: int) -> bool:
+        """Return whether a result may show lines of an open file."""
+        return self.protected_handle is None or not self.protected_handle(fd)
 
     def holds(self, path: str) -> bool:
         """Return whether a file passes include, exclude and protection."""

@@ -16,8 +16,7 @@ from handrail.ops.text.display import visible
 from handrail.policy.policy import FILE
 from handrail.policy.rule_match import Decision, PlacedRule
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import ANY_TOOL, Rule, checked, from_text, parse_time
-from handrail.settings import SANDBOX
+from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, checked, from_text, parse_time
 from handrail.surfaces.cli.call import given_params
 from handrail.surfaces.cli.options import (
     dialect_of,
@@ -115,7 +114,9 @@ def _facts(standing: PlacedRule, count: Count | None) -> dict[str, Any]:
 @_scope_option
 @root_option
 @click.option(
-    "--sandbox", type=click.Choice(SANDBOX), help="The weakest sandbox level in which the rule approves; default: any."
+    "--sandbox",
+    type=click.Choice([*LEVELS]),
+    help="The weakest sandbox level in which the rule approves; default: any.",
 )
 @click.option("--deny", is_flag=True, help="Deny matching calls instead of allowing them.")
 @click.option("--expires-at", metavar="TIME", help="ISO 8601; UTC unless TIME names a time zone.")
