@@ -2,7 +2,8 @@
 
     class Note
     ├── RootReplaced           the path of the root now leads to another directory
-    ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
+    ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · LinesCut
+    ├── HiddenMatches · HiddenUnsearched    ignore files hide what a search without a match would have found
     ├── MorePages · LinesUncounted
     ├── RuleNotStored          the call was approved, but its rule could not be stored
     ├── SandboxDied · SandboxRestarted · SandboxReduced · SandboxRefused
@@ -56,8 +57,21 @@ class SearchIncomplete(Note):
     """A search reached its time limit; its counts are lower bounds."""
 
 
-class AllHidden(Note):
-    """Ignore files or the default exclusions hide every file that would match."""
+class HiddenMatches(Note):
+    """A search found nothing, but there are matches in files that ignore files or exclusions hide."""
+
+    count: int
+    what: str
+    """One of: lines, files."""
+    by: list[str]
+    example: str
+    complete: bool
+
+
+class HiddenUnsearched(Note):
+    """A search found nothing, and its look through hidden files reached its time limit without a match."""
+
+    seconds: float
 
 
 class LinesCut(Note):
