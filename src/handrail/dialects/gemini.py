@@ -301,7 +301,7 @@ def run_shell_command(p: RunShellCommand, c: Call) -> str:
     """Executes a given shell command as `bash -c <command>`."""
     if substitutes(p.command):
         raise ForbiddenSyntax(p.command)
-    outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True, keep_background=True).outcome
+    outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True).outcome
     stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
     if outcome.timed_out:
         raise CommandTimedOut(p.command, outcome.seconds, stdout, stderr)

@@ -6,6 +6,7 @@
     ├── HiddenMatches · HiddenUnsearched    ignore files hide what a search without a match would have found
     ├── MorePages · LinesUncounted
     ├── RuleNotStored          the call was approved, but its rule could not be stored
+    ├── ProcessesLeft · ProcessesEnded    background processes of a command or a terminal
     ├── SandboxDied · SandboxRestarted · SandboxReduced · SandboxRefused
     ├── ProtectedInToolsOnly   commands can read protected files at this sandbox level
     ├── NotRemembered          later sessions may not know a moved protected file
@@ -99,6 +100,18 @@ class RuleNotStored(Note):
     """The call was approved, but the rule for later calls could not be stored."""
 
     why: str
+
+
+class ProcessesLeft(Note):
+    """A command left processes in the background; they live until the session ends."""
+
+    pids: list[int]
+
+
+class ProcessesEnded(Note):
+    """Background processes ended together with the terminal that they were started in."""
+
+    count: int
 
 
 class SandboxDied(Note):

@@ -19,6 +19,8 @@ from handrail.model.warnings import (
     NotKept,
     NotPutRight,
     NotRemembered,
+    ProcessesEnded,
+    ProcessesLeft,
     ProtectedInToolsOnly,
     RootReplaced,
     RuleNotStored,
@@ -84,6 +86,10 @@ def _not_kept(facts: Facts) -> str:
     return f"the command changed {facts['count']} files whose old contents were not recorded: {names}"
 
 
+def _processes(count: int) -> str:
+    return "1 process runs" if count == 1 else f"{count} processes run"
+
+
 def _hidden(facts: Facts) -> str:
     """Return the sentence about matches in files that ignore files or exclusions hide."""
     count, by = facts["count"], facts["by"]
@@ -114,6 +120,20 @@ NOTES: Words = {
     ),
     MorePages: Message("note", "showing {shown} of {total} entries; request page {page} for more"),
     RuleNotStored: Message("note", "{why}"),
+    ProcessesLeft: Message(
+        "note",
+        lambda f: (
+            f"{_processes(len(f['pids']))} in the background until this session ends: "
+            f"{', '.join(map(str, f['pids']))}; kill ends {'it' if len(f['pids']) == 1 else 'them'} earlier"
+        ),
+    ),
+    ProcessesEnded: Message(
+        "note",
+        lambda f: (
+            f"{f['count']} background process{'es' * (f['count'] > 1)} ended together with the terminal; "
+            "to keep a program running, run it in the foreground of a terminal"
+        ),
+    ),
     SandboxDied: Message("note", "the sandbox stopped, and with it the command: its work may be incomplete"),
     SandboxRestarted: Message(
         "note", "the sandbox of this session had stopped with all its processes; a new one was started"
