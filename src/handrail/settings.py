@@ -32,7 +32,7 @@ LOG_LEVELS = ("debug", "info", "off")
 
 
 class Powers(NamedTuple):
-    """Says what commands, fetches and searches may do."""
+    """Says what commands, fetches and searches may do, and what answers show."""
 
     sandbox: str = "strict"
     allow_reduced: bool = False
@@ -45,6 +45,7 @@ class Powers(NamedTuple):
     builtin_search: bool = True
     """Whether the built-in engine may search if there is no ripgrep."""
     ignore_files: bool = True
+    hints: bool = True
 
 
 class Settings(NamedTuple):
@@ -73,6 +74,8 @@ class Settings(NamedTuple):
     builtin_search: bool = True
     ignore_files: bool = True
     """Whether searches leave out what .gitignore and similar files name, and directories such as node_modules."""
+    hints: bool = True
+    """Whether suggestions and warnings are part of what a model reads."""
     protect: tuple[str, ...] = ()
     """Globs of files that no tool may reach; `@secrets` stands for the usual ones."""
     rules: tuple[Any, ...] = ()
@@ -94,7 +97,7 @@ _CHOICES = {
 
 
 _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
-_YES_OR_NO = ("read_only", "allow_reduced", "builtin_search", "ignore_files")
+_YES_OR_NO = ("read_only", "allow_reduced", "builtin_search", "ignore_files", "hints")
 _NOT_SETTABLE = ("limits", "rules")
 """Settings that no variable can set."""
 _PREFIX = "HANDRAIL_"

@@ -62,6 +62,7 @@ class Workspace:
         allow_hosts: Hosts that may be fetched from although their address is not public.
         builtin_search: Search with the built-in engine where there is no ripgrep.
         ignore_files: Leave out of searches what .gitignore and similar files name.
+        hints: Show suggestions and warnings to the model, after the output.
         protect: Globs of files that no tool may reach; `"secrets"` stands for the usual ones.
         limits: Numbers that differ from the defaults, by name (docs/limits.md).
 
@@ -93,6 +94,7 @@ class Workspace:
         allow_hosts: Sequence[str] | None = None,
         builtin_search: bool | None = None,
         ignore_files: bool | None = None,
+        hints: bool | None = None,
         protect: Sequence[str] | Literal["secrets"] | None = None,
         limits: Mapping[str, float] | None = None,
     ) -> None:

@@ -63,7 +63,7 @@ def test_unusable_ignore_file_is_named_and_search_answers(root: Path, make: Call
     make(root / name)
     with Workspace(str(root)) as workspace:
         result = workspace.call("file", "file.search", NEEDLE)
-        listed = workspace.call("file", "file.list", {"pattern": "**/*.txt"})
+        listed = workspace.call("copilot", "file_search", {"pattern": "**/*.txt"})
     found: Any = result.output
     assert [match["path"] for match in found["matches"]] == ["a.txt"]
     assert result.warnings == [NAMED.format(name)]

@@ -189,3 +189,12 @@ def test_searches_neither_find_nor_list_nor_count_protected_files(guarded: Any, 
     assert deep == {"entries": ["conf/", "sub/", "open.txt", "conf/public.txt"]}
     listed = guarded.call("file", "file.list", {"pattern": "**/*"}).output
     assert [each["path"] for each in listed["files"]] == ["conf/public.txt", "open.txt"]
+
+
+def test_protected_file_that_is_ignored_is_in_no_warning(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.pem\n*.log\n")
+    for name in ("key.pem", "a.log"):
+        (tmp_path / name).write_text("needle\n")
+    with Workspace(str(tmp_path), protect=["*.pem"]) as workspace:
+        found = workspace.call("file", "file.search", {"pattern": "needle"})
+    assert found.warnings == ["no match; 1 match in files that .gitignore hides, for example a.log"]

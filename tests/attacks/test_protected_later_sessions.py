@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attacks.protected import SECRET, refused
-from kernel.test_wards import statx_tells_birth
+from kernel.test_protected_files import statx_tells_birth
 
 from handrail import Workspace
 

@@ -59,4 +59,4 @@ def test_documented_answer_matches_mcp_result(kind: str, root: Path) -> None:
 
 def test_documented_envelope_fields_match_tool_result() -> None:
     listed = [name for row in table(text("docs/results.md")) for name in names(row[0])]
-    assert listed == [each.name for each in dataclasses.fields(ToolResult)]
+    assert listed == [each.name for each in dataclasses.fields(ToolResult) if each.repr]

@@ -36,7 +36,7 @@ def tree(tmp_path: Path) -> Iterator[int]:
 
 
 def test_rank_puts_names_before_text_and_words_before_parts(searcher: Searcher, tree: int) -> None:
-    result = searcher.rank(tree, RankRequest("auth"))
+    result = searcher.rank(tree, RankRequest("auth", Scope(exclude=("node_modules",))))
     assert [(each.path, each.line, each.content) for each in result.results] == [
         ("auth_empty.py", 0, ""),
         ("author.txt", 3, "written by hand"),
@@ -57,7 +57,7 @@ def test_rank_finds_several_words_and_identifiers(searcher: Searcher, tree: int)
 
 
 def test_rank_total_counts_results_beyond_limit(searcher: Searcher, tree: int) -> None:
-    result = searcher.rank(tree, RankRequest("auth", limit=1))
+    result = searcher.rank(tree, RankRequest("auth", Scope(exclude=("node_modules",)), limit=1))
     assert (len(result.results), result.total, result.truncated) == (1, 5, True)
     assert searcher.rank(tree, RankRequest("")).results == []
     assert searcher.rank(tree, RankRequest("zzz")).total == 0

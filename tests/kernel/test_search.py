@@ -9,9 +9,12 @@ from support.ordinary_user import bound_by_permissions
 from support.search_trees import Open, found
 
 from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.search.builtin import Builtin
+from handrail.kernel.search.hidden_files import EXCLUSIONS
+from handrail.kernel.search.ranking import RankRequest
 from handrail.kernel.search.searcher import EngineName, Searcher
 from handrail.model.limits import Limits
-from handrail.ops.search.results import Match
+from handrail.ops.search.results import Hidden, Match
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 TEXTS = {
@@ -172,9 +175,9 @@ IGNORED = {
 }
 
 
-def test_ignore_files_and_default_exclusions_are_followed(searcher: Searcher, tree: Open) -> None:
+def test_search_leaves_out_only_ignored_files_and_git(searcher: Searcher, tree: Open) -> None:
     fd = tree(IGNORED)
-    seen = [".hidden", "deep/out/y", "deep/z.log", "keep.log"]
+    seen = [".hidden", "deep/out/y", "deep/z.log", "keep.log", "node_modules/m.js"]
     assert [match[0] for match in found(searcher, fd, "hit")] == seen
     assert searcher.find(fd, FindRequest(Scope(include=("*",)))).files == sorted(
         [*seen, ".gitignore", "deep/.gitignore", "deep/.ignore"]
@@ -206,7 +209,11 @@ def test_include_does_not_restore_ignored_files(searcher: Searcher, tree: Open) 
     fd = tree(
         {".gitignore": b"b.py\n", "a.py": b"hit", "b.py": b"hit", "build": {"c.py": b"hit"}, "d": {"e.py": b"hit"}}
     )
-    assert [match[0] for match in found(searcher, fd, "hit", scope=Scope(include=("*.py",)))] == ["a.py", "d/e.py"]
+    assert [match[0] for match in found(searcher, fd, "hit", scope=Scope(include=("*.py",)))] == [
+        "a.py",
+        "build/c.py",
+        "d/e.py",
+    ]
 
 
 def test_excluded_names_are_left_out_at_any_depth(searcher: Searcher, tree: Open) -> None:
@@ -279,13 +286,48 @@ def test_find_globs_follow_anywhere_and_fold_case(searcher: Searcher, tree: Open
     assert searcher.find(fd, FindRequest(Scope(include=("**/*.{py,ts}",)))).files == ["A.py", "d/c.ts"]
 
 
-def test_empty_result_says_when_everything_is_ignored(searcher: Searcher, tree: Open) -> None:
-    fd = tree({".gitignore": b"*\n", "a.py": b"hit", "node_modules": {"b.js": b"hit"}})
-    assert searcher.search(fd, SearchRequest("hit")).all_hidden
-    assert searcher.search(fd, SearchRequest("hit", scope=Scope(include=("*.py",)))).all_hidden
-    assert searcher.find(fd, FindRequest(Scope(include=("*.js",)))).all_hidden
-    assert not searcher.find(fd, FindRequest(Scope(include=("*.ts",)))).all_hidden
-    assert not searcher.search(fd, SearchRequest("x", scope=Scope(ignore_files=False))).all_hidden
+HIDING: dict[str, Any] = {
+    ".gitignore": b"*.py\n",
+    "d": {".ignore": b"out/\n", "out": {"x.js": b"hit\nhit\n"}, "y.py": b"hit"},
+    "vendored": {".git": {"info": {"exclude": b"e.rs\n"}}, "e.rs": b"hit"},
+    "build": {"c.go": b"hit go"},
+    ".git": {"config": b"hit"},
+}
+
+
+def test_fruitless_search_counts_matches_in_hidden_files(searcher: Searcher, tree: Open) -> None:
+    fd = tree(HIDING)
+
+    def hidden(pattern: str, *include: str, exclusions: tuple[str, ...] = (".git",)) -> object:
+        return searcher.search(fd, SearchRequest(pattern, scope=Scope(include, exclusions=exclusions))).hidden
+
+    assert hidden("^hit$") == Hidden(4, [".git/info/exclude", ".gitignore", ".ignore"], "d/out/x.js", complete=True)
+    assert hidden("hit", "*.py") == Hidden(1, [".gitignore"], "d/y.py", complete=True)
+    assert hidden("hit go", exclusions=("build",)) == Hidden(1, [EXCLUSIONS], "build/c.go", complete=True)
+    assert hidden("hit", "*.ts") is None
+    assert hidden("hit") is None, "the search found something"
+    assert searcher.search(fd, SearchRequest("none", scope=Scope(ignore_files=False))).hidden is None
+
+
+def test_fruitless_find_and_rank_count_hidden_files(searcher: Searcher, tree: Open) -> None:
+    fd = tree(HIDING)
+    assert searcher.find(fd, FindRequest(Scope(("*.js",)))).hidden == Hidden(1, [".ignore"], "d/out/x.js", True)
+    assert searcher.find(fd, FindRequest(Scope(("*.ts",)))).hidden is None
+    assert searcher.rank(fd, RankRequest("hit", Scope(("*.py",)))).hidden == Hidden(1, [".gitignore"], "d/y.py", True)
+
+
+def test_look_through_hidden_files_without_time_is_incomplete(searcher: Searcher, tree: Open) -> None:
+    timeless = Searcher(Limits(hidden_seconds=0), engine=searcher.engine.name)  # type: ignore[arg-type]
+    hidden = timeless.search(tree(HIDING), SearchRequest("^hit$")).hidden
+    assert hidden is not None
+    assert not hidden.complete
+
+
+def test_look_without_ignore_files_searches_nothing_again(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    fd, counted = tree({"a": b"x", "d": {"b": b"x"}}), []
+    monkeypatch.setattr(Builtin, "count", lambda *asked: counted.append(asked))
+    assert Searcher(engine="builtin").search(fd, SearchRequest("hit")).hidden is None
+    assert counted == []
 
 
 @pytest.mark.parametrize("engine", ["ripgrep", "builtin"])

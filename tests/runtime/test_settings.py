@@ -41,6 +41,7 @@ def test_settings_defaults_ask_and_protect() -> None:
         allow_hosts=(),
         builtin_search=True,
         ignore_files=True,
+        hints=True,
         limits=Limits(),
     )
 
@@ -75,6 +76,7 @@ def test_settings_user_file_sets_everything() -> None:
         allow_hosts = ["localhost"]
         builtin_search = false
         ignore_files = false
+        hints = false
         [limits]
         edit_bytes = 5
         rule_seconds = 1
@@ -93,6 +95,7 @@ def test_settings_user_file_sets_everything() -> None:
         allow_hosts=("localhost",),
         builtin_search=False,
         ignore_files=False,
+        hints=False,
         limits=limits,
     )
     assert isinstance(in_force(user=user).limits.rule_seconds, float)
@@ -109,6 +112,7 @@ def test_settings_variables_and_flags_override_defaults() -> None:
         "HANDRAIL_READABLE": "/a,/b",
         "HANDRAIL_BUILTIN_SEARCH": "no",
         "HANDRAIL_IGNORE_FILES": "no",
+        "HANDRAIL_HINTS": "no",
         "HANDRAIL_LIMITS": "no such thing",
         "HANDRAIL_STATE_DIR": "not a setting",
         "HOME": "/",
@@ -123,6 +127,7 @@ def test_settings_variables_and_flags_override_defaults() -> None:
         readable=("/a", "/b"),
         builtin_search=False,
         ignore_files=False,
+        hints=False,
     )
     assert in_force(env=dict.fromkeys(env, "")) == Settings()
     flags = {"sandbox": "off", "limits": {"edit_bytes": 7}}

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 from handrail.model.faults import BadPatch, BadPath, Denied, Fault, HunkNotFound, Problem, SandboxUnavailable
-from handrail.model.warnings import FileSkipped, MoreFilesSkipped, SandboxRefused
+from handrail.model.warnings import FileSkipped, HiddenMatches, MoreFilesSkipped, SandboxRefused
 
 CONTEXT = {"root": "/w", "params": {}}
 # One value for every type of fact. CHOSEN holds the facts that are words from a list.
 VALUES: dict[Any, Any] = {
     str: "some text",
     int: 3,
+    bool: True,
     float: 2.5,
     int | None: None,
     list[str]: ["a", "b"],
@@ -22,6 +23,7 @@ CHOSEN: dict[tuple[type[Fault], str], str] = {
     (BadPatch, "why"): "no_hunks",
     (HunkNotFound, "part"): "lines",
     (FileSkipped, "why"): "too_large",
+    (HiddenMatches, "what"): "lines",
     (MoreFilesSkipped, "why"): "unreadable",
     (SandboxRefused, "kind"): "network",
     (SandboxUnavailable, "reason"): "machine",

@@ -107,4 +107,14 @@ def envelope(result: Any) -> dict[str, Any]:
         output = {"inlineData": {"mimeType": kind, "data": data}}
     found: dict[str, Any] = {**result.meta["handrail/result"], "output": output}
     assert found["success"] is not result.is_error
+    _assert_hints_are_content(result, found)
     return found
+
+
+def _assert_hints_are_content(result: Any, found: dict[str, Any]) -> None:
+    """Check that the model sees the suggestion and the warnings, never only in `_meta`."""
+    seen = "\n".join(block.text for block in result.content if block.type == "text")
+    suggestion = found.get("error", {}).get("suggestion", "")
+    for sentence in (suggestion, *found.get("warnings", ())):
+        assert sentence in seen or json.dumps(sentence, ensure_ascii=False)[1:-1] in seen, sentence
+    assert len(result.content) <= 2

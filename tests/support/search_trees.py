@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from handrail.kernel.search.searcher import Searcher
+from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
 from handrail.ops.search.scope import Scope, SearchRequest
 
 Open = Callable[[dict[str, Any]], int]
@@ -96,7 +97,7 @@ SCOPES = st.builds(
     anywhere=st.booleans(),
     fold_case=st.booleans(),
     ignore_files=st.booleans(),
-    exclusions=st.sampled_from([(".git",), (".git", "build"), ("src",), Scope().exclusions]),
+    exclusions=st.sampled_from([(".git",), (".git", "build"), ("src",), DEFAULT_EXCLUSIONS]),
     max_depth=st.sampled_from([None, None, 1, 2]),
     max_file_bytes=st.sampled_from([None, None, 10]),
 )

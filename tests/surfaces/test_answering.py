@@ -119,7 +119,8 @@ def test_question_guarded_path_warns_and_stores_no_rule(root: Path) -> None:
         for answer in ("always", "always user", "pattern"):
             terminal.send(f"{answer}\n")
             assert terminal.until(PROMPT) == (
-                f"{answer}\nThis call needs approval every time: the call reaches into .git, which is guarded.\n{PROMPT}"
+                f"{answer}\nThis call needs approval every time: the call reaches into .git,"
+                f" which is guarded.\n{PROMPT}"
             )
         terminal.send("n\n")
         assert terminal.finish()[0] == 3

@@ -169,19 +169,56 @@ def test_call_anthropic_answer_has_api_shape(router: Any) -> None:
     assert (good["type"], good["tool_use_id"], json.loads(good["content"])) == ("tool_result", "u1", OUTPUT)
     bad = router.call_anthropic({"type": "tool_use", "id": "u2", "name": "file_read", "input": {"path": "gone"}})
     assert bad["is_error"] is True
+    assert bad["content"].endswith("}\n\nCheck the path, or list the directory first")
 
 
 def test_call_gemini_answer_has_api_shape(router: Any) -> None:
     good = router.call_gemini({"id": "g1", "name": "file.read", "args": {"path": "a.txt"}})
     assert good == {"functionResponse": {"id": "g1", "name": "file.read", "response": {"output": OUTPUT}}}
     bad = router.call_gemini({"name": "file.read", "args": {"path": "gone"}})
-    assert bad["functionResponse"]["response"]["error"]["error"] == "file_not_found"
+    response = bad["functionResponse"]["response"]
+    assert response["error"]["error"] == "file_not_found"
+    assert response["hints"] == "Check the path, or list the directory first"
+
+
+def test_call_gemini_text_answer_ends_with_hints(workspace: Workspace) -> None:
+    asked = {"name": "read_file", "args": {"path": "gone"}}
+    said = workspace.tools("copilot").call_gemini(asked)["functionResponse"]["response"]["error"]
+    assert said == "Error: File 'gone' not found\n\nCheck the file name and try again, or use file_search to find it"
+
+
+HIDDEN = "no match; 1 match in files that .gitignore hides, for example a.txt"
+
+
+def test_call_answers_show_warnings_unless_hints_are_off(root: Path) -> None:
+    (root / ".gitignore").write_text("a.txt")
+    (root / "a.txt").write_text("needle")
+    asked = {"id": "1", "name": "file.search", "input": {"pattern": "needle"}}
+    for hints, tail in ((True, f"\n\nWarning: {HIDDEN}"), (False, "")):
+        with Workspace(str(root), hints=hints) as workspace:
+            router = workspace.tools("file")
+            result = router.call("file.search", asked["input"])
+            shown = router.call_anthropic(asked)["content"]
+        assert shown == '{"matches": [], "truncated": false}' + tail
+        assert (result.text, result.warnings) == (shown, [HIDDEN])
+
+
+def test_call_hints_in_output_are_not_repeated(workspace: Workspace, root: Path) -> None:
+    (root / ".gitignore").write_text("a.txt")
+    (root / "a.txt").write_text("needle")
+    router = workspace.tools("context")
+    assert router.call("grep", {"pattern": "needle"}).hints == ""
+    assert router.call("read_file", {"path": "gone"}).hints == ""
 
 
 @pytest.mark.parametrize("arguments", ["{", "[]", "7", '"text"'])
 def test_call_openai_arguments_not_an_object_is_error_answer(router: Any, arguments: str) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "file_read", "arguments": arguments}}
-    assert json.loads(router.call_openai(call)["content"])["error"] == "invalid_parameters"
+    output, _, hint = router.call_openai(call)["content"].partition("\n\n")
+    assert (json.loads(output)["error"], hint) == (
+        "invalid_parameters",
+        "Correct the parameters and call the tool again",
+    )
 
 
 def test_call_media_results_use_api_blocks(workspace: Workspace, root: Path) -> None:

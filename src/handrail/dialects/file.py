@@ -16,6 +16,7 @@ from handrail.dialects.output_types import (
 from handrail.model.effects import Effect
 from handrail.model.files import FileEntry, Put
 from handrail.model.paths import quote
+from handrail.ops.glob.ignore_rules import NEVER_SEARCHED
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.buffer import numbered, split_lines
 from handrail.ops.text.replace import replace_once
@@ -102,8 +103,12 @@ def list_files(p: List, c: Call) -> FileListing:
         return {"files": [_listed(stem, each) for each in c.finder.entries(p.path, p.pattern)]}
     return {
         "files": [_listed(stem, entry) for entry in entries if entry.kind == "file"],
-        "directories": [quote(f"{stem}{entry.name}/") for entry in entries if entry.is_directory],
+        "directories": [quote(f"{stem}{entry.name}/") for entry in entries if _is_shown(entry)],
     }
+
+
+def _is_shown(entry: FileEntry) -> bool:
+    return entry.is_directory and entry.name not in NEVER_SEARCHED
 
 
 def _listed(stem: str, entry: FileEntry) -> ListedFile:

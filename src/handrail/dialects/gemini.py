@@ -301,7 +301,7 @@ def run_shell_command(p: RunShellCommand, c: Call) -> str:
     """Executes a given shell command as `bash -c <command>`."""
     if substitutes(p.command):
         raise ForbiddenSyntax(p.command)
-    outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True, keep_background=True).outcome
+    outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True).outcome
     stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
     if outcome.timed_out:
         raise CommandTimedOut(p.command, outcome.seconds, stdout, stderr)
@@ -353,13 +353,7 @@ def glob(p: GlobParams, c: Call) -> str:
     """Finds files matching specific glob patterns, returning absolute paths sorted by modification time."""
     if p.path is not None:
         _absolute(p.path)
-    scope = Scope(
-        (p.pattern,),
-        anywhere=False,
-        fold_case=not p.case_sensitive,
-        ignore_files=False,
-        exclusions=("node_modules", ".git"),
-    )
+    scope = Scope((p.pattern,), anywhere=False, fold_case=not p.case_sensitive)
     result = c.finder.find(p.path or ".", FindRequest(scope, sort="time", limit=c.limits.gemini_files))
     where = f"{c.root}/{c.files.stem(p.path or '.')}".rstrip("/")
     if not result.files:

@@ -26,6 +26,10 @@ class Deadline:
         self._end = time.monotonic() + seconds
         self._cancel = cancel
 
+    def at_most(self, seconds: float) -> "Deadline":
+        """Return a deadline after these seconds, or this one if it is earlier."""
+        return Deadline(min(seconds, self.seconds_left()), self._cancel)
+
     def seconds_left(self) -> float:
         """Return the seconds that are left; zero or less once the time is up."""
         return self._end - time.monotonic()

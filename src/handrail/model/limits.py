@@ -133,6 +133,8 @@ class Limits(NamedTuple):
     """After how long the command line shows that a call is still running."""
     search_seconds: float = 30.0
     """The time limit of one search; the answer holds the matches found until then."""
+    hidden_seconds: float = 2.0
+    """How long a search that found nothing looks through the files that ignore files hide."""
     regex_seconds: float = 5.0
     """The time limit for matching one file, in an engine that can backtrack without end."""
     diff_chars: int = MIB
@@ -218,6 +220,7 @@ MAY_BE_LOWERED = frozenset({
     "terminals",
     "terminal_bytes",
     "search_seconds",
+    "hidden_seconds",
     "search_read_bytes",
     "regex_seconds",
     "diff_chars",

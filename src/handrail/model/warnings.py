@@ -2,9 +2,11 @@
 
     class Note
     ├── RootReplaced           the path of the root now leads to another directory
-    ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · AllHidden · LinesCut
+    ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · LinesCut
+    ├── HiddenMatches · HiddenUnsearched    ignore files hide what a search without a match would have found
     ├── MorePages · LinesUncounted
     ├── RuleNotStored          the call was approved, but its rule could not be stored
+    ├── ProcessesLeft · ProcessesEnded    background processes of a command or a terminal
     ├── SandboxDied · SandboxRestarted · SandboxReduced · SandboxRefused
     ├── ProtectedInToolsOnly   commands can read protected files at this sandbox level
     ├── NotRemembered          later sessions may not know a moved protected file
@@ -56,8 +58,21 @@ class SearchIncomplete(Note):
     """A search reached its time limit; its counts are lower bounds."""
 
 
-class AllHidden(Note):
-    """Ignore files or the default exclusions hide every file that would match."""
+class HiddenMatches(Note):
+    """A search found nothing, but there are matches in files that ignore files or exclusions hide."""
+
+    count: int
+    what: str
+    """One of: lines, files."""
+    by: list[str]
+    example: str
+    complete: bool
+
+
+class HiddenUnsearched(Note):
+    """A search found nothing, and its look through hidden files reached its time limit without a match."""
+
+    seconds: float
 
 
 class LinesCut(Note):
@@ -85,6 +100,18 @@ class RuleNotStored(Note):
     """The call was approved, but the rule for later calls could not be stored."""
 
     why: str
+
+
+class ProcessesLeft(Note):
+    """A command left processes in the background; they live until the session ends."""
+
+    pids: list[int]
+
+
+class ProcessesEnded(Note):
+    """Background processes ended together with the terminal that they were started in."""
+
+    count: int
 
 
 class SandboxDied(Note):

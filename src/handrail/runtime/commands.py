@@ -16,6 +16,8 @@ from handrail.model.paths import is_absolute
 from handrail.model.warnings import (
     NotAllTyped,
     NotRemembered,
+    ProcessesEnded,
+    ProcessesLeft,
     ProtectedInToolsOnly,
     SandboxDied,
     SandboxReduced,
@@ -66,10 +68,10 @@ class Commands:
         relative_only: bool = False,
         in_users_shell: bool = False,
         seconds: float | None = None,
-        keep_background: bool = False,
     ) -> Ran:
         """Run a command in the sandbox after approval; record the files that it changes.
 
+        Processes that the command leaves in the background live until the session ends.
         Raises EmptyCommand for a blank text. With `relative_only`, raises AbsoluteDirectory for an absolute directory.
         """
         from handrail.kernel.process.runner import Command  # noqa: PLC0415  most calls run no command
@@ -83,7 +85,7 @@ class Commands:
             [users_shell() if in_users_shell else BASH, "-c", text],
             cwd,
             timeout_seconds=seconds,
-            keep_background=keep_background,
+            keep_background=True,
             cancel=self._call.cancel,
         )
         started = time.time()
@@ -134,7 +136,10 @@ class Commands:
 
     def _read(self, terminal: "Terminal") -> "Reading":
         limits = self._call.limits
-        return terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
+        reading = terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
+        if reading.ended_processes:
+            self._call.warnings.append(ProcessesEnded(reading.ended_processes))
+        return reading
 
     def _place(self, directory: str) -> str:
         boundary = self._session.services.boundary
@@ -154,6 +159,8 @@ class Commands:
         root = self._session.services.boundary.root
         denials = explain(stderr, failed=failed, limit=outcome.limit, root=root, confinement=outcome.confinement)
         self._call.warnings += [SandboxRefused(denial.kind, denial.path) for denial in denials]
+        if outcome.background:
+            self._call.warnings.append(ProcessesLeft(sorted(outcome.background)))
         if outcome.sandbox_died:
             self._call.warnings.append(SandboxDied())
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from handrail.kernel.search.ranking import RankRequest, RankResult
 from handrail.model.faults import NoEngine
 from handrail.model.files import FileEntry
+from handrail.model.paths import quote
 from handrail.model.warnings import (
-    AllHidden,
     DepthReached,
     FileSkipped,
+    HiddenMatches,
+    HiddenUnsearched,
     LinesCut,
     MoreFilesSkipped,
     Note,
@@ -36,7 +38,7 @@ class Finder:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.search(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
-        self._call.warnings += _notes(result)
+        self._warn(result, directory)
         return result
 
     def find(self, directory: str, request: FindRequest) -> FindResult:
@@ -44,7 +46,7 @@ class Finder:
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.find(fd, within, self._call.cancel)
-        self._call.warnings += _notes(result)
+        self._warn(result, directory)
         return result
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
@@ -53,17 +55,31 @@ class Finder:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.rank(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
-        self._call.warnings += _notes(result)
+        self._warn(result, directory)
         return result
 
     def entries(self, directory: str, pattern: str) -> list[FileEntry]:
-        """Return the files that a glob matches, with size and time; without a slash, those of the directory only."""
-        scope = self._permitted(Scope((pattern,), anywhere=False), directory)
+        """Return the files that a glob matches, with size and time; without a slash, those of the directory only.
+
+        Ignore files hide nothing here: a listing shows what is there.
+        """
+        scope = self._permitted(Scope((pattern,), anywhere=False, ignore_files=False), directory)
         request = FindRequest(scope, limit=self._call.limits.listed_files)
         with self._opened(directory) as fd:
             result = self._services.searcher.find(fd, request, self._call.cancel)
-            self._call.warnings += _notes(result)
+            self._warn(result, directory)
             return [entry for name in result.files if (entry := self._services.reader.entry_at(fd, name))]
+
+    def _warn(self, result: SearchResult | FindResult | RankResult, directory: str) -> None:
+        self._call.warnings += _notes(result)
+        if (hidden := result.hidden) is None:
+            return
+        if not hidden.count:
+            self._call.warnings.append(HiddenUnsearched(self._call.limits.hidden_seconds))
+            return
+        what = "lines" if isinstance(result, SearchResult) else "files"
+        example = quote(self._call.files.stem(directory) + hidden.example)
+        self._call.warnings.append(HiddenMatches(hidden.count, what, hidden.by, example, hidden.complete))
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
         """Return the scope without protected files, and with ignored files if the settings say so."""
@@ -97,7 +113,5 @@ def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:
         yield DepthReached(skipped.too_deep.count, skipped.too_deep.names)
     if not result.complete:
         yield SearchIncomplete()
-    if not isinstance(result, RankResult) and result.all_hidden:
-        yield AllHidden()
     if isinstance(result, SearchResult) and (cut := sum(match.cut for match in result.matches)):
         yield LinesCut(cut)

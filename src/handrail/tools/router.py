@@ -268,9 +268,11 @@ class ToolRouter:
     ) -> ToolResult:
         waited = call.waited if call else 0.0
         took = round((time.perf_counter() - started - waited) * 1000, 3)
+        shown = self._session.services.powers.hints
         if call is None:
-            return ToolResult(tool, error is None, output, [], took, error=error)
+            return ToolResult(tool, error is None, output, [], took, error=error, show_hints=shown)
         warnings = [self._word(tool, note, call.params).message for note in call.warnings]
         if isinstance(output, dict) and "warnings" in output:  # a dialect whose contract has a place for them
             output["warnings"] = warnings
-        return ToolResult(tool, error is None, output, call.files_affected, took, call.metadata, error, warnings)
+        files, facts = call.files_affected, call.metadata
+        return ToolResult(tool, error is None, output, files, took, facts, error, warnings, show_hints=shown)

@@ -131,14 +131,27 @@ class ToolResult:
     """Code, message and suggestion, if the call failed."""
     warnings: list[str] = field(default_factory=list)
 
+    show_hints: bool = field(default=True, repr=False)
+    """Whether `hints` and `text` hold suggestion and warnings; the setting `hints`."""
+
+    @property
+    def hints(self) -> str:
+        """The suggestion and the warnings that the output does not hold, one on each line; empty if there are none."""
+        if not self.show_hints:
+            return ""
+        suggestion = self.error.suggestion if self.error else ""
+        lines = [suggestion] if suggestion and not self._says(suggestion) else []
+        return "\n".join([*lines, *(f"Warning: {each}" for each in self.warnings if not self._says(each))])
+
     @property
     def text(self) -> str:
-        """The result as a model should read it: the output, then the suggestion and the warnings, if any."""
-        lines = [text_of(self.output)]
-        if self.error and self.error.suggestion and self.error.suggestion not in lines[0]:
-            lines.append(self.error.suggestion)
-        lines += [f"Warning: {each}" for each in self.warnings if each not in lines[0]]
-        return "\n".join(lines)
+        """The result as a model should read it: the output, then, after a blank line, the hints, if any."""
+        return f"{text_of(self.output)}\n\n{self.hints}" if self.hints else text_of(self.output)
+
+    def _says(self, sentence: str) -> bool:
+        if isinstance(self.output, str):
+            return sentence in self.output
+        return any(sentence == each or (isinstance(each, list) and sentence in each) for each in self.output.values())
 
     def output_as(self, kind: type[T]) -> T:
         """Return the output, typed as one of the TypedDicts in `handrail.dialects.output_types`, or as `str`.

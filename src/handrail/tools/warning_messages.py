@@ -1,7 +1,6 @@
 """Words the warnings that accompany an answer, the same in every dialect."""
 
 from handrail.model.warnings import (
-    AllHidden,
     CleanupFailed,
     DepthReached,
     FileSkipped,
@@ -9,6 +8,8 @@ from handrail.model.warnings import (
     GitNotSetAside,
     GitSetAside,
     GitUnseen,
+    HiddenMatches,
+    HiddenUnsearched,
     JournaledElsewhere,
     LinesCut,
     LinesUncounted,
@@ -18,6 +19,8 @@ from handrail.model.warnings import (
     NotJournaled,
     NotKept,
     NotRemembered,
+    ProcessesEnded,
+    ProcessesLeft,
     ProtectedInToolsOnly,
     RootReplaced,
     RuleNotStored,
@@ -83,13 +86,33 @@ def _not_kept(facts: Facts) -> str:
     return f"the command changed {facts['count']} files whose old contents were not recorded: {names}"
 
 
+def _processes(count: int) -> str:
+    return "1 process runs" if count == 1 else f"{count} processes run"
+
+
+def _hidden(facts: Facts) -> str:
+    """Return the sentence about matches in files that ignore files or exclusions hide."""
+    count, by = facts["count"], facts["by"]
+    hides = "hides" if by and len(by) == 1 and by[0].startswith(".") else "hide"
+    number = f"{'' if facts['complete'] else 'at least '}{count}"
+    what = (
+        f"{'match' if count == 1 else 'matches'} in files" if facts["what"] == "lines" else "file" + "s" * (count > 1)
+    )
+    return (
+        f"no match; {number} {what} that {' and '.join(by) or 'ignore files'} {hides}, for example {facts['example']}"
+    )
+
+
 NOTES: Words = {
     RootReplaced: Message("note", "the workspace directory was replaced; this session still uses the original one"),
     FileSkipped: Message("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
     MoreFilesSkipped: Message("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
     DepthReached: Message("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
     SearchIncomplete: Message("note", "the search reached its time limit: the counts are lower bounds"),
-    AllHidden: Message("note", "ignore files or the default exclusions hide every file that would match"),
+    HiddenMatches: Message("note", _hidden),
+    HiddenUnsearched: Message(
+        "note", "no match; ignore files hide more files than can be searched in {seconds:g} seconds"
+    ),
     LinesCut: Message("note", "{count} long lines were shortened around the match"),
     LinesUncounted: Message(
         "note",
@@ -97,6 +120,20 @@ NOTES: Words = {
     ),
     MorePages: Message("note", "showing {shown} of {total} entries; request page {page} for more"),
     RuleNotStored: Message("note", "{why}"),
+    ProcessesLeft: Message(
+        "note",
+        lambda f: (
+            f"{_processes(len(f['pids']))} in the background until this session ends: "
+            f"{', '.join(map(str, f['pids']))}; kill ends {'it' if len(f['pids']) == 1 else 'them'} earlier"
+        ),
+    ),
+    ProcessesEnded: Message(
+        "note",
+        lambda f: (
+            f"{f['count']} background process{'es' * (f['count'] > 1)} ended together with the terminal; "
+            "to keep a program running, run it in the foreground of a terminal"
+        ),
+    ),
     SandboxDied: Message("note", "the sandbox stopped, and with it the command: its work may be incomplete"),
     SandboxRestarted: Message(
         "note", "the sandbox of this session had stopped with all its processes; a new one was started"

@@ -13,6 +13,7 @@ from handrail.dialects.output_types import (
 from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote
+from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.runtime.call import Call
 from handrail.tools.schema import field
@@ -140,7 +141,12 @@ def _of_type(file_type: str | None) -> tuple[str, ...]:
 def _scope(c: Call, include: tuple[str, ...], exclude: tuple[str, ...] = (), *, anywhere: bool = True) -> Scope:
     limits = c.limits
     return Scope(
-        include, exclude, anywhere=anywhere, max_depth=limits.context_depth, max_file_bytes=limits.context_file_bytes
+        include,
+        exclude,
+        anywhere=anywhere,
+        exclusions=DEFAULT_EXCLUSIONS,
+        max_depth=limits.context_depth,
+        max_file_bytes=limits.context_file_bytes,
     )
 
 

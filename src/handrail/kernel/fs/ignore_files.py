@@ -53,9 +53,14 @@ class IgnoreFiles:
 
 def ignored(path: str, rules: Rules, *, is_directory: bool) -> bool:
     """Return whether the rules ignore a path."""
+    return ignored_by(path, rules, is_directory=is_directory) is not None
+
+
+def ignored_by(path: str, rules: Rules, *, is_directory: bool) -> str | None:
+    """Return the kind of ignore file whose rule ignores a path; None if no rule does."""
     for kind in IGNORE_FILES:
         for start, verdict in rules.get(kind, ()):
             is_ignored = verdict(path[start:], is_directory)
             if is_ignored is not None:
-                return is_ignored
-    return False
+                return kind if is_ignored else None
+    return None

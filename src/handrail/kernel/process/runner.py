@@ -223,7 +223,7 @@ class _Run:
             raise CommandNotStarted(self.command.argv[0], self.command.cwd, name)
         if word == b"exit":
             self.pid, self.status, self.over = int(facts[0]), int(facts[1]), True
-            if facts[2] != b"-":
+            if facts[2] != b"-" and self.command.keep_background:
                 self.background = tuple(int(pid) for pid in facts[2].split(b","))
             self.limit = None if facts[3] == b"-" else facts[3].decode()
 

@@ -35,6 +35,8 @@ class Reading(NamedTuple):
     signal: str | None
     written: int = 0
     """The number of typed bytes that the terminal accepted."""
+    ended_processes: int = 0
+    """The number of background processes that ended together with the program."""
 
 
 class Terminal:
@@ -52,6 +54,7 @@ class Terminal:
         self._dropped = 0
         self._last_output = time.monotonic()
         self._status: int | None = None
+        self._ended_processes = 0
         self._open = {"screen", "channel"}
         """The sources from which something may still arrive."""
 
@@ -74,7 +77,8 @@ class Terminal:
         """Note what the supervisor reports; an empty message means that the channel is closed."""
         with self._changed:
             if message.startswith(b"exit "):
-                self._status = int(message.split(b" ")[2])
+                _, _, status, pids, _ = message.split(b" ")
+                self._status, self._ended_processes = int(status), 0 if pids == b"-" else pids.count(b",") + 1
             if not message:
                 self._open.discard("channel")
                 if self._status is None:  # the sandbox died with everything in it
@@ -139,7 +143,8 @@ class Terminal:
         dropped, self._dropped = self._dropped, 0
         self._waiting[:] = rest
         code, signal = ending_of(self._status) if not self.alive else (None, None)
-        return Reading(LINE_END.sub(b"\n", data), dropped, because, self.alive, code, signal, written)
+        ended = 0 if self.alive else self._ended_processes
+        return Reading(LINE_END.sub(b"\n", data), dropped, because, self.alive, code, signal, written, ended)
 
     def end(self, seconds: float) -> None:
         """Ask the supervisor to end all processes of the terminal, and wait at most `seconds` for that."""

@@ -13,7 +13,7 @@ from handrail.kernel.search.skipped_files import listed_skips
 from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.ops.search.regex import parse, parse_literal
-from handrail.ops.search.results import Skipped
+from handrail.ops.search.results import Hidden, Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.search.scoring import Snippet, best_snippet, body_score, name_score, terms_of, weights, whole_terms
 
@@ -48,6 +48,8 @@ class RankResult:
     skipped: Skipped
     engine: str
     complete: bool = True
+    hidden: Hidden | None = None
+    """The hidden files that fit, if no other file does."""
 
     @property
     def truncated(self) -> bool:

@@ -11,10 +11,11 @@ from handrail.kernel.search.rg_process import lies_in, program
 from handrail.model.faults import NoEngine
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import Pattern, parse, parse_literal
-from handrail.ops.search.results import FindResult, SearchResult
-from handrail.ops.search.scope import FindRequest, SearchRequest
+from handrail.ops.search.results import FindResult, Hidden, SearchResult
+from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
+    from handrail.kernel.search.hidden_files import HiddenFiles
     from handrail.kernel.search.ranking import RankRequest, RankResult
 
 EngineName = Literal["auto", "ripgrep", "builtin"]
@@ -43,7 +44,7 @@ class Searcher:
         result = result or self._answer(lambda engine: engine.search(dir_fd, pattern, request, deadline))
         result.skipped.settle()
         if not result.total and result.complete:
-            result.all_hidden = self._all_hidden(dir_fd, FindRequest(request.scope, limit=1), deadline)
+            result.hidden = self._look(dir_fd, request.scope, deadline, lambda look: look.search(pattern, request))
         return result
 
     def _first_files(
@@ -61,7 +62,7 @@ class Searcher:
         deadline = Deadline(self._limits.search_seconds, cancel)
         result = self._answer(lambda engine: engine.find(dir_fd, request, deadline))
         if not result.total and result.complete:
-            result.all_hidden = self._any(dir_fd, _unhidden(request), deadline)
+            result.hidden = self._look(dir_fd, request.scope, deadline, lambda look: look.find())
         return result
 
     def rank(self, dir_fd: int, request: "RankRequest", cancel: threading.Event | None = None) -> "RankResult":
@@ -69,7 +70,10 @@ class Searcher:
         from handrail.kernel.search.ranking import FileRanking  # noqa: PLC0415  saves start-up time: few searches rank
 
         deadline = Deadline(self._limits.search_seconds, cancel)
-        return self._answer(lambda engine: FileRanking(engine, dir_fd, request, deadline, self._limits).result())
+        result = self._answer(lambda engine: FileRanking(engine, dir_fd, request, deadline, self._limits).result())
+        if not result.total and result.complete:
+            result.hidden = self._look(dir_fd, request.scope, deadline, lambda look: look.rank(request))
+        return result
 
     def _answer(self, ask: Callable[[Engine], Answer]) -> Answer:
         """Ask the engine. If ripgrep gives up, ask the built-in engine, which has the rest of the time."""
@@ -80,14 +84,14 @@ class Searcher:
                 raise NoEngine from why
             return ask(choose(self._limits, "builtin"))
 
-    def _all_hidden(self, dir_fd: int, request: FindRequest, deadline: Deadline) -> bool:
-        return not self._any(dir_fd, request, deadline) and self._any(dir_fd, _unhidden(request), deadline)
+    def _look(
+        self, dir_fd: int, scope: Scope, deadline: Deadline, ask: "Callable[[HiddenFiles], Hidden | None]"
+    ) -> Hidden | None:
+        """Look through what the scope hides, for `hidden_seconds` at most and never longer than the search itself."""
+        from handrail.kernel.search.hidden_files import HiddenFiles  # noqa: PLC0415  only fruitless searches look
 
-    def _any(self, dir_fd: int, request: FindRequest, deadline: Deadline) -> bool:
-        """Return True if any file is in scope. Without a glob, walk: this is faster than to start ripgrep."""
-        if not request.scope.include:
-            return choose(self._limits, "builtin").find(dir_fd, request, deadline, any_one=True).total > 0
-        return self._answer(lambda engine: engine.find(dir_fd, request, deadline, any_one=True)).total > 0
+        rest = deadline.at_most(self._limits.hidden_seconds)
+        return self._answer(lambda engine: ask(HiddenFiles(engine, dir_fd, scope, rest, self._limits)))
 
 
 def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = None) -> Engine:
@@ -105,7 +109,3 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
 def pattern_of(request: SearchRequest) -> Pattern:
     """Parse the pattern of a request, as a literal or as a regular expression."""
     return parse_literal(request.pattern) if request.literal else parse(request.pattern)
-
-
-def _unhidden(request: FindRequest) -> FindRequest:
-    return request._replace(scope=request.scope.unhidden())

@@ -17,7 +17,9 @@ DEFAULT_EXCLUSIONS = (
     *("dist", "build", "target", ".gradle", ".terraform"),
     *(".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox"),
 )
-"""Directories that tools create for themselves; a search enters them only if the caller asks for it."""
+"""Directories that tools create for themselves. The searches of `context` and the scan for undo do not enter them."""
+NEVER_SEARCHED = (".git",)
+"""Directories that no search enters."""
 
 Verdict = bool | None
 """True: ignored; False: kept, whatever a weaker file says; None: no rule fits."""

@@ -65,6 +65,18 @@ class Skipped:
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Counts what a second look found in files that ignore files or exclusions hide."""
+
+    count: int
+    by: list[str]
+    """Names what hides the files: kinds of ignore files, or the exclusions."""
+    example: str
+    complete: bool
+    """False if the time limit ended the look; the count is then a lower bound."""
+
+
 @dataclass(slots=True)
 class SearchResult:
     """Holds matching lines, sorted by path (as plain strings) and line."""
@@ -78,8 +90,8 @@ class SearchResult:
     complete: bool = True
     """False if the time limit ended the search; the counts are then lower bounds."""
     files_searched: int | None = None
-    all_hidden: bool = False
-    """True if ignore files and exclusions hide every file that the caller asked for."""
+    hidden: Hidden | None = None
+    """The matches in hidden files, if the search found nothing."""
 
     @property
     def truncated(self) -> bool:
@@ -95,8 +107,8 @@ class FindResult:
     skipped: Skipped
     engine: str
     complete: bool = True
-    all_hidden: bool = False
-    """True if nothing was found, but ignore files and exclusions hide files that match."""
+    hidden: Hidden | None = None
+    """The hidden files that match, if the search found nothing."""
 
     @property
     def truncated(self) -> bool:

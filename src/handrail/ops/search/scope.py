@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from handrail.ops.glob.globs import Glob, compile_exclusions, compile_globs
-from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
+from handrail.ops.glob.ignore_rules import NEVER_SEARCHED
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Scope:
     """True if an `include` without a slash fits a name at any depth."""
     fold_case: bool = False
     ignore_files: bool = True
-    exclusions: tuple[str, ...] = DEFAULT_EXCLUSIONS
+    exclusions: tuple[str, ...] = NEVER_SEARCHED
     """Names of directories that are not entered."""
     max_depth: int | None = None
     """How many levels are searched; 1 means the files of the directory itself."""
@@ -32,8 +32,8 @@ class Scope:
     """Returns whether an open file is protected, wherever another process moved it; no line of it is shown."""
 
     def unhidden(self) -> "Scope":
-        """Return the same scope without ignore files and default exclusions."""
-        return replace(self, ignore_files=False, exclusions=())
+        """Return the same scope without ignore files and exclusions; only `.git` stays hidden."""
+        return replace(self, ignore_files=False, exclusions=NEVER_SEARCHED)
 
     @cached_property
     def included(self) -> Glob | None:

@@ -8,7 +8,7 @@ from inspect_ai.util import JSONSchema
 
 from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool, text_of
+from handrail.tools.tool import Tool
 
 
 def tools(router: ToolRouter) -> list[InspectTool]:
@@ -20,8 +20,8 @@ def _tool(router: ToolRouter, tool: Tool) -> InspectTool:
     async def execute(**arguments: Any) -> str:
         result = await router.acall(tool.name, arguments)
         if not result.success:
-            raise ToolError(text_of(result.output))
-        return text_of(result.output)
+            raise ToolError(result.text)
+        return result.text
 
     schema = tool.params.schema()
     parameters = ToolParams(

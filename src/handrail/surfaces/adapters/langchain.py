@@ -6,7 +6,7 @@ from langchain_core.tools import StructuredTool, ToolException
 
 from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool, ToolResult, text_of
+from handrail.tools.tool import Tool, ToolResult
 
 
 def tools(router: ToolRouter) -> list[StructuredTool]:
@@ -32,7 +32,6 @@ def _tool(router: ToolRouter, tool: Tool) -> StructuredTool:
 
 
 def _answer(result: ToolResult) -> str:
-    text = text_of(result.output)
     if not result.success:
-        raise ToolException(text)  # LangChain turns this into a message with the status "error"
-    return text
+        raise ToolException(result.text)  # LangChain turns this into a message with the status "error"
+    return result.text

@@ -8,7 +8,6 @@ from agents.tool_context import ToolContext
 from handrail.tools.exports import arguments_of
 from handrail.tools.exports.openai import openai_chat
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import text_of
 
 
 def tools(router: ToolRouter, *, strict: bool = True) -> list[FunctionTool]:
@@ -21,7 +20,7 @@ def _tool(router: ToolRouter, form: dict[str, Any]) -> FunctionTool:
         result = await router.acall(
             router.real_name(form["name"]), arguments_of(arguments), call_id=context.tool_call_id
         )
-        return text_of(result.output)
+        return result.text
 
     return FunctionTool(
         name=form["name"],

@@ -8,7 +8,7 @@ from pydantic_ai.tools import Tool as AgentTool
 
 from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool, media_of, text_of
+from handrail.tools.tool import Tool, media_of
 
 
 def toolset(router: ToolRouter) -> FunctionToolset[Any]:
@@ -20,7 +20,7 @@ def _tool(router: ToolRouter, tool: Tool) -> AgentTool[Any]:
     async def run(**arguments: Any) -> Any:
         result = await router.acall(tool.name, arguments)
         if not result.success:
-            raise ToolFailed(text_of(result.output))
-        return text_of(result.output) if media_of(result.output) else result.output
+            raise ToolFailed(result.text)
+        return result.text if result.hints or media_of(result.output) else result.output
 
     return AgentTool.from_schema(run, api_name(tool.name), tool.description, tool.params.schema())

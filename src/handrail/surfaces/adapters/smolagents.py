@@ -6,7 +6,7 @@ from smolagents import Tool as AgentTool
 
 from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool, text_of
+from handrail.tools.tool import Tool
 
 
 def tools(router: ToolRouter) -> list[AgentTool]:
@@ -15,7 +15,7 @@ def tools(router: ToolRouter) -> list[AgentTool]:
 
 
 class HandrailTool(AgentTool):  # type: ignore[misc]  # smolagents has no types
-    """Calls one tool of a router and returns its output as text."""
+    """Calls one tool of a router and returns its result as text."""
 
     output_type = "string"
     skip_forward_signature_validation = True
@@ -27,7 +27,7 @@ class HandrailTool(AgentTool):  # type: ignore[misc]  # smolagents has no types
         super().__init__()
 
     def forward(self, **arguments: Any) -> str:
-        return text_of(self._router.call_named(self.name, arguments).output)
+        return self._router.call_named(self.name, arguments).text
 
 
 def _input(schema: dict[str, Any], name: str, tool: Tool) -> dict[str, Any]:

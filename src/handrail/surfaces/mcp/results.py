@@ -1,4 +1,4 @@
-"""Converts results to the form of MCP: content for the model, and the rest of the envelope in `_meta`."""
+"""Converts results to the form of MCP: output and hints for the model, the rest of the envelope in `_meta`."""
 
 import json
 from typing import Any
@@ -19,8 +19,8 @@ def to_mcp(result: ToolResult) -> dict[str, Any]:
         text = _checked(envelope)
     output = envelope.pop("output")
     content = [_content(output, text)]
-    if result.error and result.error.code == "approval_denied":  # only for this error must the user act
-        content.append({"type": "text", "text": result.error.suggestion})
+    if result.hints:
+        content.append({"type": "text", "text": _replaced(result.hints)})
     made = {
         "content": content,
         "isError": not result.success,

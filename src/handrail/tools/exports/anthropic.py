@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from handrail.tools.exports import Json, api_name, plain
-from handrail.tools.tool import Tool, ToolResult, media_of, text_of
+from handrail.tools.tool import Tool, ToolResult, media_of
 
 if TYPE_CHECKING:
     from handrail.tools.router import ToolRouter
@@ -29,6 +29,7 @@ def answer_anthropic(router: "ToolRouter", tool_use: Any) -> Json:
 def _content(result: ToolResult) -> Any:
     media = media_of(result.output)
     if media is None or not (media[0].startswith("image/") or media[0] == "application/pdf"):
-        return text_of(result.output)
+        return result.text
     source = {"type": "base64", "media_type": media[0], "data": media[1]}
-    return [{"type": "image" if media[0].startswith("image/") else "document", "source": source}]
+    hints = [{"type": "text", "text": result.hints}] if result.hints else []
+    return [{"type": "image" if media[0].startswith("image/") else "document", "source": source}, *hints]

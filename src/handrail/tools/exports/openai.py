@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from handrail.tools.exports import Json, api_name, plain
-from handrail.tools.tool import Freeform, Tool, media_of, text_of
+from handrail.tools.tool import Freeform, Tool, ToolResult, media_of
 
 if TYPE_CHECKING:
     from handrail.tools.router import ToolRouter
@@ -97,27 +97,28 @@ def answer_openai(router: "ToolRouter", tool_call: Any) -> Json:
     call = plain(tool_call)
     if call.get("type") == "function_call":
         result = router.call_named(call["name"], call["arguments"], call["call_id"])
-        output = _responses_output(result.output)
+        output = _responses_output(result)
         return {"type": "function_call_output", "call_id": call["call_id"], "output": output}
     if call.get("type") == "custom_tool_call":
         return _answer_custom(router, call)
     asked = call["function"]
     result = router.call_named(asked["name"], asked["arguments"], call["id"])
-    return {"role": "tool", "tool_call_id": call["id"], "content": text_of(result.output)}
+    return {"role": "tool", "tool_call_id": call["id"], "content": result.text}
 
 
 def _answer_custom(router: "ToolRouter", call: Json) -> Json:
     declared = router.tools.get(router.real_name(call["name"]))
     parameter = declared.freeform.parameter if declared and declared.freeform else "input"
     result = router.call_named(call["name"], {parameter: call["input"]}, call["call_id"])
-    return {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": text_of(result.output)}
+    return {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": result.text}
 
 
-def _responses_output(output: Any) -> Any:
-    media = media_of(output)
+def _responses_output(result: ToolResult) -> Any:
+    media = media_of(result.output)
     if media is None:
-        return text_of(output)
+        return result.text
     url = f"data:{media[0]};base64,{media[1]}"
+    hints = [{"type": "input_text", "text": result.hints}] if result.hints else []
     if media[0].startswith("image/"):
-        return [{"type": "input_image", "image_url": url}]
-    return [{"type": "input_file", "filename": "file", "file_data": url}]
+        return [{"type": "input_image", "image_url": url}, *hints]
+    return [{"type": "input_file", "filename": "file", "file_data": url}, *hints]

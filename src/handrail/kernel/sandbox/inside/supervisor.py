@@ -5,9 +5,9 @@ delays the first command, so it imports C modules only: `socket`, `signal` and `
 
 Requests arrive on the socket `control` with descriptors: a marshalled request, the command's own `channel`, its output
 and error. On the channel the supervisor sends `started PID` (of a terminal, with its handles), `failed ERRNO` or
-`exit PID STATUS PIDS LIMIT`. The host sends `end`, or closes the channel, which means the same. A mark tells to which
-command a process belongs: the hard limit of a resource that ordinary processes never use. It is inherited, and a
-process can only lower it.
+`exit PID STATUS PIDS LIMIT`; the pids still run, or ended with a command that keeps none. The host sends `end` or closes
+the channel, which means the same. A mark tells to which command a process belongs: the hard limit of a resource that
+ordinary processes never use. It is inherited, and a process can only lower it.
 """
 
 import _socket
@@ -47,6 +47,7 @@ class Task:
         self.kill_at = 0.0
         self.host_closed = False  # whether the host closed its end of the channel
         self.limit = b"-"  # the limit that ended it
+        self.ended: set[int] = set()  # the processes that ended with it because it keeps none
 
     def send(self, message: bytes, *descriptors: int) -> None:
         raw = b"".join(fd.to_bytes(4, sys.byteorder) for fd in descriptors)
@@ -70,6 +71,7 @@ class Supervisor:
         self.own_mark = resource.getrlimit(MARK)[1]
         self.next_mark = HIGHEST_MARK if self.own_mark == resource.RLIM_INFINITY else self.own_mark
         self.watch_at, self.watch_pause, self.seen = 0.0, 0.0, 0
+        self.hung_up: set[int] = set()  # processes that the kernel ended together with their terminal
         self.wake, wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         _signal.signal(_signal.SIGCHLD, lambda _number, _frame: None)
         _signal.set_wakeup_fd(wake_in)
@@ -180,8 +182,6 @@ class Supervisor:
             task.host_closed = True
         self.begin_end(task)
 
-    # endings
-
     def reap(self) -> bool:
         """Collect the exit statuses of ended processes. Return True if there were any."""
         by_pid = {task.pid: task for task in self.tasks.values() if task.status is None}
@@ -196,6 +196,8 @@ class Supervisor:
             found = True
             if pid in by_pid:
                 by_pid[pid].status = status
+            elif os.WIFSIGNALED(status) and os.WTERMSIG(status) == _signal.SIGHUP:
+                self.hung_up.add(pid)
 
     def advance(self, task: Task) -> None:
         """Take the next step of a command: report its end, keep its children, or end them."""
@@ -207,6 +209,7 @@ class Supervisor:
                 self.report(task, left)
                 self.forget(task)
             elif not task.keep_background:
+                task.ended = set(left)
                 self.begin_end(task)
             elif task.state == RUNNING:
                 self.report(task, left)
@@ -252,7 +255,9 @@ class Supervisor:
                 self.advance(task)
 
     def report(self, task: Task, left: list[int]) -> None:
-        pids = b",".join(b"%d" % pid for pid in sorted(left)) or b"-"
+        if not task.keep_background:
+            task.ended, self.hung_up = task.ended | self.hung_up, set()
+        pids = b",".join(b"%d" % pid for pid in sorted(left or task.ended)) or b"-"
         task.send(b"exit %d %d %s %s" % (task.pid, task.status or 0, pids, task.limit))
 
     def forget(self, task: Task) -> None:
@@ -268,8 +273,6 @@ class Supervisor:
                 os.kill(pid, number)
             except (ProcessLookupError, PermissionError):
                 continue  # the process has ended or, at the level `off` only, became another user
-
-    # the process table
 
     def survivors(self, task: Task) -> list[int]:
         """Return the running processes of one command."""
@@ -298,8 +301,7 @@ class Supervisor:
         if self.alone:
             me = os.getpid()
             return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) != me]
-        found: list[int] = []
-        queue = [os.getpid()]
+        found, queue = list[int](), [os.getpid()]
         while queue:
             children = children_of(queue.pop())
             found += children
@@ -309,10 +311,8 @@ class Supervisor:
     def enforce_limits(self) -> None:
         """End every command if together they exceed a limit that the kernel does not enforce."""
         pids = self.others()
-        steady = len(pids) == self.seen
-        self.seen = len(pids)
-        longest, shortest = self.watch["longest_pause"], self.watch["pause"]
-        self.watch_pause = min(self.watch_pause * 2, longest) if steady else shortest
+        steady, self.seen = len(pids) == self.seen, len(pids)
+        self.watch_pause = min(self.watch_pause * 2, self.watch["longest_pause"]) if steady else self.watch["pause"]
         self.watch_at = time.monotonic() + self.watch_pause
         limit = self.broken_limit(pids)
         if limit:
