@@ -7,6 +7,7 @@ from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
     BadLineRange,
+    BlockedByFile,
     CommandFailed,
     CommandTimedOut,
     InvalidPattern,
@@ -70,9 +71,14 @@ WORDS: Words = {
         "Path '{path}' exists as a file, cannot create directory",
         "Choose another name, or remove the file first",
     ),
-    ("create_file", NotADirectory): Message(
+    ("create_directory", BlockedByFile): Message(
+        "file_exists",
+        "Cannot create directory '{path}' - '{blocker}' is a file, not a directory",
+        "Choose another name, or remove the file first",
+    ),
+    ("create_file", BlockedByFile): Message(
         "not_a_directory",
-        "Cannot create file '{path}' - one of its parents is a file",
+        "Cannot create file '{path}' - '{blocker}' is a file, not a directory",
         "Choose another directory, or remove the file first",
     ),
     ("list_dir", NotFound): Message(

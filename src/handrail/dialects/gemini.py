@@ -9,6 +9,7 @@ from handrail.model.faults import (
     AlreadyExists,
     BadParameters,
     BadPath,
+    BlockedByFile,
     CommandTimedOut,
     EmptyCommand,
     ForbiddenSyntax,
@@ -105,6 +106,11 @@ WORDS: Words = {
         "List the parent directory to see what is there",
     ),
     NotADirectory: Message("not_a_directory", "Error: Path is not a directory: {path}", "Name a directory"),
+    BlockedByFile: Message(
+        "not_a_directory",
+        _INVALID + "'{blocker}' is a file, not a directory: {path}",
+        "Choose another directory, or remove the file first",
+    ),
     NotFound: Message("file_not_found", "File not found: {path}", "Use list_directory or glob to find it"),
     IsDirectory: Message("is_directory", "Path is a directory, not a file: {path}", "Name a file inside it"),
     ("write_file", IsDirectory): Message(
