@@ -274,7 +274,7 @@ def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     lines = {"stdout_lines": len(split_lines(stdout)), "stderr_lines": len(split_lines(stderr))}
     c.metadata.update(exit_code=ran.status, **lines)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, p.timeout_seconds, stdout, stderr)
+        raise CommandTimedOut(p.command, p.timeout_seconds, stdout + stderr)
     if outcome.exit_code == 127 and (missing := not_found_program(p.command, stderr)):
         raise ProgramNotFound(missing)
     if outcome.exit_code != 0:

@@ -382,8 +382,9 @@ class AbsoluteDirectory(PathFault):
 class CommandTimedOut(Fault):
     command: str
     seconds: float
-    stdout: str
-    stderr: str
+    """The limit that the command reached."""
+    report: str
+    """What the command had printed, in the form of the dialect."""
 
 
 class CommandFailed(Fault):

@@ -89,6 +89,14 @@ def is_absolute(text: str, *, windows: bool = False) -> bool:
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
+def beneath_root(text: str, roots: tuple[str, ...]) -> str | None:
+    """Return an absolute path or glob without the root in front; None if it is relative or lies elsewhere."""
+    for root in roots:
+        if text.startswith(root.rstrip("/") + "/"):
+            return text[len(root.rstrip("/")) :].lstrip("/")
+    return None
+
+
 @lru_cache(256)
 def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenPath:
     """Split a path into its components relative to the root.

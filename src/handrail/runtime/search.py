@@ -47,6 +47,10 @@ class Finder:
         self._call.warnings += _notes(result)
         return result
 
+    def beneath_root(self, glob: str) -> str | None:
+        """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
+        return self._services.boundary.beneath(glob)
+
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         """Return the files that fit a query best."""
         with self._opened(directory) as fd:

@@ -28,7 +28,7 @@ from handrail.model.faults import (
     WriteFailed,
 )
 from handrail.model.limits import Limits
-from handrail.model.paths import GivenPath, quote, split
+from handrail.model.paths import GivenPath, beneath_root, quote, split
 
 if TYPE_CHECKING:
     from handrail.kernel.fs.protected_files import ProtectedFiles
@@ -116,6 +116,10 @@ class FsBoundary:
     def split(self, path: str) -> GivenPath:
         """Split a path into components relative to the root. Raises a fault for an absolute path outside."""
         return split(path, self._roots, windows=sys.platform == "win32")
+
+    def beneath(self, glob: str) -> str | None:
+        """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
+        return beneath_root(glob, self._roots)
 
     def was_replaced(self) -> bool:
         """Return whether the root's path now names another directory. The open handle keeps the original."""
@@ -299,7 +303,7 @@ class FsBoundary:
         except OSError as error:
             if error.errno != errno.ENOTDIR or (blocker := self._blocker(given.parts)) is None:
                 raise_fault(error, path)
-            raise BlockedByFile(path, quote(blocker)) from error
+            raise (BlockedByFile(path, quote(blocker)) if future else NotFound(path)) from error
         try:
             self._check_place(given, place.target, found)
             if given.wants_directory and found is not None and not stat.S_ISDIR(found.st_mode):
