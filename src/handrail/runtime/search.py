@@ -1,13 +1,14 @@
 """Searches for one call, from a directory in the workspace, without protected files."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.kernel.search.ranking import RankRequest, RankResult
-from handrail.model.faults import NoEngine
+from handrail.model.faults import NoEngine, PathFault
 from handrail.model.files import FileEntry
+from handrail.model.paths import quote
 from handrail.model.warnings import (
     AllHidden,
     DepthReached,
@@ -42,7 +43,9 @@ class Finder:
     def find(self, directory: str, request: FindRequest) -> FindResult:
         """Return the files whose names match."""
         with self._opened(directory) as fd:
-            within = request._replace(scope=self._permitted(request.scope, directory))
+            within = request._replace(
+                scope=self._permitted(request.scope, directory), leads_to_file=self._link_test(directory)
+            )
             result = self._services.searcher.find(fd, within, self._call.cancel)
         self._call.warnings += _notes(result)
         return result
@@ -63,11 +66,32 @@ class Finder:
     def entries(self, directory: str, pattern: str) -> list[FileEntry]:
         """Return the files that a glob matches, with size and time; without a slash, those of the directory only."""
         scope = self._permitted(Scope((pattern,), anywhere=False), directory)
-        request = FindRequest(scope, limit=self._call.limits.listed_files)
+        request = FindRequest(scope, limit=self._call.limits.listed_files, leads_to_file=self._link_test(directory))
         with self._opened(directory) as fd:
             result = self._services.searcher.find(fd, request, self._call.cancel)
             self._call.warnings += _notes(result)
-            return [entry for name in result.files if (entry := self._services.reader.entry_at(fd, name))]
+            return [entry for name in result.files if (entry := self._entry(fd, directory, name))]
+
+    def _entry(self, fd: int, directory: str, name: str) -> FileEntry | None:
+        """Return the size and time of a file; of a link, those of its target; None if it was deleted."""
+        entry = self._services.reader.entry_at(fd, name)
+        if entry is None or entry.kind != "link":
+            return entry
+        with suppress(PathFault):
+            return self._services.reader.stat(quote(self._call.files.stem(directory) + name))._replace(name=name)
+        return None
+
+    def _link_test(self, directory: str) -> Callable[[str], bool]:
+        """Return a test whether a link in a directory leads to a file inside the root that is not protected."""
+        stem, reader = self._call.files.stem(directory), self._services.reader
+
+        def leads_to_file(path: str) -> bool:
+            try:
+                return reader.kind(quote(stem + path)) == "file"
+            except PathFault:
+                return False
+
+        return leads_to_file
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
         """Return the scope without protected files, and with ignored files if the settings say so."""
