@@ -43,6 +43,13 @@ def _requested(facts: Facts) -> str:
     return f"Line range invalid - file has {facts['total']} lines, requested {facts['first']}-{facts['last'] or 'end'}"
 
 
+def _failed(facts: Facts) -> str:
+    stderr, stdout = facts["stderr"], facts["stdout"]
+    end = "\n" if stdout and stderr and not stderr.endswith("\n") else ""
+    output = f"{end}Command output:\n{stdout}" if stdout else ""
+    return f"Command failed with exit code {facts['exit_code']}:\n{stderr}{output}"
+
+
 WORDS: Words = {
     OutsideRoot: Message(
         "path_outside_working_dir",
@@ -120,8 +127,8 @@ WORDS: Words = {
     ),
     CommandFailed: Message(
         "command_failed",
-        lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
-        "Correct the command; terminal_last_command shows all that it printed",
+        _failed,
+        "Read the output and correct the command",
     ),
     NoCommandYet: Message(
         "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
