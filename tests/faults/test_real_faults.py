@@ -89,7 +89,7 @@ def test_file_beyond_size_limit_of_process_is_refused(workspace: Workspace, root
 
 
 def test_too_long_name_creates_nothing(workspace: Workspace, root: Path) -> None:
-    assert code(workspace, "file.write", path="a/b/" + "n" * 256, content="x") == "invalid_parameters"
+    assert code(workspace, "file.write", path="a/b/" + "n" * 256, content="x") == "write_failed"
     assert os.listdir(root) == []
     assert code(workspace, "file.write", path="a/b/" + "n" * 255, content="x") == "ok"
 

@@ -211,7 +211,7 @@ WRONG = {
     "missing": NotFound,
     "directory": IsDirectory,
     "file/": NotADirectory,
-    "file/x": NotADirectory,
+    "file/x": NotFound,
     "pipe": SpecialFile,
     "": BadPath,
 }

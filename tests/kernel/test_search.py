@@ -268,6 +268,24 @@ def test_search_does_not_follow_links(searcher: Searcher, tree: Open, tmp_path: 
     assert searcher.find(fd, FindRequest(Scope(include=("out/*", "../**", "/../*", "in/*")))).files == []
 
 
+def test_find_with_link_test_returns_links_to_files(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
+    fd = tree({"real": {"x": b""}, ".gitignore": b"hidden\n", "deep": {"er": {}}})
+    for name in ("link", "hidden", "other", "deep/er/link"):
+        (tmp_path / "tree" / name).symlink_to(tmp_path / "tree/real/x")
+    (tmp_path / "tree/directory").symlink_to("real")
+
+    def links(*globs: str, depth: int | None = None) -> list[str]:
+        scope = Scope(globs, anywhere=False, max_depth=depth)
+        result = searcher.find(fd, FindRequest(scope, leads_to_file=lambda path: path != "other"))
+        assert result.total == len(result.files)
+        return [path for path in result.files if (tmp_path / "tree" / path).is_symlink()]
+
+    assert links("**") == ["deep/er/link", "directory", "link"]
+    assert links("*") == ["directory", "link"]
+    assert links("deep/er/", "l*") == ["deep/er/link", "link"]
+    assert links("**/l*", depth=2) == ["link"]
+
+
 def test_find_returns_newest_files_first_on_request(searcher: Searcher, tree: Open, tmp_path: Path) -> None:
     fd = tree(dict.fromkeys("dcba", b""))
     for age, name in enumerate("badc"):

@@ -16,7 +16,7 @@ FLAGS = {"approve": "--approve", "read_only": "--read-only"}
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
 AFTERWARDS = ("after", "bytes", "gone", "mode")
 """Expectations about files, not about the answer."""
-NOT_SETTINGS = ("one_session", "ordinary_user", "patient")
+NOT_SETTINGS = ("limits", "one_session", "ordinary_user", "patient")
 """Options that say how to play a case. They are no settings."""
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
 
@@ -102,10 +102,12 @@ def _add(case: Case, kind: str, argument: str, body: str) -> None:
 
 def build(case: Case, root: Path) -> None:
     """Make the workspace that a case starts from, and the configuration of its user."""
-    if case.options.get("patient"):
+    limits = {"terminal_quiet_seconds": 1.0} if case.options.get("patient") else {}
+    if limits | case.options.get("limits", {}):
         home = Path(os.environ["HANDRAIL_CONFIG_DIR"])
         home.mkdir(exist_ok=True)
-        (home / "config.toml").write_text("[limits]\nterminal_quiet_seconds = 1.0\n")
+        lines = [f"{name} = {value}\n" for name, value in (limits | case.options.get("limits", {})).items()]
+        (home / "config.toml").write_text("[limits]\n" + "".join(lines))
     for block in case.before:
         if block.kind == "file":
             target = root / unquote(block.argument)

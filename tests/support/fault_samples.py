@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from handrail.model.faults import BadPatch, BadPath, Denied, Fault, HunkNotFound, Problem, SandboxUnavailable
+from handrail.model.faults import (
+    BadPatch,
+    BadPath,
+    Denied,
+    Fault,
+    HunkNotFound,
+    NotADirectory,
+    PathTooLong,
+    Problem,
+    SandboxUnavailable,
+)
 from handrail.model.warnings import FileSkipped, HiddenMatches, MoreFilesSkipped, SandboxRefused
 
 CONTEXT = {"root": "/w", "params": {}}
@@ -20,6 +30,7 @@ VALUES: dict[Any, Any] = {
 }
 CHOSEN: dict[tuple[type[Fault], str], str] = {
     (BadPath, "why"): "nul",
+    (PathTooLong, "why"): "too_long",
     (BadPatch, "why"): "no_hunks",
     (HunkNotFound, "part"): "lines",
     (FileSkipped, "why"): "too_large",
@@ -31,10 +42,10 @@ CHOSEN: dict[tuple[type[Fault], str], str] = {
 
 
 def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
-    """Yield the kinds that Handrail raises: the leaves of the class tree, and Denied."""
+    """Yield the kinds that Handrail raises: the leaves of the class tree, and some others."""
     for kind in of.__subclasses__():
         if kind.__module__.startswith("handrail."):
-            if kind is Denied or not kind.__subclasses__():
+            if kind in (BadPath, Denied, NotADirectory) or not kind.__subclasses__():
                 yield kind
             yield from kinds(kind)
 

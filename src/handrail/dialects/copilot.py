@@ -7,6 +7,7 @@ from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
     BadLineRange,
+    BlockedByFile,
     CommandFailed,
     CommandTimedOut,
     InvalidPattern,
@@ -42,6 +43,13 @@ def _requested(facts: Facts) -> str:
     return f"Line range invalid - file has {facts['total']} lines, requested {facts['first']}-{facts['last'] or 'end'}"
 
 
+def _failed(facts: Facts) -> str:
+    stderr, stdout = facts["stderr"], facts["stdout"]
+    end = "\n" if stdout and stderr and not stderr.endswith("\n") else ""
+    output = f"{end}Command output:\n{stdout}" if stdout else ""
+    return f"Command failed with exit code {facts['exit_code']}:\n{stderr}{output}"
+
+
 WORDS: Words = {
     OutsideRoot: Message(
         "path_outside_working_dir",
@@ -70,9 +78,14 @@ WORDS: Words = {
         "Path '{path}' exists as a file, cannot create directory",
         "Choose another name, or remove the file first",
     ),
-    ("create_file", NotADirectory): Message(
+    ("create_directory", BlockedByFile): Message(
+        "file_exists",
+        "Cannot create directory '{path}' - '{blocker}' is a file, not a directory",
+        "Choose another name, or remove the file first",
+    ),
+    ("create_file", BlockedByFile): Message(
         "not_a_directory",
-        "Cannot create file '{path}' - one of its parents is a file",
+        "Cannot create file '{path}' - '{blocker}' is a file, not a directory",
         "Choose another directory, or remove the file first",
     ),
     ("list_dir", NotFound): Message(
@@ -114,8 +127,8 @@ WORDS: Words = {
     ),
     CommandFailed: Message(
         "command_failed",
-        lambda f: f"Command failed with exit code {f['exit_code']}:\n{f['stderr'] or f['stdout']}",
-        "Correct the command; terminal_last_command shows all that it printed",
+        _failed,
+        "Read the output and correct the command",
     ),
     NoCommandYet: Message(
         "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
@@ -268,7 +281,7 @@ def run_in_terminal(p: RunInTerminal, c: Call) -> str:
     lines = {"stdout_lines": len(split_lines(stdout)), "stderr_lines": len(split_lines(stderr))}
     c.metadata.update(exit_code=ran.status, **lines)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, p.timeout_seconds, stdout, stderr)
+        raise CommandTimedOut(p.command, p.timeout_seconds, stdout + stderr)
     if outcome.exit_code == 127 and (missing := not_found_program(p.command, stderr)):
         raise ProgramNotFound(missing)
     if outcome.exit_code != 0:

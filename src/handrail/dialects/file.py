@@ -14,6 +14,18 @@ from handrail.dialects.output_types import (
     ListedFile,
 )
 from handrail.model.effects import Effect
+from handrail.model.faults import (
+    AccessDenied,
+    BlockedByFile,
+    DanglingLink,
+    IsDirectory,
+    LinkLoop,
+    NotADirectory,
+    NotFound,
+    PathFault,
+    PathTooLong,
+    SpecialFile,
+)
 from handrail.model.files import FileEntry, Put
 from handrail.model.paths import quote
 from handrail.ops.glob.ignore_rules import NEVER_SEARCHED
@@ -21,13 +33,35 @@ from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.buffer import numbered, split_lines
 from handrail.ops.text.replace import replace_once
 from handrail.runtime.call import Call
+from handrail.tools.messages import Message, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 
 if TYPE_CHECKING:
     from handrail.ops.search.results import Match
 
-dialect = Dialect("file")
+_REFUSED: dict[type[PathFault], tuple[str, str]] = {
+    NotFound: ("a directory before '..' does not exist", "Write the path without '..'"),
+    AccessDenied: ("permission denied", "Choose a directory that you may write to, or ask for the permission"),
+    IsDirectory: ("the path names a directory, not a file", "Name a file in this directory"),
+    NotADirectory: ("it is a file, but the path ends like a directory", "Remove the slash at the end"),
+    BlockedByFile: ("'{blocker}' is a file, not a directory", "Choose another directory, or remove the file first"),
+    SpecialFile: ("it is a {kind}, not a regular file", "Choose another name"),
+    DanglingLink: (
+        "it is a symbolic link whose target does not exist",
+        "Delete the link first, or write to its target",
+    ),
+    LinkLoop: ("it leads into a loop of symbolic links", "Use the path of the file itself"),
+    PathTooLong: ("the path or one of its names is too long", "Use shorter names"),
+}
+"""What the operating system refuses to write: the reason, and what to do instead."""
+
+WORDS: Words = {
+    ("file.write", fault): Message("write_failed", f"Cannot write '{{path}}': {reason}", instead)
+    for fault, (reason, instead) in _REFUSED.items()
+}
+
+dialect = Dialect("file", WORDS)
 
 
 class Read(Params):

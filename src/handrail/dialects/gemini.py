@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from handrail.model.effects import Effect
 from handrail.model.faults import (
@@ -9,6 +10,7 @@ from handrail.model.faults import (
     AlreadyExists,
     BadParameters,
     BadPath,
+    BlockedByFile,
     CommandTimedOut,
     EmptyCommand,
     ForbiddenSyntax,
@@ -38,6 +40,9 @@ from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field, shown
 from handrail.tools.tool import Dialect, Output
+
+if TYPE_CHECKING:
+    from handrail.kernel.process.runner import CommandOutcome
 
 _INVALID = "Error: Invalid parameters provided. Reason: "
 _READ_AGAIN = "Use read_file to see the current text"
@@ -105,6 +110,11 @@ WORDS: Words = {
         "List the parent directory to see what is there",
     ),
     NotADirectory: Message("not_a_directory", "Error: Path is not a directory: {path}", "Name a directory"),
+    BlockedByFile: Message(
+        "not_a_directory",
+        _INVALID + "'{blocker}' is a file, not a directory: {path}",
+        "Choose another directory, or remove the file first",
+    ),
     NotFound: Message("file_not_found", "File not found: {path}", "Use list_directory or glob to find it"),
     IsDirectory: Message("is_directory", "Path is a directory, not a file: {path}", "Name a file inside it"),
     ("write_file", IsDirectory): Message(
@@ -175,11 +185,7 @@ WORDS: Words = {
     EmptyCommand: Message(
         "invalid_parameters", lambda f: _rejected(f, "Command cannot be empty."), "Give a command to run"
     ),
-    CommandTimedOut: Message(
-        "timeout",
-        "Command timed out after {seconds:.0f} seconds and was ended.\nStdout: {stdout}\nStderr: {stderr}",
-        "Run something shorter, or in the background with &",
-    ),
+    CommandTimedOut: Message("timeout", "{report}", "Run something shorter, or in the background with &"),
     ForbiddenSyntax: Message(
         "forbidden_syntax",
         "Command rejected: {command}\nReason: Command substitution using $() is not allowed for security reasons",
@@ -223,8 +229,7 @@ def list_directory(p: ListDirectory, c: Call) -> str:
         quote_all(sorted((name for name in names if name not in broken and not ignored(name)), key=collation_key))
         for names in listing.through_links()
     )
-    lines = [f"Directory listing for {p.path}:", *(f"[DIR] {name}" for name in directories), *files]
-    return "\n".join(lines)
+    return f"Directory listing for {p.path}:\n" + "\n".join([*(f"[DIR] {name}" for name in directories), *files])
 
 
 class ReadFile(GeminiParams):
@@ -302,9 +307,15 @@ def run_shell_command(p: RunShellCommand, c: Call) -> str:
     if substitutes(p.command):
         raise ForbiddenSyntax(p.command)
     outcome = c.commands.run(p.command, directory=p.directory or ".", relative_only=True).outcome
-    stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
     if outcome.timed_out:
-        raise CommandTimedOut(p.command, outcome.seconds, stdout, stderr)
+        seconds = c.limits.command_seconds
+        report = _report(p, outcome, f"Command timed out after {seconds:g} seconds and was ended.")
+        raise CommandTimedOut(p.command, seconds, report)
+    return _report(p, outcome, "(none)")
+
+
+def _report(p: RunShellCommand, outcome: "CommandOutcome", error: str) -> str:
+    stdout, stderr = output_text("stdout", outcome.stdout), output_text("stderr", outcome.stderr)
     pids = ", ".join(map(str, sorted(outcome.background)))
     return "\n".join(
         [
@@ -312,7 +323,7 @@ def run_shell_command(p: RunShellCommand, c: Call) -> str:
             f"Directory: {p.directory or '(root)'}",
             f"Stdout: {without_escapes(stdout) or '(empty)'}",
             f"Stderr: {without_escapes(stderr) or '(empty)'}",
-            "Error: (none)",
+            f"Error: {error}",
             f"Exit Code: {'(none)' if outcome.exit_code is None else outcome.exit_code}",
             f"Signal: {outcome.signal or '(none)'}",
             f"Background PIDs: {pids or '(none)'}",
@@ -351,13 +362,22 @@ class GlobParams(GeminiParams):
 @dialect.tool("glob", Effect.READ)
 def glob(p: GlobParams, c: Call) -> str:
     """Finds files matching specific glob patterns, returning absolute paths sorted by modification time."""
-    if p.path is not None:
-        _absolute(p.path)
-    scope = Scope((p.pattern,), anywhere=False, fold_case=not p.case_sensitive)
-    result = c.finder.find(p.path or ".", FindRequest(scope, sort="time", limit=c.limits.gemini_files))
-    where = f"{c.root}/{c.files.stem(p.path or '.')}".rstrip("/")
+    base, pattern = p.path or ".", p.pattern
+    where = f"{c.root}/{c.files.stem(base)}".rstrip("/")
+    if (inside := c.finder.beneath_root(pattern)) is not None:
+        c.files.listing(base)  # raises a PathFault if the path is no directory
+        base, pattern = ".", inside
+    scope = Scope(
+        (pattern,),
+        anywhere=False,
+        fold_case=not p.case_sensitive,
+        ignore_files=False,
+        exclusions=("node_modules", ".git"),
+    )
+    result = c.finder.find(base, FindRequest(scope, sort="time", limit=c.limits.gemini_files))
+    stem = f"{c.root}/{c.files.stem(base)}"
     if not result.files:
         return f'No files found matching pattern "{p.pattern}" within {where}.'
     found = f'Found {result.total} file(s) matching "{p.pattern}" within {where}'
     head = f"{found}, sorted by modification time (newest first):"
-    return "\n".join([head, *(quote(f"{where}/{name}") for name in result.files)])
+    return "\n".join([head, *(quote(stem + name) for name in result.files)])

@@ -6,9 +6,10 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     ├── UnknownTool · BadParameters · Cancelled · PatternTooSlow · InvalidPattern
     ├── Closed                 the session, or its workspace, is closed
     ├── PathFault              holds the path as the caller wrote it
-    │   ├── BadPath            empty, NUL, too long, not text, a reserved form
+    │   ├── BadPath            empty, NUL, not text, a reserved form; PathTooLong
     │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
     │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
+    │   ├── BlockedByFile      a file is in the way of a path to create
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink · AccessDenied · TooLarge
     │   ├── ProtectedPath      the user protects it: no tool may reach it
@@ -113,7 +114,13 @@ class PathFault(Fault):
 
 class BadPath(PathFault):
     why: str
-    """One of: empty, not_text, nul, too_long, reserved."""
+    """One of: empty, not_text, nul, reserved; too_long for a PathTooLong."""
+
+
+class PathTooLong(BadPath):
+    """The path, or a name in it, is longer than file systems allow."""
+
+    why: str = "too_long"
 
 
 class OutsideRoot(PathFault):
@@ -138,6 +145,13 @@ class IsDirectory(PathFault):
 
 class NotADirectory(PathFault):
     """The path, or a part of it, must be a directory but is not."""
+
+
+class BlockedByFile(NotADirectory):
+    """The path cannot be created: it leads through a file as if that were a directory."""
+
+    blocker: str
+    """The part of the path that is a file, as the caller wrote it."""
 
 
 class SpecialFile(PathFault):
@@ -331,8 +345,9 @@ class AbsoluteDirectory(PathFault):
 class CommandTimedOut(Fault):
     command: str
     seconds: float
-    stdout: str
-    stderr: str
+    """The limit that the command reached."""
+    report: str
+    """What the command had printed, in the form of the dialect."""
 
 
 class CommandFailed(Fault):

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from handrail.model.faults import BadPath, OutsideRoot
+from handrail.model.faults import BadPath, OutsideRoot, PathTooLong
 
 PATH_BYTES, NAME_BYTES = 4095, 255
 
@@ -89,6 +89,14 @@ def is_absolute(text: str, *, windows: bool = False) -> bool:
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
+def beneath_root(text: str, roots: tuple[str, ...]) -> str | None:
+    """Return an absolute path or glob without the root in front; None if it is relative or lies elsewhere."""
+    for root in roots:
+        if text.startswith(root.rstrip("/") + "/"):
+            return text[len(root.rstrip("/")) :].lstrip("/")
+    return None
+
+
 @lru_cache(256)
 def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenPath:
     """Split a path into its components relative to the root.
@@ -107,13 +115,13 @@ def split(text: str, roots: tuple[str, ...], *, windows: bool = False) -> GivenP
     if "\0" in name:
         raise BadPath(text, "nul")
     if size > PATH_BYTES:
-        raise BadPath(text, "too_long")
+        raise PathTooLong(text)
     rest = _below_root(text, name, roots, windows=windows)
     pieces = rest.replace("\\", "/").split("/") if windows else rest.split("/")
     parts = tuple(piece for piece in pieces if piece not in ("", "."))
     for part in parts:
         if len(part) > NAME_BYTES // 4 and len(part.encode(errors="surrogateescape")) > NAME_BYTES:
-            raise BadPath(text, "too_long")
+            raise PathTooLong(text)
         if windows and part != ".." and not _fits_windows(part):
             raise BadPath(text, "reserved")
     return GivenPath(text, parts, wants_directory=pieces[-1] in ("", ".", ".."))

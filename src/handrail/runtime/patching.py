@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from handrail.model.faults import NotFound, SpecialFile
+from handrail.model.faults import BlockedByFile, NotFound, SpecialFile
 from handrail.model.files import Change, File, Put, Remove
 from handrail.model.limits import Limits
 from handrail.model.paths import given_form
@@ -41,6 +41,7 @@ class PatchTargets:
         self._deleted = {
             name for each in patches if each.action is Action.DELETE for name in (each.path, *each.aliases)
         }
+        self._made = {each.path for each in patches if each.action is Action.CREATE or each.source}
         self._moved = {each.source for each in patches if each.action is Action.UPDATE and each.source}
         self._found: dict[str, File | None] = {}
         self._keys: dict[str, str] = {}
@@ -48,7 +49,12 @@ class PatchTargets:
     def key(self, path: str) -> str:
         """Return the resolved path: equal for two names of the same file."""
         if path not in self._keys:
-            self._keys[path] = self._files.target(path, follow=path not in self._deleted)
+            try:
+                self._keys[path] = self._files.target(path, follow=path not in self._deleted)
+            except BlockedByFile:
+                if path in self._made:
+                    raise
+                raise NotFound(path) from None  # a patch can edit nothing below a file
         return self._keys[path]
 
     def read(self, path: str) -> PatchedContent | None:

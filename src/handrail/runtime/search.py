@@ -1,12 +1,12 @@
 """Searches for one call, from a directory in the workspace, without protected files."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.kernel.search.ranking import RankRequest, RankResult
-from handrail.model.faults import NoEngine
+from handrail.model.faults import NoEngine, PathFault
 from handrail.model.files import FileEntry
 from handrail.model.paths import quote
 from handrail.model.warnings import (
@@ -44,10 +44,16 @@ class Finder:
     def find(self, directory: str, request: FindRequest) -> FindResult:
         """Return the files whose names match."""
         with self._opened(directory) as fd:
-            within = request._replace(scope=self._permitted(request.scope, directory))
+            within = request._replace(
+                scope=self._permitted(request.scope, directory), leads_to_file=self._link_test(directory)
+            )
             result = self._services.searcher.find(fd, within, self._call.cancel)
         self._warn(result, directory)
         return result
+
+    def beneath_root(self, glob: str) -> str | None:
+        """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
+        return self._services.boundary.beneath(glob)
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         """Return the files that fit a query best."""
@@ -64,11 +70,32 @@ class Finder:
         Ignore files hide nothing here: a listing shows what is there.
         """
         scope = self._permitted(Scope((pattern,), anywhere=False, ignore_files=False), directory)
-        request = FindRequest(scope, limit=self._call.limits.listed_files)
+        request = FindRequest(scope, limit=self._call.limits.listed_files, leads_to_file=self._link_test(directory))
         with self._opened(directory) as fd:
             result = self._services.searcher.find(fd, request, self._call.cancel)
             self._warn(result, directory)
-            return [entry for name in result.files if (entry := self._services.reader.entry_at(fd, name))]
+            return [entry for name in result.files if (entry := self._entry(fd, directory, name))]
+
+    def _entry(self, fd: int, directory: str, name: str) -> FileEntry | None:
+        """Return the size and time of a file; of a link, those of its target; None if it was deleted."""
+        entry = self._services.reader.entry_at(fd, name)
+        if entry is None or entry.kind != "link":
+            return entry
+        with suppress(PathFault):
+            return self._services.reader.stat(quote(self._call.files.stem(directory) + name))._replace(name=name)
+        return None
+
+    def _link_test(self, directory: str) -> Callable[[str], bool]:
+        """Return a test whether a link in a directory leads to a file inside the root that is not protected."""
+        stem, reader = self._call.files.stem(directory), self._services.reader
+
+        def leads_to_file(path: str) -> bool:
+            try:
+                return reader.kind(quote(stem + path)) == "file"
+            except PathFault:
+                return False
+
+        return leads_to_file
 
     def _warn(self, result: SearchResult | FindResult | RankResult, directory: str) -> None:
         self._call.warnings += _notes(result)

@@ -12,6 +12,7 @@ from handrail.model.faults import (
     BadPatch,
     BadPath,
     BinaryPatch,
+    BlockedByFile,
     Cancelled,
     Closed,
     CommandFailed,
@@ -227,6 +228,11 @@ COMMON: Words = NOTES | {
     AlreadyExists: Message("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
     IsDirectory: Message("is_directory", "'{path}' is a directory, not a file", "Name a file in this directory"),
     NotADirectory: Message("not_a_directory", "'{path}' is not a directory", "Name a directory"),
+    BlockedByFile: Message(
+        "not_a_directory",
+        "Cannot create '{path}': '{blocker}' is a file, not a directory",
+        "Choose another directory, or remove the file first",
+    ),
     SpecialFile: Message("not_a_file", "'{path}' is a {kind}, not a regular file", "Only regular files can be used"),
     LinkLoop: Message("link_loop", "'{path}' leads into a loop of symbolic links", "Use the path of the file itself"),
     DanglingLink: Message(

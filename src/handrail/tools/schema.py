@@ -140,8 +140,10 @@ class Params:
 
     @classmethod
     def gives(cls, given: dict[str, Any], name: str) -> bool:
-        """Return True if a parameter is given. Null for an optional parameter means not given."""
-        return name in given and (given[name] is not None or cls.fields[name].required)
+        """Return True if a parameter is given. Null for an optional one, or an empty path, means that it is not."""
+        if name not in given or cls.fields[name].required:
+            return name in given
+        return given[name] is not None and not (cls.fields[name].path and given[name] == "")
 
     @classmethod
     def schema(cls) -> dict[str, Any]:

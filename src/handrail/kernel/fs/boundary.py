@@ -14,7 +14,7 @@ from handrail.kernel.fs.resolver import O_PATH, Openat2, PathWalk, Place, Resolv
 from handrail.model.faults import (
     AccessDenied,
     AlreadyExists,
-    BadPath,
+    BlockedByFile,
     Conflict,
     DanglingLink,
     Fault,
@@ -23,11 +23,12 @@ from handrail.model.faults import (
     NotADirectory,
     NotFound,
     OutsideRoot,
+    PathTooLong,
     SpecialFile,
     WriteFailed,
 )
 from handrail.model.limits import Limits
-from handrail.model.paths import GivenPath, split
+from handrail.model.paths import GivenPath, beneath_root, quote, split
 
 if TYPE_CHECKING:
     from handrail.kernel.fs.protected_files import ProtectedFiles
@@ -50,7 +51,7 @@ _FAULTS: dict[int, Callable[[str], Fault]] = {
     errno.EACCES: AccessDenied,
     errno.EPERM: AccessDenied,
     errno.EAGAIN: Conflict,
-    errno.ENAMETOOLONG: lambda path: BadPath(path, "too_long"),
+    errno.ENAMETOOLONG: PathTooLong,
     errno.ENXIO: lambda path: SpecialFile(path, "socket"),
 }
 
@@ -116,6 +117,10 @@ class FsBoundary:
         """Split a path into components relative to the root. Raises a fault for an absolute path outside."""
         return split(path, self._roots, windows=sys.platform == "win32")
 
+    def beneath(self, glob: str) -> str | None:
+        """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
+        return beneath_root(glob, self._roots)
+
     def was_replaced(self) -> bool:
         """Return whether the root's path now names another directory. The open handle keeps the original."""
         try:
@@ -145,7 +150,7 @@ class FsBoundary:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise_fault(error, path)
+            self._raise_reading(error, given)
 
     @staticmethod
     def _open_fast(fast: Openat2, parts: tuple[str, ...], flags: int) -> tuple[int, str | None]:
@@ -193,8 +198,10 @@ class FsBoundary:
     def open_directory(self, path: str) -> int:
         """Open a directory; the caller closes the handle."""
         given = self._permitted(path)
-        with faults_for(path):
+        try:
             fd = self._resolver.open(given.parts, _DIRECTORY)
+        except OSError as error:
+            self._raise_reading(error, given)
         if self.protected is not None:
             self._check_handle(given, fd, os.fstat(fd), None, close=True)
         return fd
@@ -216,8 +223,29 @@ class FsBoundary:
     def stat(self, path: str, *, follow: bool = True) -> os.stat_result:
         """Return the stat result of a path; without `follow`, that of a link itself."""
         given = self._permitted(path)
-        with faults_for(path):
+        try:
             return self._stat(given, follow=follow)
+        except OSError as error:
+            self._raise_reading(error, given)
+
+    def _raise_reading(self, error: OSError, given: GivenPath) -> NoReturn:
+        """Raise the fault that an OSError means to a reader: nothing exists below a file."""
+        if error.errno == errno.ENOTDIR:
+            with faults_for(given.given):
+                try:
+                    self._walk.locate_to_read(given.parts).close()
+                except NotADirectoryError:  # a component before the last one, or in the target of a link
+                    raise NotFound(given.given) from error
+        raise_fault(error, given.given)
+
+    def _blocker(self, parts: tuple[str, ...]) -> str | None:
+        """Return the part of a path that is no directory although other components follow; None if there is none."""
+        for count in range(1, len(parts) + 1):
+            try:
+                self._walk.locate_to_read(parts[:count]).close()
+            except OSError as error:
+                return "/".join(parts[: count - 1]) if error.errno == errno.ENOTDIR and count > 1 else None
+        return None
 
     def _stat(self, given: GivenPath, *, follow: bool) -> os.stat_result:
         place = self._walk.locate_to_read(given.parts, follow=follow)
@@ -270,8 +298,12 @@ class FsBoundary:
     def look(self, path: str, *, follow: bool = True, future: bool = False) -> tuple[Place, os.stat_result | None]:
         """Locate a path like `locate`; return the place and the stat result of its entry, None if there is no entry."""
         given = self._permitted(path)
-        with faults_for(path):
+        try:
             place, found = self._look_fast(given) or self._look_walked(given, follow=follow, future=future)
+        except OSError as error:
+            if error.errno != errno.ENOTDIR or (blocker := self._blocker(given.parts)) is None:
+                raise_fault(error, path)
+            raise (BlockedByFile(path, quote(blocker)) if future else NotFound(path)) from error
         try:
             self._check_place(given, place.target, found)
             if given.wants_directory and found is not None and not stat.S_ISDIR(found.st_mode):

@@ -162,7 +162,9 @@ class Builtin:
         skipped = Skipped.none(self._limits)
         first_files = FirstFiles(dir_fd, request, skipped)
         batch: list[str] = []
-        for found in Walk(replace(request.scope, max_depth=None), deadline, skipped, self._limits).files(dir_fd):
+        scope = replace(request.scope, max_depth=None)
+        walk = Walk(scope, deadline, skipped, self._limits, links=request.leads_to_file)
+        for found in walk.files(dir_fd):
             batch.append(found.path)
             if any_one or len(batch) == _BATCH:
                 first_files.add(batch)

@@ -17,6 +17,7 @@ from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search import rg_output
 from handrail.kernel.search.first_files import FirstFiles
+from handrail.kernel.search.linked_files import linked_files
 from handrail.kernel.search.long_lines import LongLines
 from handrail.kernel.search.rg_process import Bounds, Run, run_ripgrep
 from handrail.kernel.search.skipped_files import listed_skips
@@ -168,7 +169,9 @@ class Ripgrep:
             return not (any_one and first_files.total)
 
         bounds = self._bounds(dir_fd, request.scope, deadline)
-        run = run_ripgrep(argv, dir_fd, bounds, take=take)
+        with linked_files(dir_fd, request, deadline, self._limits) as linked:
+            run = run_ripgrep(argv, dir_fd, bounds, take=take)
+        first_files.add(linked)
         unreadable = self._complaints(dir_fd, request.scope, run).unreadable
         return first_files.result(self.name, complete=run.complete, unreadable=unreadable)
 

@@ -1,10 +1,10 @@
 """Lists files that ripgrep skips silently (too large, too deep) by walking the tree while ripgrep searches."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from handrail.kernel.deadline import Deadline
+from handrail.kernel.search.beside import beside
 from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
 from handrail.ops.search.results import Skipped
@@ -18,20 +18,10 @@ def listed_skips(dir_fd: int, scope: Scope, deadline: Deadline, limits: Limits) 
     if scope.max_depth is None and scope.max_file_bytes is None:
         yield skipped
         return
-    failed: list[BaseException] = []
 
     def walk() -> None:
-        try:
-            for _ in Walk(scope, deadline, skipped, limits, sizes=scope.max_file_bytes is not None).files(dir_fd):
-                pass
-        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
-            failed.append(error)
+        for _ in Walk(scope, deadline, skipped, limits, sizes=scope.max_file_bytes is not None).files(dir_fd):
+            pass
 
-    thread = threading.Thread(target=walk, name="handrail-skipped-files")
-    thread.start()
-    try:
+    with beside(walk, "handrail-skipped-files"):
         yield skipped
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]

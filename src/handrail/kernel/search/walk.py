@@ -1,4 +1,4 @@
-"""Walks a directory tree by handles: opens every directory relative to its parent, and follows no link.
+"""Walks a directory tree by handles: opens every directory relative to its parent, and enters no link.
 
 Ignore rules are those of ripgrep: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and
 for each of them the nearest directory first. They apply inside and outside of a repository, and in nested
@@ -7,7 +7,7 @@ repositories. Ignore files above the root of the walk, and the user's global one
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class Walk:
     """Whether to skip and list files over the size limit."""
     checks_ignore_files: bool = False
     """Whether to raise GaveUp for an ignore file on which ripgrep would hang."""
+    links: Callable[[str], bool] | None = None
+    """Returns whether a link leads to a file, so that the walk yields it; None: the walk yields no links."""
+    only_links: bool = False
+    """Whether to yield links only."""
     _ignore_files: "IgnoreFiles" = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,10 +135,19 @@ class Walk:
             if entry.is_dir(follow_symlinks=False):
                 if self._keeps_directory(prefix, entry.name, rules):
                     kept.append((entry.name + "/", entry))
-            elif entry.is_file(follow_symlinks=False) and self._keeps_file(prefix + entry.name, rules):
+            elif self._is_file(entry, prefix, rules):
                 kept.append((entry.name, entry))
         kept.sort(key=_key)
         return _Level(fd, prefix, rules, iter(kept))
+
+    def _is_file(self, entry: os.DirEntry[str], prefix: str, rules: Rules) -> bool:
+        """Return whether the walk yields an entry: a file, or a link to a file, that the scope holds."""
+        if entry.is_file(follow_symlinks=False):
+            return not self.only_links and self._keeps_file(prefix + entry.name, rules)
+        if self.links is None or not entry.is_symlink():
+            return False
+        path = prefix + entry.name
+        return self._keeps_file(path, rules) and self.links(path)
 
     def _keeps_directory(self, prefix: str, name: str, rules: Rules) -> bool:
         if name in self.scope.exclusions:

@@ -95,3 +95,5 @@ class FindRequest(NamedTuple):
     sort: Literal["path", "time"] = "path"
     """The order: by path, or by time (newest first, ties by path)."""
     limit: int = 100
+    leads_to_file: Callable[[str], bool] | None = None
+    """Returns whether a symbolic link leads to a file inside the root; None: links are left out."""
