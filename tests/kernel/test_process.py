@@ -207,6 +207,7 @@ def test_command_is_not_run_if_nothing_can_confine_it(tmp_path: Path, monkeypatc
         assert caught.value.facts() == {
             "level": "strict",
             "why": ["bubblewrap: none outside the workspace", "landlock: the kernel has no Landlock, or too old a one"],
+            "reason": "machine",
         }
         assert processes.sandbox.confinement is None
     assert not (tmp_path / "ws" / "ran").exists()
