@@ -21,10 +21,18 @@ class Guide(NamedTuple):
     """Explains a tool to a model, in addition to its schema."""
 
     category: str
-    ends: str
+    termination_behavior_doc: str
     """When to end the turn with this call, and when not."""
     example: dict[str, Any]
     use: str
+    """What the tool is commonly used for."""
+    options: str
+    """The important options, and what they do."""
+
+    @property
+    def custom_prompt(self) -> str:
+        """Common uses, important options and an example of the parameters as JSON."""
+        return f"{self.use}\nOptions: {self.options}\nExample: {json.dumps(self.example, ensure_ascii=False)}"
 
 
 class Freeform(NamedTuple):
@@ -61,8 +69,21 @@ class Tool(NamedTuple):
         return output_schema(self.run.__annotations__.get("return"))
 
     @property
-    def permissions(self) -> list[str]:
+    def required_permissions(self) -> list[str]:
         return permissions(self.effects)
+
+    @property
+    def category(self) -> str | None:
+        """The category of a tool that has a guide."""
+        return self.guide.category if self.guide else None
+
+    @property
+    def termination_behavior_doc(self) -> str | None:
+        return self.guide.termination_behavior_doc if self.guide else None
+
+    @property
+    def custom_prompt(self) -> str | None:
+        return self.guide.custom_prompt if self.guide else None
 
     def function(self) -> dict[str, Any]:
         """Return the plain function-calling form."""
