@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from handrail.model.effects import Effect, needs_approval, permissions, risk_level
+from handrail.model.faults import Fault
 from handrail.model.record import record
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import ToolError, Words
+from handrail.tools.messages import ToolError, Words, render
 from handrail.tools.schema import Params
 
 Output = str | Mapping[str, Any]
@@ -52,6 +53,17 @@ class Tool(NamedTuple):
     description: str
     guide: Guide | None = None
     freeform: Freeform | None = None
+    tables: tuple[Words, ...] = (COMMON,)
+    """The words for its errors, the dialect's own first."""
+
+    def validate(self, params: Any) -> ToolError | None:
+        """Return what is wrong with parameters, without running the tool; None if they fit the schema."""
+        try:
+            self.params.parse({} if params is None else params)
+        except Fault as fault:
+            given = params if isinstance(params, dict) else {}
+            return render(self.tables, self.name, fault, {"root": "", "params": given})
+        return None
 
     @property
     def risk(self) -> str:
@@ -116,7 +128,8 @@ class Dialect:
 
         def declare(run: Callable[[Any, Call], Output]) -> Tool:
             params = next(iter(run.__annotations__.values()))
-            made = Tool(name, self.name, params, effects, run, inspect.cleandoc(run.__doc__ or ""), guide, freeform)
+            about = inspect.cleandoc(run.__doc__ or "")
+            made = Tool(name, self.name, params, effects, run, about, guide, freeform, self.tables)
             self.tools[name] = made
             return made
 
