@@ -1,5 +1,6 @@
 """Tests what the context dialect declares about its tools, and the system prompt that describes them."""
 
+import json
 import subprocess
 import sys
 
@@ -13,19 +14,19 @@ TOOLS = load("context").tools
 
 @pytest.mark.parametrize("name", ["grep", "glob", "search", "list_directory", "read_file"])
 def test_context_reading_tools_need_no_approval(name: str) -> None:
-    assert TOOLS[name].permissions == ["ReadFiles"]
+    assert TOOLS[name].required_permissions == ["ReadFiles"]
     assert TOOLS[name].requires_approval is False
 
 
 @pytest.mark.parametrize("name", ["replace_in_file", "edit_lines"])
 def test_context_editing_tools_need_read_write_and_approval(name: str) -> None:
-    assert TOOLS[name].permissions == ["ReadFiles", "WriteFiles"]
+    assert TOOLS[name].required_permissions == ["ReadFiles", "WriteFiles"]
     assert TOOLS[name].requires_approval is True
 
 
 @pytest.mark.parametrize(("name", "permission"), [("create_file", "CreateFiles"), ("delete_file", "DeleteFiles")])
 def test_context_create_and_delete_have_own_permissions(name: str, permission: str) -> None:
-    assert TOOLS[name].permissions == [permission]
+    assert TOOLS[name].required_permissions == [permission]
     assert TOOLS[name].requires_approval is True
 
 
@@ -47,7 +48,7 @@ def test_context_categories_match_contract_order() -> None:
 def test_search_guide_explains_terminate(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
-    assert guide.ends == (
+    assert guide.termination_behavior_doc == (
         "terminate=false if the results need further processing; terminate=true if they are presented to the user."
     )
 
@@ -56,8 +57,10 @@ def test_search_guide_explains_terminate(name: str) -> None:
 def test_edit_guide_suggests_preview_first(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
-    assert guide.ends.startswith("Use preview_only=true first; terminate=true after a successful edit")
-    assert "terminate=false" in guide.ends
+    assert guide.termination_behavior_doc.startswith(
+        "Use preview_only=true first; terminate=true after a successful edit"
+    )
+    assert "terminate=false" in guide.termination_behavior_doc
 
 
 @pytest.mark.parametrize("name", list(TOOLS))
@@ -65,6 +68,27 @@ def test_guide_examples_are_valid_calls(name: str) -> None:
     guide = TOOLS[name].guide
     assert guide is not None
     TOOLS[name].params.parse(guide.example)
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+def test_custom_prompt_names_options_and_has_example(name: str) -> None:
+    tool = TOOLS[name]
+    assert tool.guide is not None
+    prompt = tool.custom_prompt or ""
+    _, options, example = prompt.split("\n")
+    assert json.loads(example.removeprefix("Example: ")) == tool.guide.example
+    important = [each for each in tool.params.fields if each not in ("terminate", "pattern", "query", "find")]
+    assert [each for each in important if each in options], options
+    assert ("preview_only=true" in options) == ("preview_only" in tool.params.fields)
+
+
+def test_tools_json_has_names_of_seed() -> None:
+    command = [sys.executable, "-P", "-m", "handrail", "tools", "--dialect", "context", "--format", "json"]
+    listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    names = ("category", "required_permissions", "requires_approval", "termination_behavior_doc", "custom_prompt")
+    assert [tool["name"] for tool in listed] == list(TOOLS)
+    for tool in listed:
+        assert [tool[name] for name in names] == [getattr(TOOLS[tool["name"]], name) for name in names]
 
 
 def test_system_prompt_describes_tool_completely() -> None:
@@ -83,6 +107,7 @@ def test_system_prompt_describes_tool_completely() -> None:
         "  - `path` (required): File to delete, relative to the workspace root.\n"
         "  - `terminate` (default false): End the agent's turn after this call.\n"
         "- Use: Deletes one file, never a directory. A link is deleted, not its target.\n"
+        "- Options: path is the only one; approval is always needed.\n"
         "- Termination: terminate=true when the file is gone and nothing else is to be done.\n"
         '- Example: `{"path": "old/notes.txt"}`\n'
     )

@@ -70,7 +70,9 @@ def test_every_tool_outside_path_is_refused(tool: Tool, planted: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["..", "out", "out/etc", "src/../..", "src/../../x"])
-@pytest.mark.parametrize("tool", [tool for tool in WITH_PATHS if "RunCommands" in tool.permissions], ids=name_of)
+@pytest.mark.parametrize(
+    "tool", [tool for tool in WITH_PATHS if "RunCommands" in tool.required_permissions], ids=name_of
+)
 def test_every_tool_command_outside_directory_is_refused(tool: Tool, path: str, planted: Path) -> None:
     (directory,) = tool.params.paths
     with Workspace(str(planted), approve="auto", sandbox="off") as workspace:

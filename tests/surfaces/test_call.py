@@ -305,3 +305,20 @@ def test_call_unwritable_stdout_is_reported_without_traceback(arguments: tuple[s
 def test_call_json_unknown_option_is_json_error() -> None:
     done = handrail("call", "file.read", "--json", "--frobnicate")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "usage_error")
+
+
+def test_call_validate_runs_nothing_and_says_what_is_wrong(root: Path) -> None:
+    good = handrail("call", "file.write", "path=a", "content=b", "--validate", "--root", str(root))
+    assert (good.returncode, good.stdout) == (0, "✓ file.write: the call is valid; nothing was run\n")
+    assert not (root / "a").exists()
+    bad = handrail("call", "file.write", "path=../a", "content=b", "--validate", "--json", "--root", str(root))
+    assert bad.returncode == 1
+    assert json.loads(bad.stdout) == {
+        "tool": "file.write",
+        "valid": False,
+        "error": {
+            "code": "path_outside_workspace",
+            "message": "Path '../a' is outside the workspace",
+            "suggestion": "Use a path inside the workspace, relative to its root",
+        },
+    }

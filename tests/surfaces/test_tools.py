@@ -59,7 +59,7 @@ def test_tools_json_has_risk_permissions_and_approval() -> None:
     done = handrail("tools", "--dialect", "file", "--json")
     tools = {tool["name"]: tool for tool in json.loads(done.stdout)}
     told = {
-        name: (tool["risk_level"], tool["permissions"], tool["requires_approval"])
+        name: (tool["risk_level"], tool["required_permissions"], tool["requires_approval"])
         for name, tool in tools.items()
         if name in RISKS
     }

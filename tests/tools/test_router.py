@@ -10,7 +10,9 @@ import pytest
 from support.throwaway_dialect import router_of
 
 from handrail import ToolResult, ToolRouter, Workspace, __version__
+from handrail.dialects import load
 from handrail.kernel.host.session_log import shorten
+from handrail.tools.messages import ToolError
 
 CUT = "3 long lines were shortened around the match"
 
@@ -242,3 +244,41 @@ def test_tool_result_to_dict_omits_empty_fields() -> None:
         "files_affected": [],
         "execution_time_ms": 1,
     }
+
+
+def test_tool_validate_names_problems_in_words_of_dialect() -> None:
+    read = load("file").tools["file.read"]
+    assert read.validate({"path": "a"}) is None
+    assert read.validate(None) == ToolError(
+        "invalid_parameters",
+        "Missing required parameter 'path'",
+        "Correct the parameters and call the tool again",
+    )
+    said = load("gemini").tools["read_file"].validate({"absolute_path": 7})
+    assert said is not None
+    assert said.message == "Error: Invalid parameters provided. Reason: params/absolute_path must be string"
+
+
+def test_router_validate_checks_without_running(root: Path) -> None:
+    (root / "a.txt").write_text("one\n")
+    with Workspace(str(root), protect=["*.pem"]) as workspace:
+        router = workspace.tools("file")
+
+        def code(tool: str, **params: Any) -> str | None:
+            wrong = router.validate(tool, params)
+            return wrong.code if wrong else None
+
+        assert code("file.read", path="a.txt") is None
+        assert code("file.write", path="new/b.txt", content="x") is None
+        assert code("file.read", path="gone") == "file_not_found"
+        assert code("file.write", path="../b.txt", content="x") == "path_outside_workspace"
+        assert code("file.delete", path="key.pem") == "protected_file"
+        assert code("file.patch", path="a.txt") == "invalid_parameters"
+        assert code("file.raed", path="a.txt") == "unknown_tool"
+    assert sorted(each.name for each in root.iterdir()) == ["a.txt"]
+
+
+def test_router_validate_knows_renamed_tools(workspace: Workspace) -> None:
+    router = workspace.tools("file").renamed({"file.read": "cat"})
+    assert router.validate("cat", {"path": "gone"}) is not None
+    assert router.validate("file.read", {"path": "gone"}).code == "unknown_tool"  # type: ignore[union-attr]

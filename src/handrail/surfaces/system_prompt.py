@@ -40,7 +40,7 @@ def _described(tool: Tool) -> str:
     lines = [
         f"### {tool.name}",
         tool.description,
-        f"- Permissions: {', '.join(tool.permissions)}",
+        f"- Permissions: {', '.join(tool.required_permissions)}",
         f"- Approval: {'required' if tool.requires_approval else 'not required'}",
         "- Parameters:",
     ]
@@ -53,6 +53,7 @@ def _described(tool: Tool) -> str:
 def _guidance(guide: Guide) -> list[str]:
     return [
         f"- Use: {guide.use}",
-        f"- Termination: {guide.ends}",
+        f"- Options: {guide.options}",
+        f"- Termination: {guide.termination_behavior_doc}",
         f"- Example: `{json.dumps(guide.example, ensure_ascii=False)}`",
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.errors import UnknownToolError, did_you_mean
 from handrail.kernel.host.session_log import SessionLog
-from handrail.model.effects import needs_approval
+from handrail.model.effects import Effect, needs_approval
 from handrail.model.faults import Closed, Conflict, Denied, Fault, UnknownTool
 from handrail.model.warnings import RootReplaced
 from handrail.runtime.call import Asked, Call
@@ -80,6 +80,27 @@ class ToolRouter:
         except Closed as fault:
             result = self.refuse(original, fault, given)
         return result if original == name else replace(result, tool=name)
+
+    def validate(self, tool: str, params: Any = None) -> ToolError | None:
+        """Return what is wrong with a call, without running it or asking for it; None if nothing is.
+
+        Checks the name of the tool, its parameters, and that each path lies in the workspace, is not protected, and
+        exists if the tool cannot create it.
+        """
+        name, given = name_of(tool), {} if params is None else params
+        offered = self.tools.get(name)
+        try:
+            if offered is None:
+                raise UnknownTool(name, list(self.tools))
+            parsed = offered.params.parse(given)
+            for each in offered.params.paths:
+                path = getattr(parsed, each)
+                if path or offered.params.fields[each].required:
+                    creates = bool(offered.effects & (Effect.CREATE | Effect.RUN))
+                    self._session.services.boundary.check(path, may_be_missing=creates)
+        except Fault as fault:
+            return self._word(self._originals.get(name, name), fault, given)
+        return None
 
     async def acall(self, tool: str, params: Any = None, *, call_id: str | None = None) -> ToolResult:
         """Run a tool in a worker thread and return its result. Cancelling the task cancels the call."""

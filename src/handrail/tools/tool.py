@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from handrail.model.effects import Effect, needs_approval, permissions, risk_level
+from handrail.model.faults import Fault
 from handrail.model.record import record
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import COMMON
-from handrail.tools.messages import ToolError, Words
+from handrail.tools.messages import ToolError, Words, render
 from handrail.tools.schema import Params
 
 Output = str | Mapping[str, Any]
@@ -21,10 +22,18 @@ class Guide(NamedTuple):
     """Explains a tool to a model, in addition to its schema."""
 
     category: str
-    ends: str
+    termination_behavior_doc: str
     """When to end the turn with this call, and when not."""
     example: dict[str, Any]
     use: str
+    """What the tool is commonly used for."""
+    options: str
+    """The important options, and what they do."""
+
+    @property
+    def custom_prompt(self) -> str:
+        """Common uses, important options and an example of the parameters as JSON."""
+        return f"{self.use}\nOptions: {self.options}\nExample: {json.dumps(self.example, ensure_ascii=False)}"
 
 
 class Freeform(NamedTuple):
@@ -44,6 +53,17 @@ class Tool(NamedTuple):
     description: str
     guide: Guide | None = None
     freeform: Freeform | None = None
+    tables: tuple[Words, ...] = (COMMON,)
+    """The words for its errors, the dialect's own first."""
+
+    def validate(self, params: Any) -> ToolError | None:
+        """Return what is wrong with parameters, without running the tool; None if they fit the schema."""
+        try:
+            self.params.parse({} if params is None else params)
+        except Fault as fault:
+            given = params if isinstance(params, dict) else {}
+            return render(self.tables, self.name, fault, {"root": "", "params": given})
+        return None
 
     @property
     def risk(self) -> str:
@@ -61,8 +81,21 @@ class Tool(NamedTuple):
         return output_schema(self.run.__annotations__.get("return"))
 
     @property
-    def permissions(self) -> list[str]:
+    def required_permissions(self) -> list[str]:
         return permissions(self.effects)
+
+    @property
+    def category(self) -> str | None:
+        """The category of a tool that has a guide."""
+        return self.guide.category if self.guide else None
+
+    @property
+    def termination_behavior_doc(self) -> str | None:
+        return self.guide.termination_behavior_doc if self.guide else None
+
+    @property
+    def custom_prompt(self) -> str | None:
+        return self.guide.custom_prompt if self.guide else None
 
     def function(self) -> dict[str, Any]:
         """Return the plain function-calling form."""
@@ -93,7 +126,8 @@ class Dialect:
 
         def declare(run: Callable[[Any, Call], Output]) -> Tool:
             params = next(iter(run.__annotations__.values()))
-            made = Tool(name, self.name, params, effects, run, inspect.cleandoc(run.__doc__ or ""), guide, freeform)
+            about = inspect.cleandoc(run.__doc__ or "")
+            made = Tool(name, self.name, params, effects, run, about, guide, freeform, self.tables)
             self.tools[name] = made
             return made
 

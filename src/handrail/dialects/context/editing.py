@@ -29,7 +29,8 @@ class ReadFile(ContextParams):
         READING,
         "terminate=false while the content is needed for further work; terminate=true if the user asked to see it.",
         {"path": "src/main.rs", "start_line": 1, "end_line": 80},
-        "Read before you edit; give a line range for long files.",
+        "Read before you edit.",
+        "start_line and end_line read a part of a long file; total_lines in the answer says how long it is.",
     ),
 )
 def read_file(p: ReadFile, c: Call) -> Content:
@@ -51,6 +52,7 @@ class CreateFile(ContextParams):
         "terminate=true once the last file of the task is there; terminate=false if it is to be checked or used.",
         {"path": "src/util.rs", "content": "pub fn id<T>(x: T) -> T { x }\n"},
         "New files only: an existing one is never overwritten. Parent directories are made.",
+        "content is the whole file; terminate=true ends the turn.",
     ),
 )
 def create_file(p: CreateFile, c: Call) -> Written:
@@ -73,6 +75,7 @@ class UpdateFile(ContextParams):
         "terminate=true after a successful update; terminate=false if verification is needed.",
         {"path": "VERSION", "content": "2.0\n"},
         "Replaces the whole content. For small changes prefer replace_in_file or edit_lines.",
+        "content is the whole new file, not a part of it.",
     ),
 )
 def update_file(p: UpdateFile, c: Call) -> Written:
@@ -95,6 +98,7 @@ class AppendFile(ContextParams):
         "terminate=true after the last addition; terminate=false if more follows.",
         {"path": "CHANGELOG.md", "content": "- Fixed the total\n"},
         "Adds at the end; what is there stays as it is.",
+        "content goes after the last byte; begin it with a line end if the file does not end with one.",
     ),
 )
 def append_file(p: AppendFile, c: Call) -> Written:
@@ -123,7 +127,9 @@ class ReplaceInFile(ContextParams):
         WRITING,
         "Use preview_only=true first; terminate=true after a successful edit, terminate=false if it is to be verified.",
         {"path": "src/app.ts", "find": "oldName", "replace": "newName", "preview_only": True},
-        "Replaces every occurrence. With is_regex=true, groups can be used in the replacement.",
+        "Replaces every occurrence of a text in one file.",
+        "preview_only=true shows the diff and changes nothing; "
+        "is_regex=true takes a regular expression, with groups as $1 in replace.",
     ),
 )
 def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
@@ -158,6 +164,8 @@ class EditLines(ContextParams):
         "Use preview_only=true first; terminate=true after a successful edit, terminate=false if it is to be verified.",
         {"path": "src/main.rs", "operation": "replace", "start_line": 10, "end_line": 12, "content": "let x = 1;\n"},
         "Precise edits by line number. Read the file first: numbers shift after every insert or delete.",
+        "operation is insert, delete or replace; preview_only=true shows the diff and changes nothing; "
+        "an insert goes after start_line, and 0 is the top; end_line is inclusive.",
     ),
 )
 def edit_lines_tool(p: EditLines, c: Call) -> Edited:
@@ -196,6 +204,7 @@ class DeleteFile(ContextParams):
         "terminate=true when the file is gone and nothing else is to be done.",
         {"path": "old/notes.txt"},
         "Deletes one file, never a directory. A link is deleted, not its target.",
+        "path is the only one; approval is always needed.",
     ),
 )
 def delete_file(p: DeleteFile, c: Call) -> Done:

@@ -14,6 +14,7 @@ from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
 from handrail.model.paths import quote
 from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
+from handrail.ops.search.file_types import globs_of_type
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.runtime.call import Call
 from handrail.tools.schema import field
@@ -24,7 +25,10 @@ class Grep(ContextParams):
     pattern: str = field("Regular expression to search for in file contents.", min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     case_sensitive: bool = field("Whether case matters.", default=True)
-    file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
+    file_type: str | None = field(
+        'Only files of this type: an extension ("rs", ".ts", "*.py") or a name that ripgrep knows ("python").',
+        default=None,
+    )
     context_lines: int = field("Lines shown before and after each match.", default=2, ge=0, le=20)
     max_results: int = field("Most matches to return; at most 500.", default=50, ge=1)
 
@@ -36,7 +40,9 @@ class Grep(ContextParams):
         SEARCH,
         "terminate=false if the results need further processing; terminate=true if they are presented to the user.",
         {"pattern": "async fn.*execute", "file_type": "rs", "max_results": 20},
-        "Find code by what it says. Use file_type and path to narrow it, case_sensitive=false to widen it.",
+        "Find code by what it says.",
+        "case_sensitive=false ignores case; file_type and path narrow the search; "
+        "context_lines shows more around a match; max_results bounds the answer.",
     ),
 )
 def grep(p: Grep, c: Call) -> GrepMatches:
@@ -81,6 +87,7 @@ class GlobParams(ContextParams):
         "terminate=false if the results need further processing; terminate=true if they are presented to the user.",
         {"pattern": "src/**/*.test.ts", "exclude": ["fixtures"]},
         "Find files by name. node_modules, dist and their like are left out.",
+        "exclude leaves out names and globs; path starts below a directory; max_results bounds the answer.",
     ),
 )
 def glob(p: GlobParams, c: Call) -> GlobFiles:
@@ -100,7 +107,10 @@ def glob(p: GlobParams, c: Call) -> GlobFiles:
 class Search(ContextParams):
     query: str = field("A few words, in any order.", min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
-    file_type: str | None = field('Only files with this extension, such as "rs" or "ts".', default=None)
+    file_type: str | None = field(
+        'Only files of this type: an extension ("rs", ".ts", "*.py") or a name that ripgrep knows ("python").',
+        default=None,
+    )
     exclude_dirs: list[str] | None = field(
         "Directories to leave out, in addition to the default exclusions.", default=None
     )
@@ -115,6 +125,7 @@ class Search(ContextParams):
         "terminate=false if one of the files is read next; terminate=true if the user asked where something is.",
         {"query": "user session timeout", "file_type": "py"},
         "Find the files that have most to do with a few words. Names count more than contents.",
+        "file_type and exclude_dirs narrow the search; path starts below a directory; max_results bounds the answer.",
     ),
 )
 def search(p: Search, c: Call) -> Ranking:
@@ -135,7 +146,7 @@ def search(p: Search, c: Call) -> Ranking:
 
 
 def _of_type(file_type: str | None) -> tuple[str, ...]:
-    return (f"*.{file_type.lstrip('.')}",) if file_type else ()
+    return globs_of_type(file_type) if file_type else ()
 
 
 def _scope(c: Call, include: tuple[str, ...], exclude: tuple[str, ...] = (), *, anywhere: bool = True) -> Scope:
@@ -170,6 +181,7 @@ class ListDirectory(ContextParams):
         "terminate=false if a file of the listing is read next; terminate=true if the user asked for the listing.",
         {"path": "src"},
         "A first look at a project, or at what a directory holds.",
+        "path names the directory; without it, the root is listed.",
     ),
 )
 def list_directory(p: ListDirectory, c: Call) -> Directory:

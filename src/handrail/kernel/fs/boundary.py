@@ -295,6 +295,13 @@ class FsBoundary:
         """
         return self.look(path, follow=follow, future=future)[0]
 
+    def check(self, path: str, *, may_be_missing: bool) -> None:
+        """Raise the PathFault that a use of `path` would meet: outside, protected, a loop, or not found."""
+        place, found = self.look(path, future=may_be_missing)
+        place.close()
+        if found is None and not may_be_missing:
+            raise NotFound(path)
+
     def look(self, path: str, *, follow: bool = True, future: bool = False) -> tuple[Place, os.stat_result | None]:
         """Locate a path like `locate`; return the place and the stat result of its entry, None if there is no entry."""
         given = self._permitted(path)

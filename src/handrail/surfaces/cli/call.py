@@ -9,11 +9,13 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.kernel.host.terminal import wants_colour
+from handrail.ops.text.display import visible
 from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.options import dialect_of, json_option, open_workspace, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json, human
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
+from handrail.tools.router import ToolRouter
 from handrail.tools.tool import ToolResult
 
 EXIT = {"approval_denied": 3, "timeout": 124}
@@ -28,8 +30,11 @@ def _complete_tool(ctx: click.Context, _param: click.Parameter, incomplete: str)
 @click.argument("tool", shell_complete=_complete_tool)
 @click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]", shell_complete=complete_paths.arguments)
 @workspace_options
+@click.option("--validate", is_flag=True, help="Say what is wrong with the call; run nothing and ask nothing.")
 @json_option
-def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json: bool, **options: Any) -> None:
+def command(
+    tool: str, arguments: tuple[str, ...], dialect: str | None, validate: bool, as_json: bool, **options: Any
+) -> None:
     """Call one tool and print its answer.
 
     Give the parameters as one JSON object or as KEY=VALUE pairs. A value is read as text if the tool expects text, else
@@ -40,6 +45,8 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
     progress, hints = Progress(), AllowHints()
     approver = progress.asking(terminal_approver())
     with open_workspace(options.pop("root"), approver=approver, tell=hints.append, **options) as workspace:
+        if validate:
+            raise SystemExit(_validate(workspace.tools(dialect_name), tool, params, as_json=as_json))
         with progress.during(tool):
             result = workspace.tools(dialect_name).call(tool, params)
         if as_json:
@@ -48,6 +55,18 @@ def command(tool: str, arguments: tuple[str, ...], dialect: str | None, as_json:
             click.echo(human(result, workspace.root, colour=wants_colour(sys.stdout)))
         hints.show()
     raise SystemExit(exit_code(result))
+
+
+def _validate(router: ToolRouter, tool: str, params: Any, *, as_json: bool) -> int:
+    """Print what is wrong with a call, and return the exit code."""
+    wrong = router.validate(tool, params)
+    if as_json:
+        echo_json({"tool": tool, "valid": wrong is None, **({"error": wrong._asdict()} if wrong else {})})
+    elif wrong is None:
+        click.echo(f"✓ {tool}: the call is valid; nothing was run")
+    else:
+        click.echo(visible(f"✗ {wrong.message}\n  Suggestion: {wrong.suggestion}\n  Code: {wrong.code}"))
+    return 0 if wrong is None else 1
 
 
 def exit_code(result: ToolResult) -> int:

@@ -68,15 +68,19 @@ def _warn_not_strict(tools: list[Tool]) -> None:
 
 
 def _described(tool: Tool) -> dict[str, object]:
-    return {
+    described: dict[str, object] = {
         "name": tool.name,
         "dialect": tool.dialect,
         "description": tool.description,
         "risk_level": tool.risk,
-        "permissions": tool.permissions,
+        "required_permissions": tool.required_permissions,
         "requires_approval": tool.requires_approval,
         "input_schema": tool.params.schema(),
     }
+    for name in ("category", "termination_behavior_doc", "custom_prompt"):
+        if (value := getattr(tool, name)) is not None:
+            described[name] = value
+    return described
 
 
 def _text(tool: Tool) -> str:

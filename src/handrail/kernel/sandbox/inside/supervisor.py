@@ -5,9 +5,9 @@ delays the first command, so it imports C modules only: `socket`, `signal` and `
 
 Requests arrive on the socket `control` with descriptors: a marshalled request, the command's own `channel`, its output
 and error. On the channel the supervisor sends `started PID` (of a terminal, with its handles), `failed ERRNO` or
-`exit PID STATUS PIDS LIMIT`; the pids still run, or ended with a command that keeps none. The host sends `end` or
-closes the channel, which means the same. A mark tells to which command a process belongs: the hard limit of a
-resource that ordinary processes never use. It is inherited, and a process can only lower it.
+`exit PID STATUS PIDS LIMIT`; these PIDS still run, or ended with a terminal. The host sends `end`, or closes the
+channel, which means the same. A mark tells to which command a process belongs: the hard limit of a resource that
+ordinary processes never use. It is inherited, and a process can only lower it.
 """
 
 import _socket
