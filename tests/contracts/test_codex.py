@@ -5,10 +5,12 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import in_process as command_line
 
 import handrail
 from handrail import ToolRouter, Workspace
@@ -32,6 +34,32 @@ def test_codex_schemas_equal_reference(tool: str) -> None:
     assert codex.dialect.tools[tool].params.schema() == SCHEMAS[tool]
 
 
+EXPORTS: dict[str, tuple[Callable[[ToolRouter], Any], Callable[[Any], Any]]] = {
+    "functions": (ToolRouter.functions, lambda form: form["parameters"]),
+    "openai-chat": (ToolRouter.openai, lambda form: form["function"]["parameters"]),
+    "openai-responses": (ToolRouter.openai_responses, lambda form: form["parameters"]),
+    "anthropic": (ToolRouter.anthropic, lambda form: form["input_schema"]),
+    "gemini": (ToolRouter.gemini, lambda form: form["parametersJsonSchema"]),
+    "mcp": (ToolRouter.mcp, lambda form: form["inputSchema"]),
+}
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_codex_exports_equal_reference_in_every_format(form: str, workspace: Workspace, root: Path) -> None:
+    export, schema = EXPORTS[form]
+    printed = command_line("tools", "--dialect", "codex", "--format", form, "--root", str(root)).stdout
+    for forms in (export(workspace.tools("codex")), json.loads(printed)):
+        listed = forms["functionDeclarations"] if form == "gemini" else forms
+        named = [each["function"] if form == "openai-chat" else each for each in listed]
+        found = {each["name"]: schema(whole) for each, whole in zip(named, listed, strict=True)}
+        assert found == SCHEMAS
+
+
+def test_codex_json_listing_equals_reference(root: Path) -> None:
+    printed = command_line("tools", "--dialect", "codex", "--json", "--root", str(root)).stdout
+    assert {each["name"]: each["input_schema"] for each in json.loads(printed)} == SCHEMAS
+
+
 def test_codex_tools_have_reference_names(workspace: Workspace) -> None:
     assert codex.tool_registrations() == list(codex.dialect.tools.values())
     assert [tool.name for tool in codex.tool_registrations()] == list(SCHEMAS)
@@ -47,7 +75,7 @@ def test_codex_approval_required_only_for_changes_and_commands() -> None:
 
 
 def test_freeform_tool_exported_as_custom_tool_with_grammar() -> None:
-    custom, plain = openai_responses([codex.apply_patch_freeform, codex.apply_patch_json])
+    custom, plain = openai_responses([codex.apply_patch_freeform, codex.apply_patch_json], custom=True)
     assert custom == {
         "type": "custom",
         "name": "apply_patch_freeform",

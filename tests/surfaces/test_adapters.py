@@ -114,6 +114,27 @@ def test_inspect_ai_adapter_runs_tools(router: Any) -> None:
     assert _error(bad.error.message) == "file_not_found"
 
 
+def test_inspect_ai_adapter_takes_calls_without_defaults(workspace: Workspace, root: Path) -> None:
+    """Inspect checks arguments before the call, so that a listed default must not be required."""
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    from inspect_ai.model import ChatMessageAssistant, execute_tools
+    from inspect_ai.tool import ToolCall
+
+    from handrail.surfaces.adapters.inspect_ai import tools
+
+    (root / "a.txt").write_text("one\n")
+    calls = [ToolCall(id="1", function="read_file", arguments={"path": "a.txt"})]
+
+    async def run() -> Any:
+        return await execute_tools(
+            [ChatMessageAssistant(content="", tool_calls=calls)], tools(workspace.tools("codex"))
+        )
+
+    (answer,) = anyio.run(run).messages
+    assert answer.error is None
+    assert json.loads(answer.text) == {"text": "one\n", "truncated": False}
+
+
 def test_smolagents_adapter_runs_tools(router: Any) -> None:
     pytest.importorskip("smolagents", reason="smolagents is not installed")
     from handrail.surfaces.adapters.smolagents import tools

@@ -154,7 +154,9 @@ def test_call_openai_responses_answer_has_api_shape(router: Any) -> None:
 
 def test_call_openai_custom_tool_accepts_plain_text(workspace: Workspace, root: Path) -> None:
     router = workspace.tools("codex")
-    form = next(form for form in router.openai_responses(strict=True) if form["name"] == "apply_patch_freeform")
+    form = next(
+        form for form in router.openai_responses(strict=True, custom=True) if form["name"] == "apply_patch_freeform"
+    )
     assert (form["type"], form["format"]["syntax"]) == ("custom", "lark")
     patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch\n"
     call = {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch_freeform", "input": patch}

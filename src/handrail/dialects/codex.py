@@ -55,6 +55,10 @@ class CodexParams(Params):
             each["title"] = name.replace("_", " ").title()
         return schema | {"title": cls.__name__, "required": list(cls.fields)}
 
+    @classmethod
+    def function_schema(cls) -> dict[str, Any]:
+        return cls.schema()
+
 
 class ListDirInput(CodexParams):
     path: str = field("Root directory to list from.", default=".", path=True)

@@ -129,11 +129,11 @@ class ToolRouter:
 
         return openai_chat(self.tools.values(), strict=strict)
 
-    def openai_responses(self, *, strict: bool = False) -> list[Json]:
-        """Return the tools for OpenAI's Responses API; tools with a grammar become custom tools."""
+    def openai_responses(self, *, strict: bool = False, custom: bool = False) -> list[Json]:
+        """Return the tools for OpenAI's Responses API; with `custom`, tools with a grammar become custom tools."""
         from handrail.tools.exports.openai import openai_responses  # noqa: PLC0415  only callers of this API need it
 
-        return openai_responses(self.tools.values(), strict=strict)
+        return openai_responses(self.tools.values(), strict=strict, custom=custom)
 
     def anthropic(self) -> list[Json]:
         """Return the tools for Anthropic's Messages API."""

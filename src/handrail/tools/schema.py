@@ -152,6 +152,12 @@ class Params:
             "additionalProperties": cls.unknown_allowed,
         }
 
+    @classmethod
+    def function_schema(cls) -> dict[str, Any]:
+        """Return the schema for the plain function-calling form, whose reference has three keywords only."""
+        schema = cls.schema()
+        return {word: schema[word] for word in ("type", "properties", "required")}
+
 
 def _type_schema(kind: Any) -> dict[str, Any]:
     if get_origin(kind) is list:

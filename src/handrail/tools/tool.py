@@ -66,9 +66,7 @@ class Tool(NamedTuple):
 
     def function(self) -> dict[str, Any]:
         """Return the plain function-calling form."""
-        schema = self.params.schema()
-        parameters = {word: schema[word] for word in ("type", "properties", "required")}
-        return {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"name": self.name, "description": self.description, "parameters": self.params.function_schema()}
 
 
 def _error_object(said: ToolError) -> Output:

@@ -26,6 +26,6 @@ def _tool(router: ToolRouter, tool: Tool) -> InspectTool:
     schema = tool.params.schema()
     parameters = ToolParams(
         properties={name: JSONSchema.model_validate(each) for name, each in schema["properties"].items()},
-        required=schema["required"],
+        required=[name for name, declared in tool.params.fields.items() if declared.required],
     )
     return ToolDef(execute, api_name(tool.name), tool.description, parameters).as_tool()

@@ -26,17 +26,23 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "functions": lambda tools: [tool.function() for tool in tools],
 }
 _STRICT = ("openai-chat", "openai-responses")
+_CUSTOM = "openai-responses"
 
 
 @click.command("tools")
 @workspace_options
 @click.option("--format", "form", type=click.Choice(["text", "json", *_FORMS]), default="text", show_default=True)
 @click.option("--strict", is_flag=True, help="Use OpenAI's strict mode; warn about tools that cannot be strict.")
+@click.option("--custom", is_flag=True, help="Make tools with a grammar custom tools (openai-responses only).")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bool, **options: Any) -> None:
+def command(
+    dialect: str | None, root: str, form: str, as_json: bool, strict: bool, custom: bool, **options: Any
+) -> None:
     """List the tools that a workspace offers, of one dialect or of all dialects."""
     if strict and form not in _STRICT:
         raise click.UsageError(f"only {' and '.join(_STRICT)} have a strict mode")
+    if custom and form != _CUSTOM:
+        raise click.UsageError(f"only {_CUSTOM} has custom tools")
     with usage_errors(root):
         boundary = FsBoundary(root)
         read_only = settings_for(boundary, options)[0].read_only
@@ -46,7 +52,8 @@ def command(dialect: str | None, root: str, form: str, strict: bool, as_json: bo
     offered = [tool for tool in tools if not (read_only and tool.requires_approval)]
     if form in _FORMS:
         _warn_not_strict(offered if strict else [])
-        echo_json(_FORMS[form](offered, strict=True) if strict else _FORMS[form](offered), indent=2)
+        chosen = {name: True for name, given in (("strict", strict), ("custom", custom)) if given}
+        echo_json(_FORMS[form](offered, **chosen), indent=2)
     elif form == "json" or as_json:
         echo_json([_described(tool) for tool in offered], indent=2)
     else:

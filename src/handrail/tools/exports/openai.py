@@ -23,11 +23,11 @@ def openai_chat(tools: Iterable[Tool], *, strict: bool = False) -> list[Json]:
     return [{"type": "function", "function": _openai(tool, strict=strict)} for tool in tools]
 
 
-def openai_responses(tools: Iterable[Tool], *, strict: bool = False) -> list[Json]:
-    """Return the tools for Responses; a tool with a grammar becomes a custom tool."""
+def openai_responses(tools: Iterable[Tool], *, strict: bool = False, custom: bool = False) -> list[Json]:
+    """Return the tools for Responses; with `custom`, a tool with a grammar becomes a custom tool without a schema."""
     return [
         _custom(tool, tool.freeform)
-        if tool.freeform
+        if custom and tool.freeform
         else {"type": "function", "strict": False, **_openai(tool, strict=strict)}
         for tool in tools
     ]
