@@ -21,8 +21,8 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     │   ├── BinaryPatch · SpecialMode · DeletionLeaves
     │   └── TooMuchSearch      the patch needs more line comparisons than the limit allows
     ├── BadPatch · SandboxUnavailable · CommandNotStarted
-    ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
-    ├── TerminalFault          UnknownTerminal · TerminalBusy · TooManyTerminals
+    ├── EmptyCommand · PatchTyped · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
+    ├── TerminalFault          UnknownTerminal · TerminalBusy · TerminalEnded · TooManyTerminals
     ├── FetchFault             holds the URL of the redirect hop that failed
     │   ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
     │   ├── ForbiddenAddress   loopback, private, metadata … (see kernel/web/addresses.py)
@@ -282,7 +282,7 @@ class TooMuchSearch(EditFault):
 class BadPatch(Fault):
     why: str
     """One of: not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
-    bad_end, old_lines (in a new file), combined."""
+    bad_end, old_lines (in a new file), combined, escaped."""
     line: int = 0
     """The line number in the patch, counted from 1."""
     text: str = ""
@@ -312,6 +312,15 @@ class UnknownTerminal(TerminalFault):
 
 class TerminalBusy(TerminalFault):
     """A terminal with this id is still running."""
+
+
+class TerminalEnded(TerminalFault):
+    """The program in the terminal has ended: nothing can be typed any more."""
+
+    exit_code: int | None
+    signal: str
+    output: str
+    """What no call has read yet."""
 
 
 class TooManyTerminals(TerminalFault):
@@ -355,6 +364,10 @@ class BinaryContent(FetchFault):
 
 class EmptyCommand(Fault):
     """The command is empty."""
+
+
+class PatchTyped(Fault):
+    """The command passes a patch to `apply_patch`, which is a tool and no program."""
 
 
 class ForbiddenSyntax(Fault):

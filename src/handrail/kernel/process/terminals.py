@@ -54,6 +54,8 @@ class Terminal:
         self._status: int | None = None
         self._open = {"screen", "channel"}
         """The sources from which something may still arrive."""
+        self.end_read = False
+        """True when a call has returned the exit status."""
 
     # called by the background reader
 
@@ -138,8 +140,9 @@ class Terminal:
         data, rest = (data[:-held], data[-held:]) if held else (data, b"")
         dropped, self._dropped = self._dropped, 0
         self._waiting[:] = rest
-        code, signal = ending_of(self._status) if not self.alive else (None, None)
-        return Reading(LINE_END.sub(b"\n", data), dropped, because, self.alive, code, signal, written)
+        self.end_read = not self.alive
+        code, signal = ending_of(self._status) if self.end_read else (None, None)
+        return Reading(LINE_END.sub(b"\n", data), dropped, because, not self.end_read, code, signal, written)
 
     def end(self, seconds: float) -> None:
         """Ask the supervisor to end all processes of the terminal, and wait at most `seconds` for that."""
