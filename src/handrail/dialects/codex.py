@@ -18,6 +18,7 @@ from handrail.model.faults import (
     BadParameters,
     NotADirectory,
     NotFound,
+    PatchTyped,
     Problem,
 )
 from handrail.model.files import Listing
@@ -28,6 +29,7 @@ from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.display import without_escapes
 from handrail.runtime.call import Call
 from handrail.tools.command_output import output_text
+from handrail.tools.messages import Message
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Freeform, Tool
 
@@ -36,7 +38,16 @@ if TYPE_CHECKING:
     from handrail.kernel.process.terminals import Reading
     from handrail.ops.patch import PatchOutcome
 
-dialect = Dialect("codex")
+dialect = Dialect(
+    "codex",
+    {
+        PatchTyped: Message(
+            "not_a_program",
+            "apply_patch is not a program here; nothing was run. Call the tool apply_patch_freeform",
+            "Call apply_patch_freeform with the text from *** Begin Patch to *** End Patch as its parameter patch",
+        )
+    },
+)
 TIMED_OUT = 124
 """The return code of a command that timed out, as the program `timeout` returns it."""
 

@@ -22,8 +22,8 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     │   ├── BinaryPatch · SpecialMode · DeletionLeaves
     │   └── TooMuchSearch      the patch needs more line comparisons than the limit allows
     ├── BadPatch · SandboxUnavailable · CommandNotStarted
-    ├── EmptyCommand · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
-    ├── TerminalFault          UnknownTerminal · TerminalBusy · TooManyTerminals
+    ├── EmptyCommand · PatchTyped · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
+    ├── TerminalFault          UnknownTerminal · TerminalBusy · TerminalEnded · TooManyTerminals
     ├── FetchFault             of a fetch: see `model/fetch_faults.py`
     ├── NoEngine               ripgrep is not available, and the settings forbid the built-in search
     └── Denied                 the call was not approved
@@ -292,7 +292,7 @@ class TooMuchSearch(EditFault):
 class BadPatch(Fault):
     why: str
     """One of: not_text, no_patch, no_begin, no_end, no_sections, no_file, no_hunks, no_lines, bad_header, bad_line,
-    bad_end, old_lines (in a new file), combined."""
+    bad_end, old_lines (in a new file), combined, escaped."""
     line: int = 0
     """The line number in the patch, counted from 1."""
     text: str = ""
@@ -326,12 +326,25 @@ class TerminalBusy(TerminalFault):
     """A terminal with this id is still running."""
 
 
+class TerminalEnded(TerminalFault):
+    """The program in the terminal has ended: nothing can be typed any more."""
+
+    exit_code: int | None
+    signal: str
+    output: str
+    """What no call has read yet."""
+
+
 class TooManyTerminals(TerminalFault):
     limit: int
 
 
 class EmptyCommand(Fault):
     """The command is empty."""
+
+
+class PatchTyped(Fault):
+    """The command passes a patch to `apply_patch`, which is a tool and no program."""
 
 
 class ForbiddenSyntax(Fault):

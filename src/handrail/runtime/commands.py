@@ -11,7 +11,7 @@ from handrail.kernel.process.shells import BASH, users_shell
 from handrail.kernel.sandbox.denials import explain
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
-from handrail.model.faults import AbsoluteDirectory, EmptyCommand
+from handrail.model.faults import AbsoluteDirectory, EmptyCommand, PatchTyped, TerminalEnded
 from handrail.model.paths import is_absolute
 from handrail.model.warnings import (
     NotAllTyped,
@@ -24,6 +24,7 @@ from handrail.model.warnings import (
     SandboxRefused,
     SandboxRestarted,
 )
+from handrail.ops.shell.typed_patch import types_patch
 from handrail.runtime.session import LastCommand
 
 if TYPE_CHECKING:
@@ -72,11 +73,12 @@ class Commands:
         """Run a command in the sandbox after approval; record the files that it changes.
 
         Processes that the command leaves in the background live until the session ends.
-        Raises EmptyCommand for a blank text. With `relative_only`, raises AbsoluteDirectory for an absolute directory.
+        Raises EmptyCommand for a blank text, PatchTyped for a patch to `apply_patch`. With `relative_only`, raises
+        AbsoluteDirectory for an absolute directory.
         """
         from handrail.kernel.process.runner import Command  # noqa: PLC0415  most calls run no command
 
-        _refuse_empty(text)
+        _refuse_unusable(text)
         if relative_only and is_absolute(directory):
             raise AbsoluteDirectory(directory)
         cwd = self._place(directory)
@@ -99,9 +101,9 @@ class Commands:
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
         """Start a command in a new terminal after approval; return its first output.
 
-        Raises EmptyCommand for a blank text.
+        Raises EmptyCommand for a blank text, PatchTyped for a patch to `apply_patch`.
         """
-        _refuse_empty(text)
+        _refuse_unusable(text)
         cwd = self._place(directory)
         verdict = self._ask(text, cwd)
         with self._recorded(text, verdict):
@@ -110,8 +112,13 @@ class Commands:
             return self._read(terminal)
 
     def type_into(self, name: str, chars: str) -> "Reading":
-        """Type characters into a running terminal after approval; return the output that follows."""
+        """Type characters into a running terminal after approval; return the output that follows.
+
+        Raises TerminalEnded if the program has ended. Only a call that types nothing still gets the last output.
+        """
         terminal = self._session.terminals.get(name)
+        if not terminal.alive and (chars or terminal.end_read):
+            raise self._ended(name, terminal)
         verdict = self._ask(chars, "", name, self._session.named_level(terminal.confinement.level))
         with self._recorded(chars, verdict, goes_on=True):
             written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
@@ -119,6 +126,12 @@ class Commands:
                 self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
             self._note_sandbox(terminal.confinement, restarted=False)
             return self._read(terminal)
+
+    def _ended(self, name: str, terminal: "Terminal") -> TerminalEnded:
+        last = terminal.read(0, 0)
+        self._call.metadata.update(alive=False, exit_code=last.exit_code, signal=last.signal)
+        output = last.data.decode(errors="replace")
+        return TerminalEnded(name, last.exit_code, last.signal or "", output)
 
     @contextmanager
     def _recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
@@ -182,6 +195,8 @@ class Commands:
             self._call.warnings.append(SandboxRestarted())
 
 
-def _refuse_empty(text: str) -> None:
+def _refuse_unusable(text: str) -> None:
     if not text.strip():
         raise EmptyCommand
+    if types_patch(text):
+        raise PatchTyped

@@ -131,6 +131,11 @@ class Files:
         place.close()
         return place.target
 
+    def relative(self, path: str) -> str:
+        """Return a path relative to the root, quoted; links in it stay, unless `..` follows one of them."""
+        parts = self._services.boundary.split(path).parts
+        return quote(self.target(path, follow=False) if ".." in parts else "/".join(parts))
+
     def is_link(self, path: str) -> bool:
         """Return whether the path itself is a symbolic link."""
         try:

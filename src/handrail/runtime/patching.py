@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 
 def apply_patch(files: "Files", text: str, limits: Limits) -> list[PatchOutcome]:
-    """Parse a patch, compute the new files and commit all of them or none."""
+    """Parse a patch, compute the new files and commit all of them or none.
+
+    The outcomes have paths relative to the root.
+    """
     patches = [_with_given_paths(patch) for patch in parse(text)]
     targets = PatchTargets(files, patches)
     outcomes = apply(patches, targets.read, key=targets.key, limits=limits)
     files.commit(*map(targets.change, outcomes))
-    return outcomes
+    return [
+        each._replace(path=files.relative(each.path), moved_from=each.moved_from and files.relative(each.moved_from))
+        for each in outcomes
+    ]
 
 
 def _with_given_paths(patch: FilePatch) -> FilePatch:

@@ -9,7 +9,6 @@ from handrail.model.faults import (
     AlreadyExists,
     BadLineRange,
     BadParameters,
-    BadPatch,
     BadPath,
     BinaryPatch,
     BlockedByFile,
@@ -39,6 +38,7 @@ from handrail.model.faults import (
     NotFound,
     NotUnique,
     OutsideRoot,
+    PatchTyped,
     PatternTooSlow,
     Problem,
     ProgramNotFound,
@@ -49,6 +49,7 @@ from handrail.model.faults import (
     SpecialMode,
     StaleFile,
     TerminalBusy,
+    TerminalEnded,
     TooLarge,
     TooManyTerminals,
     TooMuchSearch,
@@ -67,6 +68,7 @@ from handrail.model.fetch_faults import (
 from handrail.model.paths import quote
 from handrail.ops.text.display import fold, one_line, visible
 from handrail.tools.messages import Facts, Message, Words
+from handrail.tools.patch_messages import PATCHES
 from handrail.tools.sandbox_messages import SANDBOX_UNAVAILABLE
 from handrail.tools.warning_messages import NOTES
 
@@ -94,21 +96,6 @@ _DIFFERENCES = {
     "order": "is before the end of the previous hunk",
     "end": "is not at the end",
     "": "is the same",
-}
-_BAD_PATCHES = {
-    "not_text": "it is not text",
-    "no_patch": "it contains no patch",
-    "no_begin": "*** Begin Patch is missing",
-    "no_end": "*** End Patch is missing",
-    "no_sections": "it has no file sections",
-    "no_file": "it names no file",
-    "no_hunks": "it has no hunks",
-    "no_lines": "a hunk has no lines",
-    "bad_header": "a header is invalid",
-    "bad_line": "a line does not begin with a space, + or -",
-    "bad_end": "there is text after the end of the patch",
-    "old_lines": "a new file has old lines",
-    "combined": "combined diffs are not supported",
 }
 _NAMES = {"integer": "an integer", "array": "an array", "object": "an object"}
 
@@ -186,9 +173,11 @@ def _clipped(text: str) -> str:
     return "\n".join(fold(lines, _SHOWN_LINES))
 
 
-def _bad_patch(facts: Facts) -> str:
-    where = f" (line {facts['line']} of the patch: {one_line(facts['text'])})" if facts["line"] else ""
-    return f"Cannot read the patch: {_BAD_PATCHES[facts['why']]}{where}"
+def _ended(facts: Facts) -> str:
+    how = f" by {facts['signal']}" if facts["signal"] else ""
+    code = f" with exit code {facts['exit_code']}" if facts["exit_code"] is not None else how
+    last = f". Its last output:\n{facts['output']}" if facts["output"] else ""
+    return f"Session '{facts['terminal']}' has ended{code}{last}"
 
 
 def _size(size: int | None) -> str:
@@ -208,7 +197,8 @@ def _stale(facts: Facts) -> str:
     return f"'{facts['path']}' was {how} {who} since this session last read or wrote it; nothing was written{changes}"
 
 
-COMMON: Words = NOTES | {
+_SHARED: Words = NOTES | PATCHES
+COMMON: Words = _SHARED | {
     UnknownTool: Message("unknown_tool", "Unknown tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
     BadParameters: Message("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
     Closed: Message("session_closed", "The session is closed", "Open the workspace again"),
@@ -330,20 +320,24 @@ COMMON: Words = NOTES | {
         "Hunk {hunk} for '{path}' is too repetitive: the search for its place was stopped",
         "Use fewer, more specific context lines",
     ),
-    BadPatch: Message("invalid_patch", _bad_patch, "Send a unified diff, or *** Begin Patch … *** End Patch"),
     SandboxUnavailable: SANDBOX_UNAVAILABLE,
     CommandNotStarted: Message(
         "command_not_started", "Cannot start {program}: {why}", "Check that the program and the directory exist"
     ),
     UnknownTerminal: Message("unknown_session", "Session '{terminal}' not found", "Start it with exec_command first"),
+    TerminalEnded: Message("session_ended", _ended, "Start a new session with exec_command"),
     TerminalBusy: Message(
         "session_exists", "Session '{terminal}' is still running", "Use write_stdin, or choose another session_id"
     ),
     TooManyTerminals: Message(
-        "too_many_sessions", "{limit} sessions are already open", "End one of them first, for example by typing exit"
+        "too_many_sessions",
+        "{limit} sessions are already open",
+        "End one of them first, for example by typing exit",
     ),
     AbsoluteDirectory: Message(
-        "invalid_parameters", "The directory must be relative to the root: '{path}'", "Remove the root from the path"
+        "invalid_parameters",
+        "The directory must be relative to the root: '{path}'",
+        "Remove the root from the path",
     ),
     CommandTimedOut: Message(
         "timeout",
@@ -358,6 +352,11 @@ COMMON: Words = NOTES | {
     ),
     NoCommandYet: Message("no_command_history", "No previous command in this session", "Run a command first"),
     EmptyCommand: Message("invalid_parameters", "Command cannot be empty.", "Give a command"),
+    PatchTyped: Message(
+        "not_a_program",
+        "apply_patch is not a program here; nothing was run",
+        "Make the change with the tools that edit files",
+    ),
     ForbiddenSyntax: Message(
         "forbidden_syntax",
         "Command substitution using $() is not allowed for security reasons",

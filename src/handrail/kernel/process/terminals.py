@@ -57,6 +57,8 @@ class Terminal:
         self._ended_processes = 0
         self._open = {"screen", "channel"}
         """The sources from which something may still arrive."""
+        self.end_read = False
+        """True when a call has returned the exit status."""
 
     # called by the background reader
 
@@ -142,9 +144,10 @@ class Terminal:
         data, rest = (data[:-held], data[-held:]) if held else (data, b"")
         dropped, self._dropped = self._dropped, 0
         self._waiting[:] = rest
-        code, signal = ending_of(self._status) if not self.alive else (None, None)
-        ended = 0 if self.alive else self._ended_processes
-        return Reading(LINE_END.sub(b"\n", data), dropped, because, self.alive, code, signal, written, ended)
+        self.end_read = not self.alive
+        code, signal = ending_of(self._status) if self.end_read else (None, None)
+        ended = self._ended_processes if self.end_read else 0
+        return Reading(LINE_END.sub(b"\n", data), dropped, because, not self.end_read, code, signal, written, ended)
 
     def end(self, seconds: float) -> None:
         """Ask the supervisor to end all processes of the terminal, and wait at most `seconds` for that."""

@@ -1,5 +1,6 @@
 """Computes the outcome of a patch for every file, or raises a fault."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
 
@@ -28,6 +29,8 @@ def apply(
     """
     tree = _PatchedTree(read, key or _plain, limits or Limits())
     for patch in patches:
+        tree.expect(patch)
+    for patch in patches:
         _ACTIONS[patch.action](tree, patch)
     return tree.outcomes()
 
@@ -43,6 +46,17 @@ class _PatchedTree:
     before: dict[str, PatchedContent | None] = field(default_factory=dict)
     after: dict[str, PatchedContent | None] = field(default_factory=dict)
     came_from: dict[str, str] = field(default_factory=dict)
+    leaving: Counter[str] = field(default_factory=Counter)
+    """The names that later sections move away or delete, each with how often they do."""
+    displaced: dict[str, PatchedContent] = field(default_factory=dict)
+    """The files that a later section moves away or deletes, and whose names already belong to another file."""
+
+    def expect(self, patch: FilePatch) -> None:
+        """Note the file that a section will move away or delete. A deletion in an envelope means the file of then."""
+        if patch.action is Action.UPDATE and patch.source:
+            self.leaving[self.key(patch.source)] += 1
+        elif patch.action is Action.DELETE and not patch.envelope:
+            self.leaving[self.key(patch.path)] += 1
 
     def original(self, path: str) -> PatchedContent | None:
         """Return the content before the patch."""
@@ -62,20 +76,33 @@ class _PatchedTree:
         self.names.setdefault(self.key(path), path)
         self.after[self.key(path)] = content
 
-    def move(self, source: str, path: str, content: PatchedContent) -> None:
+    def make_room(self, path: str, *, replaces: bool = False) -> None:
+        """Let a file that a later section moves away or deletes keep its content. Raises AlreadyExists for others."""
+        there, name = self.now(path), self.key(path)
+        if there and self.leaving[name] and name not in self.displaced:
+            self.displaced[name] = there
+        elif there and not replaces:
+            raise AlreadyExists(path)
+
+    def leaves(self, path: str) -> tuple[PatchedContent | None, bool]:
+        """Return the file that a section moves away or deletes, and whether its name belongs to another file by now."""
+        name = self.key(path)
+        self.leaving[name] -= 1
+        displaced = self.displaced.pop(name, None)
+        return (displaced, True) if displaced else (self.now(path), False)
+
+    def move(self, source: str, path: str, content: PatchedContent, *, displaced: bool) -> None:
         old, new = self.key(source), self.key(path)
-        self.put(source, None)
+        origin = old if displaced else self.came_from.pop(old, old)
+        if not displaced:
+            self.put(source, None)
         self.put(path, content)
-        self.came_from[new] = self.came_from.pop(old, old)
+        self.came_from[new] = origin
 
     def outcomes(self) -> list[PatchOutcome]:
         """Return the outcome of every name that the patch changed."""
-        moves = {
-            new: old
-            for new, old in self.came_from.items()
-            if new != old and self.after[new] and not self.before[new] and self.before[old] and not self.after[old]
-        }
-        gone = {old: new for new, old in moves.items()}
+        moves = {new: old for new, old in self.came_from.items() if new != old and self.after[new] and self.before[old]}
+        gone = {old: new for new, old in moves.items() if not self.after[old]}
         self._refuse_files_in_files()
         return [
             PatchOutcome(
@@ -109,11 +136,13 @@ def _plain(path: str) -> str:
 def _create(tree: _PatchedTree, patch: FilePatch) -> None:
     data = _new_file(patch)
     there = tree.now(patch.path)
-    if there and there.data == data and data:
-        raise HunkApplied(patch.path, 1, 1)
-    if there:
-        raise AlreadyExists(patch.path)
     mode = None if patch.executable is None else 0o755 if patch.executable else 0o644
+    if patch.envelope:
+        mode = there.mode if there else None
+    elif there and there.data == data and data and not tree.leaving[tree.key(patch.path)]:
+        raise HunkApplied(patch.path, 1, 1)
+    else:
+        tree.make_room(patch.path)
     tree.put(patch.path, PatchedContent(data, mode))
 
 
@@ -132,25 +161,38 @@ def _new_file(patch: FilePatch) -> bytes:
 
 def _delete(tree: _PatchedTree, patch: FilePatch) -> None:
     there, path = _existing(tree, patch)
+    displaced = False
+    if not patch.envelope and path == patch.path:
+        left, displaced = tree.leaves(path)
+        there = left or there
     if patch.chunks:
-        left = patched(path, there.data, patch.chunks, tree.limits)
-        if left:
-            raise DeletionLeaves(path, len(Lines.of(left).lines))
-    tree.put(path, None)
+        rest = patched(path, there.data, patch.chunks, tree.limits)
+        if rest:
+            raise DeletionLeaves(path, len(Lines.of(rest).lines))
+    if not displaced:
+        tree.put(path, None)
 
 
 def _update(tree: _PatchedTree, patch: FilePatch) -> None:
     if _creates_after_all(tree, patch):
         _create(tree, patch)
+    elif patch.source:
+        _move(tree, patch)
+    else:
+        there, path = _existing(tree, patch)
+        tree.put(path, _changed(path, there, patch, tree.limits))
+
+
+def _move(tree: _PatchedTree, patch: FilePatch) -> None:
+    there, displaced = tree.leaves(patch.source)
+    if there is None:
+        raise NotFound(patch.source)
+    content = _changed(patch.source, there, patch, tree.limits)
+    if tree.key(patch.source) == tree.key(patch.path):
+        tree.put(patch.source, content)
         return
-    there, path = _existing(tree, patch)
-    content = _changed(path, there, patch, tree.limits)
-    if not patch.source or tree.key(patch.source) == tree.key(patch.path):
-        tree.put(path, content)
-        return
-    if tree.now(patch.path):
-        raise AlreadyExists(patch.path)
-    tree.move(patch.source, patch.path, content)
+    tree.make_room(patch.path, replaces=patch.envelope)
+    tree.move(patch.source, patch.path, content, displaced=displaced)
 
 
 def _copy(tree: _PatchedTree, patch: FilePatch) -> None:
@@ -158,8 +200,7 @@ def _copy(tree: _PatchedTree, patch: FilePatch) -> None:
     there = tree.original(patch.source)
     if there is None:
         raise NotFound(patch.source)
-    if tree.now(patch.path):
-        raise AlreadyExists(patch.path)
+    tree.make_room(patch.path)
     tree.put(patch.path, _changed(patch.source, there, patch, tree.limits))
 
 
@@ -173,11 +214,11 @@ def _creates_after_all(tree: _PatchedTree, patch: FilePatch) -> bool:
 
 def _existing(tree: _PatchedTree, patch: FilePatch) -> tuple[PatchedContent, str]:
     """Return the file that the patch changes, and the name under which it was found. Raises NotFound."""
-    for name in [patch.source] if patch.source else [patch.path, *patch.aliases]:
+    for name in (patch.path, *patch.aliases):
         there = tree.now(name)
         if there:
             return there, name
-    raise NotFound(patch.source or patch.path)
+    raise NotFound(patch.path)
 
 
 def _changed(path: str, there: PatchedContent, patch: FilePatch, limits: Limits) -> PatchedContent:

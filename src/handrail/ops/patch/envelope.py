@@ -76,11 +76,11 @@ class _EnvelopeReader:
         if not path:
             raise BadPatch("no_file", at)
         if kind == b"Delete":
-            return FilePatch(Action.DELETE, path)
+            return FilePatch(Action.DELETE, path, envelope=True)
         if kind == b"Add":
             body = self._added()
             chunks = (make_chunk(1, at, Header(), body),) if body else ()
-            return FilePatch(Action.CREATE, path, chunks)
+            return FilePatch(Action.CREATE, path, chunks, envelope=True)
         return self._update(path, at)
 
     def _added(self) -> list[bytes]:
@@ -111,7 +111,7 @@ class _EnvelopeReader:
             chunks.append(self._chunk(len(chunks) + 1))
         if not chunks and not move:
             raise BadPatch("no_hunks", at, path)
-        return FilePatch(Action.UPDATE, target, tuple(chunks), source=path if move else "")
+        return FilePatch(Action.UPDATE, target, tuple(chunks), source=path if move else "", envelope=True)
 
     def _chunk(self, number: int) -> Chunk:
         header, anchors = self._headers()

@@ -1,5 +1,6 @@
 """Splits a file into lines that can be joined again byte for byte."""
 
+import re
 from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
@@ -13,7 +14,7 @@ class Lines(NamedTuple):
     """True if the last line has a newline too."""
     bom: bytes = b""
     implied_cr: bytes = b""
-    """The CR that `of` adds to a last line without a newline, to make it equal to the others; `data` removes it."""
+    """The CRs that `of` adds to a last line without a newline, to make it equal to the others; `data` removes them."""
     given: bytes = b""
     """The bytes from which the lines were made."""
 
@@ -23,7 +24,7 @@ class Lines(NamedTuple):
         bom = BOM if data.startswith(BOM) and not keep_bom else b""
         lines = data[len(bom) :].split(b"\n")
         closed = not lines[-1]
-        implied_cr = b"\r" if even_ends and not closed and len(lines) > 1 and lines[-2].endswith(b"\r") else b""
+        implied_cr = carriages(lines[-2]) if even_ends and not closed and len(lines) > 1 else b""
         if closed:
             lines.pop()
         else:
@@ -39,7 +40,30 @@ class Lines(NamedTuple):
         return data.removesuffix(self.implied_cr) if self.implied_cr and not self.closed else data
 
     def carriage(self, index: int) -> bytes:
-        """Return CR if a line added at `index` should end in CR, as the line before it does."""
-        if not self.lines:
-            return b""
-        return b"\r" if self.lines[max(index - 1, 0)].endswith(b"\r") else b""
+        """Return the CRs with which a line added at `index` should end, as the line before it does."""
+        return carriages(self.lines[max(index - 1, 0)]) if self.lines else b""
+
+
+def carriages(line: bytes) -> bytes:
+    """Return the CRs at the end of a line."""
+    return line[len(line.rstrip(b"\r")) :]
+
+
+_LONE_CR = re.compile(rb"\r(?!\r*\n)")
+_MARK = b"\r\r"
+"""What stands before the LF of a line that really ends in a lone CR."""
+
+
+def has_lone_cr(data: bytes) -> bool:
+    """Return whether a CR without an LF ends lines of a file; a file with CR CR LF is left as it is."""
+    return bool(_LONE_CR.search(data)) and _MARK + b"\n" not in data
+
+
+def with_marked_cr(data: bytes) -> bytes:
+    """Return the bytes with an LF after each lone CR, and a mark before it."""
+    return _LONE_CR.sub(_MARK + b"\n", data)
+
+
+def without_marked_cr(data: bytes) -> bytes:
+    """Return the bytes from which `with_marked_cr` was made."""
+    return data.replace(_MARK + b"\n", b"\r")

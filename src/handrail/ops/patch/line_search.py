@@ -6,7 +6,7 @@ as equal; each level has its own string, made at its first use.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
 from heapq import nlargest
@@ -29,7 +29,7 @@ class Strictness(IntEnum):
 
     EXACT = 0
     ENDS = 1
-    """A CR at the end does not count."""
+    """CRs at the end do not count."""
     TRAILING = 2
     """White space at the end does not count."""
     OUTER = 3
@@ -53,7 +53,7 @@ def _same(line: bytes) -> bytes:
 
 
 def _without_carriage(line: bytes) -> bytes:
-    return line.removesuffix(b"\r")
+    return line.rstrip(b"\r")
 
 
 def _heading(line: bytes) -> bytes:
@@ -87,31 +87,28 @@ class Haystack:
         self._coded: dict[Strictness, _Coded] = {}
         self._reversed: dict[Strictness, str] = {}
 
-    def find(self, block: Sequence[bytes], level: Strictness, low: int = 0) -> int:
-        """Return the index of the first place at or after `low`, else -1."""
+    def find(self, block: Sequence[bytes], level: Strictness, low: int = 0, last: int | None = None) -> int:
+        """Return the index of the first place from `low` to `last`, else -1."""
+        pattern, size = self._pattern(block, level), len(self._lines)
+        high = size if last is None else min(last + len(pattern), size)
+        return self._search(self._text(level), pattern, low, high) if pattern and low < high else -1
+
+    def find_last(self, block: Sequence[bytes], level: Strictness, low: int, last: int) -> int:
+        """Return the index of the last place from `low` to `last`, else -1."""
         pattern = self._pattern(block, level)
-        return self._search(self._text(level), pattern, low, len(self._lines)) if pattern else -1
+        return self._search_back(level, pattern, low, min(last, len(self._lines) - len(pattern))) if pattern else -1
+
+    def all(self, block: Sequence[bytes], level: Strictness, low: int) -> Iterator[int]:
+        """Yield the places from `low` on."""
+        place = self.find(block, level, low)
+        while place >= 0:
+            yield place
+            place = self.find(block, level, place + 1)
 
     def matches_at(self, block: Sequence[bytes], level: Strictness, at: int) -> bool:
         """Return whether the block is at the index `at`."""
         pattern = self._pattern(block, level)
         return bool(pattern) and at >= 0 and self._text(level).startswith(pattern, at)
-
-    def nearest(self, block: Sequence[bytes], level: Strictness, low: int, at: int) -> list[int]:
-        """Return the place nearest to `at` and not before `low`; two places if they are equally near."""
-        pattern = self._pattern(block, level)
-        radius, size = 64, len(self._lines)
-        while pattern:
-            after = self._search(self._text(level), pattern, max(at, low), at + radius + len(pattern))
-            before = self._search_back(level, pattern, max(low, at - radius), at - 1)
-            found = {abs(place - at): place for place in (after, before) if place >= 0}
-            if found:
-                both = after >= 0 and before >= 0 and len(found) == 1
-                return sorted((before, after)) if both else [found[min(found)]]
-            if at - radius <= low and at + radius >= size:
-                break
-            radius *= 8
-        return []
 
     def _search_back(self, level: Strictness, pattern: str, first: int, last: int) -> int:
         """Return the last place from `first` to `last`. It uses the reversed text: `rfind` can take quadratic time."""

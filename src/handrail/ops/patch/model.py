@@ -68,6 +68,8 @@ class FilePatch(NamedTuple):
     """The file that is moved or copied to `path`; `""` if the patch moves and copies nothing."""
     aliases: tuple[str, ...] = ()
     """Other possible names of the file, because plain diffs give two names."""
+    envelope: bool = False
+    """True if the patch is an envelope: it may replace files, and each section means the files after the one before."""
     executable: bool | None = None
     """The executable bit; None if the patch does not set it."""
 

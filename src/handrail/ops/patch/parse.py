@@ -1,15 +1,22 @@
 """Parses the text of a patch, in either form, into a list of `FilePatch`."""
 
+import re
+
 from handrail.model.faults import BadPatch, BinaryPatch
 from handrail.ops.patch import envelope, unified
 from handrail.ops.patch.file_lines import BOM
 from handrail.ops.patch.model import FilePatch
+
+_ESCAPED = re.compile(rb"\s*(?:\*\*\* Begin Patch|--- |diff --git ).*?\\n(?:\*\*\* |--- |\+\+\+ |@@|index )")
+"""The first lines of a patch, with a literal `\\n` between them."""
 
 
 def parse(text: str) -> list[FilePatch]:
     """Parse a patch. Raises BadPatch, BinaryPatch or SpecialMode."""
     lines = _lines(text)
     for index, line in enumerate(lines):
+        if _ESCAPED.match(line):
+            raise BadPatch("escaped")
         if envelope.begins(line):
             break
         if unified.begins(lines, index):
@@ -27,6 +34,8 @@ def _lines(text: str) -> list[bytes]:
         raw = text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         raise BadPatch("not_text") from None
+    if b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")
     return raw.removeprefix(BOM).removesuffix(b"\n").split(b"\n")
 
 

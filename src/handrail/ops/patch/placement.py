@@ -1,8 +1,7 @@
 """Finds the places of the chunks in one file.
 
-Chunks follow each other from top to bottom. A chunk with a line number goes to the place nearest to that number. A
-chunk without one goes to the first place after the current position. Before any position is known, all places are
-equally near: then only one place may fit, or only one that leaves room for the chunks that follow.
+Chunks follow each other from top to bottom. A chunk with a line number goes to that line. If its lines are not there,
+or if it has no number, only one place may fit: one that leaves room for the chunks before and after it.
 """
 
 import re
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from handrail.model.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
 from handrail.model.limits import Limits
+from handrail.ops.patch.anchors import AnchorFinder, Scope, merged
 from handrail.ops.patch.file_lines import Lines
 from handrail.ops.patch.line_search import Haystack, OutOfEffort, Strictness, same
 from handrail.ops.patch.model import ADDED, REMOVED, Chunk
@@ -61,14 +61,16 @@ def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits)
         raise
 
 
-class _BelowAnchor(NamedTuple):
-    """Holds where a chunk may start below its anchors."""
+class _Found(NamedTuple):
+    """Holds the first place of a chunk, and the spans of lines where the chunk may begin; none if only there."""
 
-    line: int
-    """The line of the last anchor, which the chunk may repeat as its first context line."""
-    after: int
-    """The line after the last anchor."""
-    level: Strictness
+    place: HunkPlace
+    spans: list[tuple[int, int]]
+
+    @property
+    def reach(self) -> int:
+        """The number of lines from the start of the chunk to where the next chunk may start."""
+        return self.place.floor() - self.place.start
 
 
 class _Placer:
@@ -85,37 +87,90 @@ class _Placer:
         wanted = (line for chunk in self.chunks for line in (*chunk.anchors, *chunk.old, *chunk.new))
         return Haystack(self.file.given, self.file.lines, wanted, self.limits.patch_search)
 
+    @cached_property
+    def anchors(self) -> AnchorFinder:
+        return AnchorFinder(self.file.lines, self.hay)
+
     def _matches_at(self, block: list[bytes], level: Strictness, at: int) -> bool:
         if level is Strictness.EXACT:
             return at >= 0 and self.file.lines[at : at + len(block)] == block
         return self.hay.matches_at(block, level, at)
 
-    def in_order(self, chunks: tuple[Chunk, ...], low: int | None = None) -> list[HunkPlace]:
-        """Place the chunks one after the other. `low` is the current position; None if there is none yet."""
-        places: list[HunkPlace] = []
-        drift = 0
+    def in_order(self, chunks: tuple[Chunk, ...]) -> list[HunkPlace]:
+        """Place the chunks one after the other, each at its first place; refuse those with another."""
+        found: list[_Found] = []
+        low = drift = 0
         for chunk in chunks:
             try:
                 if chunk.to_end:
-                    place = self._at_end(chunk, low or 0)
+                    each = _Found(self._at_end(chunk, low), [])
                 elif chunk.start is not None:
-                    place = self._numbered(chunk, low or 0, min(chunk.start + drift, self.size + 1))
-                    drift = place.start - chunk.start
+                    each = _Found(self._numbered(chunk, low, min(chunk.start + drift, self.size + 1)), [])
+                    drift = each.place.start - chunk.start
                 else:
-                    place = self._only(chunk, chunks[1:]) if low is None else self._following(chunk, low)
+                    each = self._following(chunk, low)
             except OutOfEffort:
                 raise TooMuchSearch(self.path, chunk.number) from None
-            low = place.floor()
-            places.append(place)
-        return places
+            low = each.place.floor()
+            found.append(each)
+        self._refuse_several(found)
+        return [each.place for each in found]
+
+    def _refuse_several(self, found: list[_Found]) -> None:
+        """Raise HunkNotUnique for the first chunk that could also go further down, with the later chunks below it."""
+        ceiling, fault = self.size + 1, None
+        for each in reversed(found):
+            chunk, start, level = each.place
+            try:
+                last = max(self._last(chunk.old, level, each.spans, start, ceiling - each.reach), start)
+                starts = islice(self._starts(chunk.old, level, each.spans, start), self.limits.places)
+                if last > start and not self._all_alike(chunk, level, few := list(starts), last):
+                    fault = self._not_unique(chunk, few)
+            except OutOfEffort:
+                raise TooMuchSearch(self.path, chunk.number) from None
+            ceiling = last
+        if fault:
+            raise fault
+
+    def _all_alike(self, chunk: Chunk, level: Strictness, starts: list[int], last: int) -> bool:
+        """Return whether the file is the same after the chunk at any of the places, as in a run of equal lines."""
+        if level is not Strictness.EXACT or last > starts[-1] or b"\r" in self.file.given:
+            return False
+        first, lines, size = starts[0], self.file.lines, len(chunk.old)
+        return all(
+            chunk.new + lines[first + size : start + size] == lines[first:start] + chunk.new
+            for start in starts
+            if start <= last
+        )
+
+    def _starts(self, block: list[bytes], level: Strictness, spans: list[tuple[int, int]], low: int) -> Iterator[int]:
+        """Yield the places in the spans, from `low` on."""
+        for first, end in spans:
+            at = max(first, low)
+            while at < end:
+                at = self.hay.find(block, level, at, end - 1) if block else at
+                if at < 0:
+                    break
+                yield at
+                at += 1
+
+    def _last(self, block: list[bytes], level: Strictness, spans: list[tuple[int, int]], low: int, high: int) -> int:
+        """Return the last place in the spans, from `low` to `high`; -1 if there is none."""
+        for first, end in reversed(spans):
+            start, stop = max(first, low), min(end - 1, high)
+            if start <= stop:
+                found = self.hay.find_last(block, level, start, stop) if block else stop
+                if found >= 0:
+                    return found
+        return -1
 
     # A chunk that ends where the file ends.
 
     def _at_end(self, chunk: Chunk, low: int) -> HunkPlace:
-        below = self._first_below(chunk.anchors, low)
-        if below is None:
+        scopes = self.anchors.below(chunk.anchors) if chunk.anchors else [Scope(0, 0, self.size)]
+        if not scopes:
             raise self._missing(chunk, low)
-        low = below.line if chunk.old else below.after
+        low = max(low, scopes[0].line if chunk.old else scopes[0].after)
         for variant in _variants(chunk):
             old = variant.old
             start = self.size - len(old)
@@ -152,13 +207,16 @@ class _Placer:
         raise self._missing(chunk, low)
 
     def _by_number(self, chunk: Chunk, level: Strictness, low: int, at: int) -> list[int]:
+        """Return the place at the line number; else the end, if the chunk shows it; else all other places."""
         old = chunk.old
         end = self.size - len(old)
-        if _ends_file(chunk) and end >= low and self._matches_at(old, level, end):
-            return [end]
-        if at >= low and self._matches_at(old, level, at):
-            return [at]
-        return self.hay.nearest(old, level, low, at)
+        places = [at] if at >= low and self._matches_at(old, level, at) else []
+        if _ends_file(chunk) and end >= low and end != at and self._matches_at(old, level, end):
+            places.append(end)
+        if not places:
+            places = list(islice(self._starts(old, level, [(low, self.size)], low), self.limits.places))
+        last = self._last(old, level, [(low, self.size)], low, self.size) if len(places) > 1 else -1
+        return places[:1] if places and self._all_alike(chunk, level, places, last) else places
 
     def _refuse_applied(self, chunk: Chunk, level: Strictness, at: int) -> None:
         """Raise HunkApplied if the new lines are already at `at`: another place with the old lines would be wrong."""
@@ -169,64 +227,23 @@ class _Placer:
 
     # A chunk without a line number.
 
-    def _following(self, chunk: Chunk, low: int) -> HunkPlace:
-        for place in self._candidates(chunk, low):
-            return place
-        raise self._missing(chunk, low)
-
-    def _only(self, chunk: Chunk, rest: tuple[Chunk, ...]) -> HunkPlace:
-        candidates = self._candidates(chunk, 0)
-        first, second = next(candidates, None), next(candidates, None)
-        if first is None:
-            raise self._missing(chunk, 0)
-        if second is None or not self._rest_fits(second, rest):
-            return first
-        others = islice(candidates, self.limits.places - 2)
-        raise self._not_unique(chunk, [place.start for place in (first, second, *others)])
-
-    def _rest_fits(self, place: HunkPlace, rest: tuple[Chunk, ...]) -> bool:
-        """Return whether the chunks that follow still have places after this one."""
-        try:
-            self.in_order(rest, place.floor())
-        except (HunkNotFound, HunkApplied):
-            return False
-        except HunkNotUnique:
-            pass
-        return True
-
-    def _candidates(self, chunk: Chunk, low: int) -> Iterator[HunkPlace]:
-        """Yield the places from `low` on, from top to bottom, that match as strictly as the first."""
-        best = Strictness.HEADING, Strictness.HEADING
-        while True:
-            below = self._first_below(chunk.anchors, low)
-            place = self._first(chunk, below) if below else None
-            if not below or not place or (below.level, place.level) > best:
-                return
-            yield place
-            if not chunk.anchors and not chunk.old:
-                return
-            best = below.level, place.level
-            low = place.start + 1 if chunk.old else below.after
-
-    def _first_below(self, anchors: tuple[bytes, ...], low: int) -> "_BelowAnchor | None":
-        below = _BelowAnchor(low, low, Strictness.EXACT)
-        for anchor in anchors:
-            tries = ((self.hay.find([anchor], level, below.after), level) for level in (*_LEVELS, Strictness.HEADING))
-            line, level = next((found for found in tries if found[0] >= 0), (-1, Strictness.EXACT))
-            if line < 0:
-                return None
-            below = _BelowAnchor(line, line + 1, max(level, below.level))
-        return below
-
-    def _first(self, chunk: Chunk, below: "_BelowAnchor") -> HunkPlace | None:
-        if not chunk.old:
-            return HunkPlace(chunk, below.after if chunk.anchors else self.size, Strictness.EXACT)
-        for variant in _variants(chunk):
+    def _following(self, chunk: Chunk, low: int) -> _Found:
+        """Return the first place from `low` on, inside the scopes of the anchors if the chunk fits there at all."""
+        scopes = self.anchors.below(chunk.anchors) if chunk.anchors else [Scope(0, 0, self.size)]
+        if scopes and not chunk.old:
+            spans = (
+                [(scope.after, scope.after + 1) for scope in scopes] if chunk.anchors else [(self.size, self.size + 1)]
+            )
+            for start in self._starts([], Strictness.EXACT, spans, low):
+                return _Found(HunkPlace(chunk, start, Strictness.EXACT), spans)
+        for variant in _variants(chunk) if scopes and chunk.old else ():
             for level in self._levels_that_match(variant):
-                start = self.hay.find(variant.old, level, below.line)
-                if start >= 0:
-                    return HunkPlace(variant, start, level)
-        return None
+                spans = merged(scopes)
+                if next(self._starts(variant.old, level, spans, 0), None) is None:
+                    spans = [(scopes[0].line, self.size)]
+                for start in self._starts(variant.old, level, spans, low):
+                    return _Found(HunkPlace(variant, start, level), spans)
+        raise self._missing(chunk, low)
 
     # Levels of strictness.
 
@@ -243,12 +260,9 @@ class _Placer:
 
     def _missing(self, chunk: Chunk, low: int) -> HunkNotFound | HunkApplied:
         """Return the fault for a chunk without a place: an anchor or its lines are missing, or it was applied."""
-        after = low
-        for index, anchor in enumerate(chunk.anchors):
-            below = self._first_below((anchor,), after)
-            if below is None:
-                return self._explain(chunk, "context", chunk.anchors[index : index + 1], low)
-            after = below.after
+        for count in range(1, len(chunk.anchors) + 1):
+            if not self.anchors.below(chunk.anchors[:count]):
+                return self._explain(chunk, "context", chunk.anchors[count - 1 : count], low)
         if _is_distinctive(chunk):
             for level in (Strictness.EXACT, Strictness.ENDS):
                 start = self.hay.find(chunk.new, level, low)

@@ -1,7 +1,10 @@
 """Puts the chunks into a file's bytes; every byte that no chunk changes stays."""
 
+from dataclasses import replace
+
+from handrail.model.faults import HunkNotFound
 from handrail.model.limits import Limits
-from handrail.ops.patch.file_lines import BOM, Lines
+from handrail.ops.patch.file_lines import BOM, Lines, carriages, has_lone_cr, with_marked_cr, without_marked_cr
 from handrail.ops.patch.indent import Indentation
 from handrail.ops.patch.line_search import Strictness
 from handrail.ops.patch.model import ADDED, CONTEXT, REMOVED, Chunk
@@ -9,12 +12,32 @@ from handrail.ops.patch.placement import HunkPlace, place_all
 
 
 def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -> bytes:
-    """Return the bytes of a file after all chunks. Raises the faults of `place_all`."""
+    """Return the bytes of a file after all chunks; a lone CR ends a line if the chunks do not fit otherwise.
+
+    Raises the faults of `place_all`.
+    """
+    lone = has_lone_cr(data)
+    if not (lone and b"\n" not in data) or any(b"\r" in line for chunk in chunks for line in chunk.lines):
+        try:
+            return _spliced(path, data, chunks, limits)
+        except HunkNotFound:
+            if not lone:
+                raise
+    split = tuple(replace(chunk, lines=_split_at_cr(chunk.lines)) for chunk in chunks)
+    return without_marked_cr(_spliced(path, with_marked_cr(data), split, limits))
+
+
+def _split_at_cr(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return the lines of a chunk, also split at their CRs; each part has the sign of its line."""
+    return tuple(line[:1] + part for line in lines for part in line[1:].removesuffix(b"\r").split(b"\r"))
+
+
+def _spliced(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -> bytes:
     patch_lines = [line for chunk in chunks for line in chunk.lines]
     literal = any(line.endswith(b"\r") for line in patch_lines)
     file = Lines.of(data, keep_bom=any(line.startswith(BOM, 1) for line in patch_lines), even_ends=not literal)
     out: list[bytes] = []
-    done, closed, implied_cr = 0, file.closed, file.implied_cr
+    done, closed, opened = 0, file.closed, False
     for place in place_all(path, file, chunks, limits):
         start, end = place.changed()
         out += file.lines[done:start]
@@ -22,8 +45,9 @@ def patched(path: str, data: bytes, chunks: tuple[Chunk, ...], limits: Limits) -
         done = end
         if place.start + len(place.chunk.old) == len(file.lines):
             closed = _closed_after(file, place.chunk)
-            implied_cr = b"\r" if place.chunk.new_open and not literal else implied_cr
+            opened = place.chunk.new_open and not literal
     out += file.lines[done:]
+    implied_cr = carriages(out[-1]) if opened and out else file.implied_cr
     return Lines(out, closed, file.bom, implied_cr).data()
 
 
@@ -48,7 +72,7 @@ def _changed_lines(file: Lines, place: HunkPlace, *, literal: bool) -> list[byte
         elif literal and place.level is Strictness.EXACT:
             out.append(line)
         else:
-            line = line.removesuffix(b"\r") + file.carriage(index)
+            line = line.rstrip(b"\r") + file.carriage(index)
             out.append(indentation.fit(line) if indentation else line)
     return out
 
