@@ -31,14 +31,14 @@ class AnchorFinder:
     def below(self, anchors: tuple[bytes, ...]) -> list[Scope]:
         """Return the scopes of the last anchor, inside those of the earlier ones if it is there; empty if missing."""
         if not anchors:
-            return [Scope(0, 0, len(self._lines))]
+            return [Scope(-1, 0, len(self._lines))]
         if anchors not in self._known:
             outer = self.below(anchors[:-1])
             self._known[anchors] = self._inside(anchors[-1], outer) if outer else []
         return self._known[anchors]
 
     def _inside(self, anchor: bytes, outer: list[Scope]) -> list[Scope]:
-        levels = (level for level in Strictness)
+        levels = (level for level in Strictness if level >= Strictness.TRAILING)  # an anchor has lost its line end
         found = next(filter(None, (list(self._hay.all([anchor], level, outer[0].after)) for level in levels)), [])
         within = [line for first, end in merged(outer) for line in found if first < line < end]
         return [Scope(line, line + 1, self._end(line)) for line in within or found]
