@@ -367,13 +367,7 @@ def glob(p: GlobParams, c: Call) -> str:
     if (inside := c.finder.beneath_root(pattern)) is not None:
         c.files.listing(base)  # raises a PathFault if the path is no directory
         base, pattern = ".", inside
-    scope = Scope(
-        (pattern,),
-        anywhere=False,
-        fold_case=not p.case_sensitive,
-        ignore_files=False,
-        exclusions=("node_modules", ".git"),
-    )
+    scope = Scope((pattern,), anywhere=False, fold_case=not p.case_sensitive)
     result = c.finder.find(base, FindRequest(scope, sort="time", limit=c.limits.gemini_files))
     stem = f"{c.root}/{c.files.stem(base)}"
     if not result.files:
