@@ -28,6 +28,10 @@ class Question(NamedTuple):
     directory: str = ""
     terminal: str = ""
     sandbox: str = ""
+    shell: str = ""
+    """If set, the words of the command may not mean what they say: an earlier command may have changed the shell."""
+    justification: str = ""
+    """Why the model asks for this call, in its own words."""
     host: str = ""
     """The host of a fetch."""
     resolved: dict[str, Any] | None = None

@@ -7,8 +7,8 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     ├── Closed                 the session, or its workspace, is closed
     ├── PathFault              holds the path as the caller wrote it
     │   ├── BadPath            empty, NUL, not text, a reserved form; PathTooLong
-    │   ├── OutsideRoot · NotAbsolute · AbsoluteDirectory
-    │   ├── NotFound · AlreadyExists · IsDirectory · NotADirectory
+    │   ├── OutsideRoot · HomePath · NotAbsolute · AbsoluteDirectory
+    │   ├── NotFound · DirectoryNotFound · AlreadyExists · IsDirectory · NotADirectory
     │   ├── BlockedByFile      a file is in the way of a path to create
     │   ├── SpecialFile        FIFO, socket, device
     │   ├── LinkLoop · DanglingLink · AccessDenied · TooLarge
@@ -23,7 +23,7 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     │   └── TooMuchSearch      the patch needs more line comparisons than the limit allows
     ├── BadPatch · SandboxUnavailable · CommandNotStarted
     ├── EmptyCommand · PatchTyped · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
-    ├── TerminalFault          UnknownTerminal · TerminalBusy · TerminalEnded · TooManyTerminals
+    ├── TerminalFault          of a terminal: see `model/terminal_faults.py`
     ├── FetchFault             of a fetch: see `model/fetch_faults.py`
     ├── NoEngine               ripgrep is not available, and the settings forbid the built-in search
     └── Denied                 the call was not approved
@@ -32,41 +32,20 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
 Every other exception that leaves a tool is a bug.
 """
 
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from typing import Any, NamedTuple
+
+from handrail.model.facts import FactRecord
 
 
-@dataclass_transform()
-class Fault(Exception):  # noqa: N818  a fault is an answer to the caller, not an error in Handrail
-    """Holds the facts of one error answer; a subclass declares them as annotated fields, like a dataclass.
-
-    It is no dataclass because sixty generated classes would take longer to import than everything else together.
-    """
-
-    fact_names: ClassVar[tuple[str, ...]] = ()
-    """The names of all fields, inherited ones first."""
-
-    def __init_subclass__(cls) -> None:
-        cls.fact_names = tuple(dict.fromkeys((*cls.fact_names, *cls.__annotations__)))
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        facts = dict(zip(self.fact_names, given, strict=False)) | named
-        missing = [name for name in self.fact_names if name not in facts and not hasattr(type(self), name)]
-        if missing or len(given) > len(self.fact_names) or facts.keys() - set(self.fact_names):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(self.fact_names)}")
-        super().__init__(*given)
-        self.__dict__.update({name: getattr(type(self), name) for name in self.fact_names if name not in facts} | facts)
-
-    def __str__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.facts().items())})"
-
-    def facts(self) -> dict[str, Any]:
-        """Return the facts by name, for the format strings of the message tables."""
-        return dict(vars(self))
+class Fault(FactRecord, Exception):  # noqa: N818  a fault is an answer to the caller, not an error in Handrail
+    """The base of all faults. A tool raises a fault to answer with an error."""
 
 
 class UnknownTool(Fault):
     tool: str
     known: list[str]
+    near: str = ""
+    """The known tool that was most likely meant; empty if none is near."""
 
 
 class Problem(NamedTuple):
@@ -82,6 +61,8 @@ class Problem(NamedTuple):
 
 class BadParameters(Fault):
     problems: list[Problem]
+    known: dict[str, str] = {}  # noqa: RUF012  never changed
+    """The parameters of the tool, each with its description."""
 
 
 class Cancelled(Fault):
@@ -127,12 +108,20 @@ class OutsideRoot(PathFault):
     """The path leads out of the root."""
 
 
+class HomePath(OutsideRoot):
+    """The path to create begins with `~/`, which no tool expands."""
+
+
 class NotAbsolute(PathFault):
     """The tool takes absolute paths only."""
 
 
 class NotFound(PathFault):
     """Nothing exists at the path."""
+
+
+class DirectoryNotFound(NotFound):
+    """Nothing exists at the path of a directory."""
 
 
 class AlreadyExists(PathFault):
@@ -312,31 +301,6 @@ class CommandNotStarted(Fault):
     directory: str
     why: str
     """The name of the system error, such as ENOENT, EACCES or E2BIG."""
-
-
-class TerminalFault(Fault):
-    terminal: str
-
-
-class UnknownTerminal(TerminalFault):
-    """No terminal has this id."""
-
-
-class TerminalBusy(TerminalFault):
-    """A terminal with this id is still running."""
-
-
-class TerminalEnded(TerminalFault):
-    """The program in the terminal has ended: nothing can be typed any more."""
-
-    exit_code: int | None
-    signal: str
-    output: str
-    """What no call has read yet."""
-
-
-class TooManyTerminals(TerminalFault):
-    limit: int
 
 
 class EmptyCommand(Fault):

@@ -125,11 +125,11 @@ class Node(NamedTuple):
     inside: "tuple[tuple[str, Node], ...]" = ()
     """The entries of a directory, by name; filled only if the whole directory is created or deleted."""
 
-    def beneath(self, stem: str = "") -> "Iterator[tuple[str, Node]]":
+    def descendants(self, stem: str = "") -> "Iterator[tuple[str, Node]]":
         """Yield every entry inside this directory with its path; a directory comes before its entries."""
         for name, node in self.inside:
             yield stem + name, node
-            yield from node.beneath(f"{stem}{name}/")
+            yield from node.descendants(f"{stem}{name}/")
 
     def same(self, other: "Node | None") -> bool:
         """Return whether both have the same kind and content; modes do not count."""
@@ -149,15 +149,15 @@ class Restore(NamedTuple):
     """The state to restore; None to remove the name."""
 
     @property
-    def turns(self) -> bool:
+    def swaps_directory(self) -> bool:
         """True if exactly one side of the change is a directory."""
         return "directory" in (self.base and self.base.kind, self.to and self.to.kind)
 
-    def beneath(self) -> Iterator[tuple[str, Node | None, Node | None]]:
+    def inner_changes(self) -> Iterator[tuple[str, Node | None, Node | None]]:
         """Yield path, old state and new state of every entry that goes or comes with a directory."""
-        for rel, node in self.base.beneath() if self.base else ():
+        for rel, node in self.base.descendants() if self.base else ():
             yield rel, node, None
-        for rel, node in self.to.beneath() if self.to else ():
+        for rel, node in self.to.descendants() if self.to else ():
             yield rel, None, node._replace(mode=mode_for(node)) if node.kind == "file" else node
 
 

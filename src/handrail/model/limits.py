@@ -7,6 +7,12 @@ DAY = 86_400
 """In seconds."""
 LARGEST_INTEGER = 2**63 - 1
 """The largest number that a model may give: system calls reject larger ones."""
+ANSWER_TOKENS = 10_000
+"""The default of the setting `answer_tokens`: about how many tokens one answer shows."""
+BYTES_PER_TOKEN = 4
+"""An estimate: no two models count alike."""
+VIEW_CHARS = 16_000
+"""The most characters that the editor of `claude` shows, as its declaration tells the API."""
 BINARY_CHECK_BYTES = 8 * KIB
 """The first bytes of a file, which decide whether it is binary."""
 
@@ -25,6 +31,14 @@ class Limits(NamedTuple):
     """The most files that a listing by glob returns."""
     gemini_matches: int = 20_000
     gemini_files: int = 20_000
+    gemini_3_lines: int = 2000
+    """Lines that `read_file` of `gemini-3` shows unless the call names more."""
+    gemini_3_line_chars: int = 2000
+    """Characters of a line that `gemini-3` shows."""
+    gemini_3_matches: int = 100
+    """Matches that `grep_search` of `gemini-3` shows unless the call names another number."""
+    gemini_3_files: int = 1000
+    """The most files that `read_many_files` of `gemini-3` reads."""
     copilot_bytes: int = 10 * MIB
     """The most bytes that `copilot` reads or creates."""
     copilot_depth: int = 20
@@ -34,6 +48,20 @@ class Limits(NamedTuple):
     context_file_bytes: int = MIB
     context_entries: int = 500
     """The most entries in any result list of `context`."""
+    claude_view_chars: int = VIEW_CHARS
+    """The most characters of a file or directory that the editor of `claude` shows."""
+    claude_bash_bytes: int = 100 * KIB
+    """The most bytes of output that `bash` of `claude` and `claude-agent` returns: the last ones."""
+    claude_agent_bytes: int = 256 * KIB
+    """The largest text that `read` of `claude-agent` returns, and the largest file that `edit` changes."""
+    claude_agent_files: int = 200
+    """The most files that `glob` of `claude-agent` returns."""
+    claude_agent_grep_bytes: int = 100 * KIB
+    """The longest output of `grep` of `claude-agent`."""
+    memory_file_bytes: int = MIB
+    """The largest file in the memory directory."""
+    memory_entries: int = 1000
+    """The most files and directories that one call of `memory` lists, deletes or renames."""
     conflict_retries: int = 64
     """How often an edit is retried because its file changed before the commit."""
     resolve_retries: int = 128
@@ -71,14 +99,18 @@ class Limits(NamedTuple):
     seen_bytes: int = 16 * MIB
     """The most bytes of file contents that a session keeps, to show what another process changed in them."""
     scan_files: int = 200_000
-    """The most files that are compared before and after a command."""
+    """The most files and directories that are compared before and after a command."""
     scan_kept_files: int = 5000
     """The most files whose contents are saved before a command; only files changed since the last command count."""
     scan_kept_bytes: int = 64 * MIB
     scan_file_bytes: int = 8 * MIB
     """The largest file whose content is saved before a command."""
+    scan_ignored_files: int = 2000
+    """The most files in a directory that ignore files exclude; commands' changes in a larger one are not recorded."""
     scan_directories: int = 20_000
     """The most directories that are watched with inotify."""
+    scan_depth: int = 200
+    """The most levels of directories in which changes and git repositories are looked for."""
     skipped_directories: int = 10_000
     """The most directories in `node_modules` and other skipped directories that are searched for git repositories."""
     journal_days: int = 90
@@ -129,12 +161,18 @@ class Limits(NamedTuple):
     """How long a program may take to read typed input."""
     terminal_quiet_seconds: float = 0.15
     """How long a terminal must print nothing to count as quiet."""
+    jobs: int = 64
+    """The most jobs of one session that may run at once."""
+    job_wait_seconds: float = 600.0
+    """The longest that a call waits for a job, whatever it asks for."""
     progress_seconds: float = 1.0
     """After how long the command line shows that a call is still running."""
     search_seconds: float = 30.0
     """The time limit of one search; the answer holds the matches found until then."""
     hidden_seconds: float = 2.0
     """How long a search that found nothing looks through the files that ignore files hide."""
+    nearest_seconds: float = 0.5
+    """How long a search for the file that a wrong path may mean lasts."""
     regex_seconds: float = 5.0
     """The time limit for matching one file, in an engine that can backtrack without end."""
     diff_chars: int = MIB
@@ -177,6 +215,44 @@ class Limits(NamedTuple):
     """The longest URL of a fetch."""
     fetch_convert_bytes: int = 512 * MIB
     """The memory limit for the conversion of one page to Markdown."""
+    image_file_bytes: int = 20 * MIB
+    """The largest image file that is read for a model."""
+    image_base64_bytes: int = 5 * MIB
+    """The most characters of an image in an answer, in base64; the APIs of models refuse more."""
+    image_side: int = 8000
+    """The longest side of an image, in pixels, that an answer holds unscaled if nothing can scale it."""
+    image_edge: int = 2000
+    """The longest side, in pixels, to which a larger image is scaled down."""
+    image_pixels: int = 100_000_000
+    """The most pixels of an image that is decoded."""
+    image_memory_bytes: int = GIB
+    """The memory limit for scaling one image."""
+    image_seconds: float = 20.0
+    """The time limit for scaling one image."""
+    pdf_bytes: int = 20 * MIB
+    """The largest PDF that is read for a model."""
+    claude_code_lines: int = 2000
+    """The lines of a file that `Read` shows if the call names no limit."""
+    claude_code_line_chars: int = 2000
+    """The most characters of a line that `Read` shows."""
+    claude_code_read_bytes: int = 256 * KIB
+    """The most bytes of a file that one `Read` shows, unless the call has `allow_large`."""
+    claude_code_files: int = 100
+    """The most files that `Glob` returns."""
+    claude_code_matches: int = 20_000
+    """The most lines that `Grep` returns without a `head_limit`."""
+    claude_code_output_chars: int = 30_000
+    """The most characters of a command's output that `Bash` shows."""
+    claude_code_background_seconds: float = 1800.0
+    """How long a command in the background may run if the call of `Bash` names no timeout."""
+    claude_code_page_chars: int = 100_000
+    """The most characters of a page that one `WebFetch` shows."""
+    claude_code_fetch_seconds: float = 60.0
+    """The time limit of `WebFetch`."""
+    notebook_chars: int = 256 * KIB
+    """The most characters of a notebook in one answer."""
+    notebook_output_chars: int = 10_000
+    """The most characters of the outputs of one cell in an answer."""
     message_bytes: int = 32 * MIB
     """The longest message that an MCP client may send."""
     client_calls: int = 32
@@ -186,7 +262,7 @@ class Limits(NamedTuple):
     idle_seconds: float = 600.0
     """After how long without a request the session of an HTTP client ends, with its terminals."""
     request_seconds: float = 20.0
-    """How long an HTTP client may take to send a request."""
+    """How long an HTTP client may take to send a request, and how long its connection may stay idle."""
     http_sessions: int = 1000
     http_silent: int = 200
     """The most connections that have not sent a request yet; beyond it, the oldest one is closed."""
@@ -203,12 +279,23 @@ MAY_BE_LOWERED = frozenset({
     "listed_files",
     "gemini_matches",
     "gemini_files",
+    "gemini_3_lines",
+    "gemini_3_line_chars",
+    "gemini_3_matches",
+    "gemini_3_files",
     "copilot_bytes",
     "copilot_depth",
     "copilot_entries",
     "context_depth",
     "context_file_bytes",
     "context_entries",
+    "claude_view_chars",
+    "claude_bash_bytes",
+    "claude_agent_bytes",
+    "claude_agent_files",
+    "claude_agent_grep_bytes",
+    "memory_file_bytes",
+    "memory_entries",
     "patch_search",
     "command_seconds",
     "output_bytes",
@@ -219,8 +306,10 @@ MAY_BE_LOWERED = frozenset({
     "sandbox_open_files",
     "terminals",
     "terminal_bytes",
+    "jobs",
     "search_seconds",
     "hidden_seconds",
+    "nearest_seconds",
     "search_read_bytes",
     "regex_seconds",
     "diff_chars",
@@ -230,6 +319,25 @@ MAY_BE_LOWERED = frozenset({
     "fetch_header_bytes",
     "fetch_url_chars",
     "fetch_convert_bytes",
+    "image_file_bytes",
+    "image_base64_bytes",
+    "image_side",
+    "image_edge",
+    "image_pixels",
+    "image_memory_bytes",
+    "image_seconds",
+    "pdf_bytes",
+    "claude_code_lines",
+    "claude_code_line_chars",
+    "claude_code_read_bytes",
+    "claude_code_files",
+    "claude_code_matches",
+    "claude_code_output_chars",
+    "claude_code_background_seconds",
+    "claude_code_page_chars",
+    "claude_code_fetch_seconds",
+    "notebook_chars",
+    "notebook_output_chars",
 })  # fmt: skip
 """The limits that a project file may lower: those that bound what an agent does or sees, and no others.
 

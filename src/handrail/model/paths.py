@@ -11,6 +11,8 @@ from typing import NamedTuple
 from handrail.model.faults import BadPath, OutsideRoot, PathTooLong
 
 PATH_BYTES, NAME_BYTES = 4095, 255
+MEMORIES = "/memories"
+"""The path under which models know their memory directory."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _WINDOWS_ABSOLUTE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -89,7 +91,7 @@ def is_absolute(text: str, *, windows: bool = False) -> bool:
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
-def beneath_root(text: str, roots: tuple[str, ...]) -> str | None:
+def relative_to_root(text: str, roots: tuple[str, ...]) -> str | None:
     """Return an absolute path or glob without the root in front; None if it is relative or lies elsewhere."""
     for root in roots:
         if text.startswith(root.rstrip("/") + "/"):

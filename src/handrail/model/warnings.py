@@ -1,38 +1,42 @@
 """Declares every warning that an answer may carry. A warning has facts, no sentences.
 
-    class Note
+    ToolWarning
     ├── RootReplaced           the path of the root now leads to another directory
     ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · LinesCut
     ├── HiddenMatches · HiddenUnsearched    ignore files hide what a search without a match would have found
-    ├── MorePages · LinesUncounted
+    ├── MorePages · LinesUncounted · AnswerCut · LongFile
     ├── RuleNotStored          the call was approved, but its rule could not be stored
     ├── ProcessesLeft · ProcessesEnded    background processes of a command or a terminal
     ├── SandboxDied · SandboxRestarted · SandboxReduced · SandboxRefused
     ├── ProtectedInToolsOnly   commands can read protected files at this sandbox level
     ├── NotRemembered          later sessions may not know a moved protected file
     ├── GitSetAside · GitNotSetAside · GitArmed · GitUnseen    files that a command left in git directories
+    ├── GitIdentityMissing     a commit needs an author, and the user's configuration names none
     ├── NotAllTyped            the program in a terminal does not read its input
     ├── NotJournaled           a change could not be recorded, so that undo cannot revert it
     ├── CleanupFailed          the cleanup after a change failed; the next change retries it
     ├── JournaledElsewhere     the journal is in a temporary directory: the state directory cannot be used
+    ├── CellToolExists         a notebook was changed as text, and the dialect has a tool for cells
+    ├── PromptNotRun           a fetch returned the page itself: Handrail runs no prompt on it
     ├── NotKept                a command changed files whose former contents were not kept
+    ├── UndoPartial            undo cannot restore some files and directories if a command changes them
     └── ScanIncomplete         a command may have changed more files than were watched
 
 The sentences are in `tools/warning_messages.py`.
 """
 
-from handrail.model.faults import Fault
+from handrail.model.facts import FactRecord
 
 
-class Note(Fault):
-    """The base of all warnings. A note shares the facts of `Fault`, but no code raises it."""
+class ToolWarning(FactRecord):
+    """The base of all warnings."""
 
 
-class RootReplaced(Note):
+class RootReplaced(ToolWarning):
     """The path of the root now leads to another directory; the session still works in the original."""
 
 
-class FileSkipped(Note):
+class FileSkipped(ToolWarning):
     """A search did not read a file."""
 
     name: str
@@ -40,25 +44,25 @@ class FileSkipped(Note):
     """One of: too_large, unreadable, abandoned, rules."""
 
 
-class MoreFilesSkipped(Note):
+class MoreFilesSkipped(ToolWarning):
     """A search skipped more files than the answer names."""
 
     count: int
     why: str
 
 
-class DepthReached(Note):
+class DepthReached(ToolWarning):
     """A search did not enter directories below its depth limit."""
 
     count: int
     names: list[str]
 
 
-class SearchIncomplete(Note):
+class SearchIncomplete(ToolWarning):
     """A search reached its time limit; its counts are lower bounds."""
 
 
-class HiddenMatches(Note):
+class HiddenMatches(ToolWarning):
     """A search found nothing, but there are matches in files that ignore files or exclusions hide."""
 
     count: int
@@ -69,25 +73,25 @@ class HiddenMatches(Note):
     complete: bool
 
 
-class HiddenUnsearched(Note):
+class HiddenUnsearched(ToolWarning):
     """A search found nothing, and its look through hidden files reached its time limit without a match."""
 
     seconds: float
 
 
-class LinesCut(Note):
+class LinesCut(ToolWarning):
     """A search shows only a part of some long lines."""
 
     count: int
 
 
-class LinesUncounted(Note):
+class LinesUncounted(ToolWarning):
     """The time limit ended the count of a file's lines; the file may have more."""
 
     seconds: float
 
 
-class MorePages(Note):
+class MorePages(ToolWarning):
     """A listing continues on the next page."""
 
     shown: int
@@ -96,69 +100,89 @@ class MorePages(Note):
     """The number of the next page."""
 
 
-class RuleNotStored(Note):
+class AnswerCut(ToolWarning):
+    """An answer shows only the first elements of its lists, to stay within its budget."""
+
+    shown: int
+    total: int
+    tokens: int
+    how: str
+    """How to see the rest."""
+
+
+class LongFile(ToolWarning):
+    """A file that was read is longer than the budget of an answer."""
+
+    first: int
+    last: int
+    total: int
+    tokens: int
+    """About how many tokens the whole file has."""
+
+
+class RuleNotStored(ToolWarning):
     """The call was approved, but the rule for later calls could not be stored."""
 
     why: str
 
 
-class ProcessesLeft(Note):
+class ProcessesLeft(ToolWarning):
     """A command left processes in the background; they live until the session ends."""
 
     pids: list[int]
 
 
-class ProcessesEnded(Note):
+class ProcessesEnded(ToolWarning):
     """Background processes ended together with the terminal that they were started in."""
 
     count: int
 
 
-class SandboxDied(Note):
+class SandboxDied(ToolWarning):
     """The sandbox ended while a command ran, and ended the command."""
 
 
-class SandboxRestarted(Note):
+class SandboxRestarted(ToolWarning):
     """The sandbox had ended with all its processes; a new one was started."""
 
 
-class SandboxReduced(Note):
+class SandboxReduced(ToolWarning):
     """The machine provides only a reduced sandbox."""
 
     wanted: str
     why: str
 
 
-class SandboxRefused(Note):
+class SandboxRefused(ToolWarning):
     """The sandbox refused something that a command tried."""
 
     kind: str
-    """One of: write_outside, guarded, network, processes, memory, disk."""
+    """One of: write_outside, guarded, git_config, packages, network, processes, memory, disk."""
     path: str
 
 
-class ProtectedInToolsOnly(Note):
+class ProtectedInToolsOnly(ToolWarning):
     """Commands can read protected files at this sandbox level."""
 
     level: str
 
 
-class NotRemembered(Note):
+class NotRemembered(ToolWarning):
     """A list of protected files could not be stored, so that later sessions may read a moved one."""
 
     why: str
 
 
-class GitSetAside(Note):
+class GitSetAside(ToolWarning):
     """A file that a command left in a git directory was moved out of git's way."""
 
     name: str
     why: str
-    """One of: link, special, unknown, orders, outside, submodule."""
+    """One of: link, special, unknown, orders, outside, large, replaced, submodule."""
     where: str
 
 
-class GitNotSetAside(Note):
+class GitNotSetAside(ToolWarning):
     """A file that a command left in a git directory could not be moved."""
 
     name: str
@@ -166,7 +190,7 @@ class GitNotSetAside(Note):
     trouble: str
 
 
-class GitArmed(Note):
+class GitArmed(ToolWarning):
     """A command made or changed a repository in which git may run programs."""
 
     path: str
@@ -174,46 +198,67 @@ class GitArmed(Note):
     """What git would run: hooks, configuration, redirection, orders."""
 
 
-class GitUnseen(Note):
+class GitUnseen(ToolWarning):
     """Something in a git directory is too large to be checked."""
 
     what: str
 
 
-class NotAllTyped(Note):
+class GitIdentityMissing(ToolWarning):
+    """Git made no commit: neither the user's configuration nor the repository names an author."""
+
+
+class NotAllTyped(ToolWarning):
     """The program in a terminal read only a part of the typed input."""
 
     written: int
     size: int
 
 
-class NotJournaled(Note):
+class NotJournaled(ToolWarning):
     """A change could not be recorded, so that undo cannot revert it."""
 
     why: str
 
 
-class CleanupFailed(Note):
+class CleanupFailed(ToolWarning):
     """The cleanup after a change failed; the next change retries it."""
 
     why: str
 
 
-class JournaledElsewhere(Note):
+class JournaledElsewhere(ToolWarning):
     """The journal is in a temporary directory, because the state directory cannot be used."""
 
     path: str
     why: str
 
 
-class NotKept(Note):
+class NotKept(ToolWarning):
     """A command changed files whose former contents were not kept."""
 
     count: int
     names: list[str]
 
 
-class ScanIncomplete(Note):
+class UndoPartial(ToolWarning):
+    """Undo cannot restore some files and directories if a command changes them: they are too large or too many."""
+
+    count: int
+    names: list[str]
+
+
+class ScanIncomplete(ToolWarning):
     """The workspace has more files than a command is watched for."""
 
     limit: int
+
+
+class CellToolExists(ToolWarning):
+    """A notebook was changed as text, and the dialect has a tool for cells."""
+
+    tool: str
+
+
+class PromptNotRun(ToolWarning):
+    """A fetch returned the page itself: Handrail runs no prompt on it."""
