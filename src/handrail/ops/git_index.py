@@ -9,8 +9,12 @@ import struct
 from bisect import bisect_left
 from typing import NamedTuple
 
+from handrail.model.limits import MIB
+
 _LONGEST = 8192
 """The longest path in bytes. Linux accepts 4096; without a limit, a compressed index could grow without end."""
+_ALL_NAMES = 64 * MIB
+"""The most bytes of all paths together, for the same reason: 64 bytes can name a path of thousands."""
 _NAME_MASK, _STAGE, _EXTENDED = 0xFFF, 0x3000, 0x4000
 _FILE, _SYMLINK, _SUBMODULE, _DIRECTORY = 0x80, 0xA0, 0xE0, 0x40
 """The upper half of a byte of the mode: git uses no other part of that byte for the kind."""
@@ -77,7 +81,7 @@ def _entries(index: bytes, hash_bytes: int) -> _Entries:
     magic, version, count = struct.unpack_from(">4sII", index, 0)
     if magic != b"DIRC" or not 2 <= version <= 4:
         raise ValueError(magic)
-    at, name, found = 12, b"", _Entries([], [], [], [], set(), 0)
+    at, name, total, found = 12, b"", 0, _Entries([], [], [], [], set(), 0)
     for number in range(count):
         start, flags_at = at, at + 40 + hash_bytes
         flags = index[flags_at] << 8 | index[flags_at + 1]
@@ -95,7 +99,9 @@ def _entries(index: bytes, hash_bytes: int) -> _Entries:
         else:
             end = index.index(b"\0", at, at + _LONGEST)
             name, at = index[at:end], start + ((end - start) // 8 + 1) * 8
-        if len(name) > _LONGEST or flags & _NAME_MASK not in (min(len(name), _NAME_MASK), _NAME_MASK):
+        total += len(name)
+        fits = len(name) <= _LONGEST and total <= _ALL_NAMES
+        if not fits or flags & _NAME_MASK not in (min(len(name), _NAME_MASK), _NAME_MASK):
             raise ValueError(name)
         found.names.append(name)
         found.kinds.append(index[start + 26] & 0xF0)

@@ -15,8 +15,8 @@ _NAME = (
 _OPENED = r"(?:(?P<escaped>\\{1,3}[\"'])|(?P<double>\")|(?P<single>')|)"
 _VALUE = (
     r"(?(escaped)[^\"'\\\n]{4,}"
-    r"|(?(double)(?=[^\"\n]{4})(?:[^\"\\\n]++|\\.)++"
-    r"|(?(single)(?=[^'\n]{4})(?:[^'\\\n]++|\\.)++"
+    r"|(?(double)(?=[^\"\n]{4})(?>[^\"\\\n]++|\\.)++"
+    r"|(?(single)(?=[^'\n]{4})(?>[^'\\\n]++|\\.)++"
     r"|[^\s\"',;&]{6,})))"
 )
 _BEFORE = r"(?:\\{0,3}[\"'])?\s*+[:=]>?\s*+"
@@ -51,7 +51,7 @@ _KINDS = (
         ),
     ),
     _Kind(("akia", "asia", "aiza"), r"(?i)\b(?:A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,})"),
-    _Kind(("eyj",), r"\beyJ[\w-]{10,}+(?:\.[\w-]++)*+"),
+    _Kind(("eyj",), r"\beyJ[\w-]{10,}+(?>\.[\w-]++)*+"),
     _Kind(("bearer",), r"(?i)(?P<kept>\bbearer\s++)[\w.~+/=-]{12,}"),
     _Kind(
         ("key", "token", "secret", "passw", "passp", "pwd", "credential", "authorization"),

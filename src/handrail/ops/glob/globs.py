@@ -62,6 +62,11 @@ def expand_braces(pattern: str) -> list[str]:
     return done
 
 
+def literal_glob(name: str) -> str:
+    """Return the glob that matches exactly this name."""
+    return "".join(f"\\{char}" if char in "\\*?[]{},!" else char for char in name)
+
+
 def check(pattern: str) -> None:
     """Raise InvalidPattern if the glob has no meaning."""
     braces: list[int] = []

@@ -6,6 +6,6 @@ Both are pure: the caller reads the files and writes the outcomes.
 
 from handrail.ops.patch.apply import apply
 from handrail.ops.patch.model import Action, Chunk, FilePatch, PatchedContent, PatchOutcome
-from handrail.ops.patch.parse import parse
+from handrail.ops.patch.parse import parse, parse_operation
 
-__all__ = ["Action", "Chunk", "FilePatch", "PatchOutcome", "PatchedContent", "apply", "parse"]
+__all__ = ["Action", "Chunk", "FilePatch", "PatchOutcome", "PatchedContent", "apply", "parse", "parse_operation"]

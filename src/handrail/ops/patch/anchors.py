@@ -11,7 +11,7 @@ _OPENS = re.compile(rb"[A-Za-z_$@\x80-\xff]")
 """The first character of a line that opens a new part of a file: a name, not a bracket, a comment or a list item."""
 
 
-class Scope(NamedTuple):
+class AnchorScope(NamedTuple):
     """Holds what lies below a line after `@@`: the lines up to the next that opens a part and is indented no deeper."""
 
     line: int
@@ -26,22 +26,22 @@ class AnchorFinder:
     def __init__(self, lines: list[bytes], hay: Haystack) -> None:
         self._lines, self._hay = lines, hay
         self._ends: dict[int, int] = {}
-        self._known: dict[tuple[bytes, ...], list[Scope]] = {}
+        self._known: dict[tuple[bytes, ...], list[AnchorScope]] = {}
 
-    def below(self, anchors: tuple[bytes, ...]) -> list[Scope]:
+    def below(self, anchors: tuple[bytes, ...]) -> list[AnchorScope]:
         """Return the scopes of the last anchor, inside those of the earlier ones if it is there; empty if missing."""
         if not anchors:
-            return [Scope(-1, 0, len(self._lines))]
+            return [AnchorScope(-1, 0, len(self._lines))]
         if anchors not in self._known:
             outer = self.below(anchors[:-1])
             self._known[anchors] = self._inside(anchors[-1], outer) if outer else []
         return self._known[anchors]
 
-    def _inside(self, anchor: bytes, outer: list[Scope]) -> list[Scope]:
+    def _inside(self, anchor: bytes, outer: list[AnchorScope]) -> list[AnchorScope]:
         levels = (level for level in Strictness if level >= Strictness.TRAILING)  # an anchor has lost its line end
         found = next(filter(None, (list(self._hay.all([anchor], level, outer[0].after)) for level in levels)), [])
         within = [line for first, end in merged(outer) for line in found if first < line < end]
-        return [Scope(line, line + 1, self._end(line)) for line in within or found]
+        return [AnchorScope(line, line + 1, self._end(line)) for line in within or found]
 
     def _end(self, line: int) -> int:
         if line not in self._ends:
@@ -51,12 +51,13 @@ class AnchorFinder:
         return self._ends[line]
 
     def _opens(self, at: int, depth: int) -> bool:
+        """Return whether a line opens a new part of the file and is indented by at most `depth`."""
         line = self._lines[at]
         space = len(indent(line))
         return space <= depth and bool(_OPENS.match(line, space))
 
 
-def merged(scopes: Sequence[Scope]) -> list[tuple[int, int]]:
+def merged(scopes: Sequence[AnchorScope]) -> list[tuple[int, int]]:
     """Return the lines of all scopes as spans that do not overlap."""
     spans: list[tuple[int, int]] = []
     for scope in scopes:

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 from handrail.model.faults import BadPatch
-from handrail.model.paths import unquote
+from handrail.model.paths import quote, unquote
 from handrail.ops.patch.chunks import Header, is_line, make_chunk, read_header
 from handrail.ops.patch.model import Action, Chunk, FilePatch
 
@@ -43,6 +43,17 @@ def parse(lines: list[bytes]) -> list[FilePatch]:
     return patches
 
 
+def parse_section(action: Action, path: str, lines: list[bytes], target: str = "") -> FilePatch:
+    """Parse the lines of one section, which stand alone. `target` is the new name of a moved file. Raises BadPatch."""
+    kind = {Action.CREATE: b"Add", Action.DELETE: b"Delete", Action.UPDATE: b"Update"}[action]
+    move = [b"*** Move to: " + quote(unquote(target)).encode(errors="surrogateescape")] if target else []
+    reader = _EnvelopeReader([_BEGIN, *move, *lines, _END], 0)
+    found = reader.section(kind, unquote(path))
+    if reader.at <= len(move) + len(lines):
+        raise reader.bad("bad_line")
+    return found
+
+
 class _EnvelopeReader:
     """Reads one envelope; `at` is the index of the current line."""
 
@@ -60,9 +71,9 @@ class _EnvelopeReader:
             if section:
                 self.pads.add(_pad(line))
                 self.at += 1
-                patches.append(self._section(section[1], unquote(_text(section[2])), self.at))
+                patches.append(self.section(section[1], unquote(_text(section[2]))))
             elif line.strip():
-                raise self._bad("bad_header" if line.startswith(b"*") else "bad_line")
+                raise self.bad("bad_header" if line.startswith(b"*") else "bad_line")
             else:
                 self.at += 1
         return patches
@@ -72,7 +83,9 @@ class _EnvelopeReader:
             raise BadPatch("no_end", len(self.lines))
         return self.lines[self.at].strip() == _END
 
-    def _section(self, kind: bytes, path: str, at: int) -> FilePatch:
+    def section(self, kind: bytes, path: str) -> FilePatch:
+        """Read the lines of a section, whose header was read."""
+        at = self.at
         if not path:
             raise BadPatch("no_file", at)
         if kind == b"Delete":
@@ -118,7 +131,7 @@ class _EnvelopeReader:
         at, body = self.at, []
         while not self._at_marker() and not self._line_starts_with(b"@@") and not self._at_end_of_file():
             if not is_line(self.lines[self.at]):
-                raise self._bad("bad_line")
+                raise self.bad("bad_line")
             body.append(self.lines[self.at])
             self.at += 1
         chunk = make_chunk(number, at, header, body, anchors=anchors)
@@ -162,7 +175,8 @@ class _EnvelopeReader:
             return True
         return _pad(line) in self.pads and (line.strip() == _END or opens_section(line))
 
-    def _bad(self, why: str) -> BadPatch:
+    def bad(self, why: str) -> BadPatch:
+        """Return the fault for the current line."""
         return BadPatch(why, self.at + 1, _text(self.lines[self.at]))
 
 

@@ -5,10 +5,12 @@ import re
 from handrail.model.faults import BadPatch, BinaryPatch
 from handrail.ops.patch import envelope, unified
 from handrail.ops.patch.file_lines import BOM
-from handrail.ops.patch.model import FilePatch
+from handrail.ops.patch.model import Action, FilePatch
 
 _ESCAPED = re.compile(rb"\s*(?:\*\*\* Begin Patch|--- |diff --git ).*?\\n(?:\*\*\* |--- |\+\+\+ |@@|index )")
 """The first lines of a patch, with a literal `\\n` between them."""
+
+_ESCAPED_SECTION = re.compile(rb"(?:@@.*?|[-+ ].*?)\\n(?:@@|[-+ ])")
 
 
 def parse(text: str) -> list[FilePatch]:
@@ -27,6 +29,18 @@ def parse(text: str) -> list[FilePatch]:
     if not any(map(envelope.opens_section, lines)) and any(unified.begins(lines, i) for i in range(len(lines))):
         return unified.parse(lines)
     return envelope.parse(lines)
+
+
+def parse_operation(action: Action, path: str, diff: str, target: str = "") -> FilePatch:
+    """Parse the section of one file, without the lines around it. `target` moves the file. Raises BadPatch."""
+    lines = _lines(diff) if diff else []
+    if lines and _ESCAPED_SECTION.match(lines[0]):
+        raise BadPatch("escaped")
+    if any(map(envelope.begins, lines)):
+        raise BadPatch("enveloped")
+    if lines and action is Action.UPDATE:  # the file decides about its line ends; a new file takes those of the diff
+        lines = _without_transport_ends(lines, 0)
+    return envelope.parse_section(action, path, lines, target)
 
 
 def _lines(text: str) -> list[bytes]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from handrail.model.faults import HunkApplied, HunkNotFound, HunkNotUnique, TooMuchSearch
 from handrail.model.limits import Limits
-from handrail.ops.patch.anchors import AnchorFinder, Scope, merged
+from handrail.ops.patch.anchors import AnchorFinder, AnchorScope, merged
 from handrail.ops.patch.file_lines import Lines
 from handrail.ops.patch.line_search import Haystack, OutOfEffort, Strictness, same
 from handrail.ops.patch.model import ADDED, REMOVED, Chunk
@@ -61,7 +61,7 @@ def place_all(path: str, file: Lines, chunks: tuple[Chunk, ...], limits: Limits)
         raise
 
 
-class _Found(NamedTuple):
+class _FoundPlace(NamedTuple):
     """Holds the first place of a chunk, and the spans of lines where the chunk may begin; none if only there."""
 
     place: HunkPlace
@@ -98,14 +98,14 @@ class _Placer:
 
     def in_order(self, chunks: tuple[Chunk, ...]) -> list[HunkPlace]:
         """Place the chunks one after the other, each at its first place; refuse those with another."""
-        found: list[_Found] = []
+        found: list[_FoundPlace] = []
         low = drift = 0
         for chunk in chunks:
             try:
                 if chunk.to_end:
-                    each = _Found(self._at_end(chunk, low), [])
+                    each = _FoundPlace(self._at_end(chunk, low), [])
                 elif chunk.start is not None:
-                    each = _Found(self._numbered(chunk, low, min(chunk.start + drift, self.size + 1)), [])
+                    each = _FoundPlace(self._numbered(chunk, low, min(chunk.start + drift, self.size + 1)), [])
                     drift = each.place.start - chunk.start
                 else:
                     each = self._following(chunk, low)
@@ -116,7 +116,7 @@ class _Placer:
         self._refuse_several(found)
         return [each.place for each in found]
 
-    def _refuse_several(self, found: list[_Found]) -> None:
+    def _refuse_several(self, found: list[_FoundPlace]) -> None:
         """Raise HunkNotUnique for the first chunk that could also go further down, with the later chunks below it."""
         ceiling, fault = self.size + 1, None
         for each in reversed(found):
@@ -167,7 +167,7 @@ class _Placer:
     # A chunk that ends where the file ends.
 
     def _at_end(self, chunk: Chunk, low: int) -> HunkPlace:
-        scopes = self.anchors.below(chunk.anchors) if chunk.anchors else [Scope(0, 0, self.size)]
+        scopes = self.anchors.below(chunk.anchors) if chunk.anchors else [AnchorScope(0, 0, self.size)]
         if not scopes:
             raise self._missing(chunk, low)
         low = max(low, scopes[0].line if chunk.old else scopes[0].after)
@@ -227,22 +227,22 @@ class _Placer:
 
     # A chunk without a line number.
 
-    def _following(self, chunk: Chunk, low: int) -> _Found:
+    def _following(self, chunk: Chunk, low: int) -> _FoundPlace:
         """Return the first place from `low` on, inside the scopes of the anchors if the chunk fits there at all."""
-        scopes = self.anchors.below(chunk.anchors) if chunk.anchors else [Scope(0, 0, self.size)]
+        scopes = self.anchors.below(chunk.anchors) if chunk.anchors else [AnchorScope(0, 0, self.size)]
         if scopes and not chunk.old:
             spans = (
                 [(scope.after, scope.after + 1) for scope in scopes] if chunk.anchors else [(self.size, self.size + 1)]
             )
             for start in self._starts([], Strictness.EXACT, spans, low):
-                return _Found(HunkPlace(chunk, start, Strictness.EXACT), spans)
+                return _FoundPlace(HunkPlace(chunk, start, Strictness.EXACT), spans)
         for variant in _variants(chunk) if scopes and chunk.old else ():
             for level in self._levels_that_match(variant):
                 spans = merged(scopes)
                 if next(self._starts(variant.old, level, spans, 0), None) is None:
                     spans = [(scopes[0].line, self.size)]
                 for start in self._starts(variant.old, level, spans, low):
-                    return _Found(HunkPlace(variant, start, level), spans)
+                    return _FoundPlace(HunkPlace(variant, start, level), spans)
         raise self._missing(chunk, low)
 
     # Levels of strictness.

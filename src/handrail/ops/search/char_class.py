@@ -13,6 +13,7 @@ NOT_TEXT = "\\r\\n\\udc80-\\udcff"
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 _WIDE = re.compile(r"\\[DWSP]|\[:\^")
 _SETS = {char: "\\" + char for char in "dDwWsSnr"}
+SPANS_LINES = "a match never spans lines"
 
 
 def code_point(given: str, found: re.Match[str]) -> int:
@@ -28,7 +29,7 @@ def read_class(given: str, opening: int) -> tuple[str, str, int]:
     negated = given[opening + 1 : opening + 2] == "^"
     members, closing = _members(given, opening, opening + 1 + negated)
     if not negated and {*members} <= {"\\n", "\\r"}:
-        raise InvalidPattern("regex", given, "a match never spans lines", opening, given[:opening] or "text$")
+        raise InvalidPattern("regex", given, SPANS_LINES, opening, given[:opening] or "text$")
     body = "".join(members)
     text = f"[^{body}]" if negated else f"[{body}]"
     return text, f"[{text}--[{NOT_TEXT}]]" if negated or _WIDE.search(body) else text, closing + 1

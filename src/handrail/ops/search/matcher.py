@@ -65,6 +65,10 @@ class LineMatcher:
             count += 1
         return Hits(count, lines)
 
+    def parts(self, line: str, seconds: float) -> list[str]:
+        """Return the parts of a line that the pattern matches; empty ones are left out. Raises TimeoutError."""
+        return [found[0] for found in self._regex.finditer(line, timeout=seconds) if found[0]]
+
     def _found(self, data: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
         """Yield start, end and match column of every matching line."""
         if self._text:

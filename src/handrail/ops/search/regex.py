@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
-from handrail.ops.search.char_class import CODE, CONTROLS, NOT_TEXT, PROPERTY, code_point, read_class
+from handrail.ops.search.char_class import CODE, CONTROLS, NOT_TEXT, PROPERTY, SPANS_LINES, code_point, read_class
 
 _LIMITS = Limits()
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
@@ -22,6 +22,7 @@ _BACK_REFERENCE = re.compile(r"\\(?:[1-9]\d*|[kg](?:<[^>]*>|\{[^}]*\}|'[^']*'|-?
 _GROUP = re.compile(r"\((?:\?(?:P?<[A-Za-z_]\w*>|[imsx]*(?:-[imsx]+)?[:)]))?")
 _PCRE_GROUP = re.compile(r"\(\?(?:[=!>|]|<[=!]|P[=>]|R\)|&|[+-]?\d+\)|\(|#)")
 _LINE_BREAKS = "\n\r"
+_SYNTAX = re.compile(r"[\\.^$|?*+()\[\]{}]")
 _TOO_OFTEN = "it repeats too often"
 _START, _END = "(?<![^\\r\\n])", "(?![^\\r\\n])"
 
@@ -119,8 +120,12 @@ def parse_literal(given: str) -> Pattern:
         raise _invalid(given[:200], "the text is too long", _LIMITS.pattern_chars, given[:20])
     for at, char in enumerate(given):
         if char in _LINE_BREAKS:
-            raise _invalid(given, "a match never spans lines", at, given[:at])
+            raise _invalid(given, SPANS_LINES, at, _first_line(given))
     return Pattern(given, tuple(_literal(char, at) for at, char in enumerate(given)))
+
+
+def _first_line(given: str) -> str:
+    return next((line for line in given.splitlines() if line.strip()), "text")
 
 
 def _invalid(given: str, reason: str, at: int, example: str) -> InvalidPattern:
@@ -198,7 +203,10 @@ class _RegexReader:
         return Token("literal", f"\\x{{{code:x}}}", at, chr(code))
 
     def _spans_lines(self, at: int) -> InvalidPattern:
-        return _invalid(self.given, "a match never spans lines", at, self.given[:at] or "text$")
+        given = self.given
+        if "\n" in given and "\\" not in given:  # the text of some lines, not a pattern
+            return _invalid(given, SPANS_LINES, at, _SYNTAX.sub(r"\\\g<0>", _first_line(given)))
+        return _invalid(given, SPANS_LINES, at, given[:at] or "text$")
 
     def _open(self, at: int) -> Token:
         given = self.given

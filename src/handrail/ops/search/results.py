@@ -123,3 +123,5 @@ class Counts:
     skipped: Skipped
     files_searched: int
     complete: bool
+    hidden: Hidden | None = None
+    """The matches in hidden files, if the search found nothing."""

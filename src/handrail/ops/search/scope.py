@@ -30,6 +30,8 @@ class Scope:
     """Returns whether a path is protected; a protected path is always left out."""
     protected_handle: Callable[[int], bool] | None = None
     """Returns whether an open file is protected, wherever another process moved it; no line of it is shown."""
+    kinds: tuple[str, ...] = ()
+    """Globs of a file type; a file must match one of them, too. Empty: every file fits."""
 
     def unhidden(self) -> "Scope":
         """Return the same scope without ignore files and exclusions; only `.git` stays hidden."""
@@ -41,6 +43,11 @@ class Scope:
         if not self.include:
             return None
         return compile_globs(self.include, anywhere=self.anywhere, fold_case=self.fold_case)
+
+    @cached_property
+    def of_kind(self) -> Glob | None:
+        """The compiled `kinds`; None if every file fits."""
+        return compile_globs(self.kinds, anywhere=True) if self.kinds else None
 
     @cached_property
     def excluded(self) -> Callable[[str], object] | None:
@@ -57,6 +64,8 @@ class Scope:
             return False
         if self.included is not None and not self.included.matches(path):
             return False
+        if self.of_kind is not None and not self.of_kind.matches(path):
+            return False
         return self.excluded is None or not self.excluded(path)
 
     def held(self, paths: list[str]) -> list[str]:
@@ -66,6 +75,9 @@ class Scope:
         if self.included is not None:
             matches = self.included.matches
             paths = [path for path in paths if matches(path)]
+        if self.of_kind is not None:
+            fits = self.of_kind.matches
+            paths = [path for path in paths if fits(path)]
         if self.excluded is not None:
             excluded = self.excluded
             paths = [path for path in paths if not excluded(path)]
@@ -84,6 +96,8 @@ class SearchRequest(NamedTuple):
     scope: Scope = Scope()
     count_searched: bool = False
     """True if the result must say how many text files were read."""
+    multiline: bool = False
+    """True if a match may span lines, and a dot matches a line end; only the built-in engine does that."""
     exact: bool = True
     """True if the result must hold the total; otherwise the search may stop at its limit."""
 

@@ -15,6 +15,7 @@ from handrail.model.record import record
 from handrail.ops.shell.evaluation import evaluated, settled, value_of
 from handrail.ops.shell.first_words import first_words
 from handrail.ops.shell.program_kinds import takes_code
+from handrail.ops.shell.redirections import parts_of
 from handrail.ops.shell.shell_builtins import assigned_name
 from handrail.ops.shell.started import Argv
 from handrail.ops.shell.wrappers import is_followed, started_by
@@ -210,7 +211,7 @@ def _collect_values(node: "Node", findings: _Findings) -> None:
 def _declaration(node: "Node", findings: _Findings) -> Argv:
     """Return the words of a declaration; of an assignment whose value is not literal, only the name."""
     words: list[str | None] = [_text(node.children[0])]
-    for child in node.children[1:]:
+    for child in parts_of(node)[1:]:
         text = _text(child)
         name = assigned_name(text)
         if child.type in _REDIRECTS:
@@ -269,7 +270,7 @@ def _nodes(root: "Node") -> "Iterator[Node]":
 def _argv(command: "Node") -> Argv:
     """Return the words of a command, without assignments and redirections."""
     words: list[str | None] = []
-    for child in command.children:
+    for child in parts_of(command):
         if child.type == "variable_assignment" or child.type in _REDIRECTS:
             continue
         words.append(_literal(_text(child)))

@@ -18,7 +18,7 @@ _ELEMENT = re.compile(rf"({_NAME})\[([^\[\]]*)\]", re.ASCII)
 _WORD = re.compile(rf"(?<![A-Za-z_0-9]){_NAME}", re.ASCII)
 _NUMBER = re.compile(rf"""\$[#?$!]|\$\{{#(?:{_NAME}(?:\[[@*]\])?|[@*])\}}""", re.ASCII)
 """Expansions that are numbers, whatever the variables contain."""
-_ARITHMETIC = re.compile(rf"""(?:[\s0-9()+\-*/%<>=!&|^~?:,;"]|(?<=[0-9])\#|\$?{_NAME}|\$\{{{_NAME}\}})*+""", re.ASCII)
+_ARITHMETIC = re.compile(rf"""(?>[\s0-9()+\-*/%<>=!&|^~?:,;"]|(?<=[0-9])\#|\$?{_NAME}|\$\{{{_NAME}\}})*+""", re.ASCII)
 _HARMLESS = re.compile(r"[\w\s./:,@%+=~-]*")
 """Characters of which no expression runs anything."""
 _COPY = re.compile(rf"""("?)\$(?:({_NAME})|\{{({_NAME})\}})\1""", re.ASCII)

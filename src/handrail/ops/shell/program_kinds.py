@@ -38,6 +38,8 @@ _GIT_PLAIN = _words(
     """
 )
 _GIT_RUNS = ("--ex", "-x", "--te", "--conf", "-c", "--up", "--rec")
+_GIT_USES = _words("EDITOR PAGER SSH_ASKPASS VISUAL")
+_SHORT_OPTIONS = re.compile(r"-[A-Za-z0-9]{1,4}(?=.)", re.DOTALL)
 _RUNNERS = _words(
     """
     abduco bwrap capsh cgexec choom chpst chrt cpulimit crontab csh daemonize dbus-launch dbus-run-session dc dtach
@@ -69,9 +71,9 @@ _EVALUATES = re.compile(r"--?(?:eval|print|exec|expression|command|execute|run)(
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk"})
 _SEDS = frozenset({"sed", "gsed"})
 _AWK_RUNS = re.compile(r"system|(?<!\|)\|(?!\|)|@")
-_SED_REGEX = r"(?:(?!\1)[^\\\n\[]|\\.|\[(?:(?!\1)[^\]\n])++\])*+"
-_SED_TEXT = r"(?:(?!\1)[^\\\n]|\\.)*+"
-_SED_ADDRESS = r"(?:[0-9]++|\$|/(?:[^/\\\n\[]|\\.|\[[^\]\n/]++\])*+/[IM]*+)"
+_SED_REGEX = r"(?>(?!\1)[^\\\n\[]|\\.|\[(?>(?!\1)[^\]\n])++\])*+"
+_SED_TEXT = r"(?>(?!\1)[^\\\n]|\\.)*+"
+_SED_ADDRESS = r"(?:[0-9]++|\$|/(?>[^/\\\n\[]|\\.|\[[^\]\n/]++\])*+/[IM]*+)"
 _SED_COMMAND = re.compile(
     rf"[ \t;\n]++|[{{}}]|(?:{_SED_ADDRESS}(?:,[~+]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+(?:"
     rf"(?:[=dDgGhHlnNpPxq]|s([/|#,@!:]){_SED_REGEX}\1{_SED_TEXT}\1[gpiIMm0-9]*+"
@@ -121,10 +123,28 @@ def takes_code(argv: Argv) -> bool:
     return name in _MAKES and any(_MAKE_RUNS.match(word) for word in rest if word is not None)
 
 
+def takes_values_as_data(argv: Argv, assigns: tuple[str, ...]) -> bool:
+    """Return whether the program is known to run no value of these variables: `GIT_EXTERNAL_DIFF=rm git diff` does."""
+    runs = last_name(argv[0] or "") == "git" and any(name.startswith("GIT_") or name in _GIT_USES for name in assigns)
+    return takes_data(argv) and not runs
+
+
 def may_start(argv: Argv) -> list[Argv]:
-    """Return the commands that a program may start from its words; none if it is known to treat them as data."""
+    """Return the commands that a program may start from its words; none if it is known to treat them as data.
+
+    A word may be the value of a short option, too: `tar -I'rm x'`.
+    """
+    if takes_data(argv):
+        return []
     first = 2 if last_name(argv[0] or "") in _SUBCOMMANDS else 1
-    return [] if takes_data(argv) else [argv[at:] for at in range(first, len(argv)) if argv[at] is not None]
+    started = [argv[at:] for at in range(first, len(argv)) if argv[at] is not None]
+    return [*started, *((value, *rest) for word, *rest in started for value in _option_values(word or ""))]
+
+
+def _option_values(word: str) -> list[str]:
+    """Return what may be the value of the last of some short options that are written as one word: `-nO'rm x'`."""
+    letters = _SHORT_OPTIONS.match(word)
+    return [word[at:] for at in range(2, letters.end() + 1)] if letters else []
 
 
 def _interprets(words: Argv, code: str, valued: str, ends: str) -> bool:

@@ -48,7 +48,7 @@ _COULD_SUBSTITUTE = re.compile(r"\$\(|`|[<>]\(|\$\{[ \t\n|(;]")
 _SPELT_BY_NUMBER = re.compile(r"\\[xuU0-7]")
 
 
-class _Found(Exception):  # noqa: N818  not an error: it ends the scan
+class _SubstitutionFound(Exception):  # noqa: N818  not an error: it ends the scan
     """The scan found an active substitution."""
 
 
@@ -60,7 +60,7 @@ def substitutes(command: str) -> bool:
     """Return whether bash would substitute anything; if the scan cannot decide, whether bash could."""
     try:
         _Code(command).scan()
-    except _Found:
+    except _SubstitutionFound:
         return True
     except _Unclear:
         return _could_substitute(command)
@@ -75,7 +75,7 @@ def pieces(command: str) -> list[str] | None:
     code = _Code(command)
     try:
         code.scan()
-    except (_Found, _Unclear):
+    except (_SubstitutionFound, _Unclear):
         return None
     return [command[start:end] for start, end in pairwise([0, *code.cuts, len(command)]) if start < end]
 
@@ -118,7 +118,7 @@ class _Text:
         """Return the index after the quoted or expanded piece of a word that begins at `i`."""
         char = self.text[i]
         if char == "`":
-            raise _Found
+            raise _SubstitutionFound
         if char == "$":
             return self.dollar(i, soft=soft)
         if char == '"':
@@ -134,7 +134,7 @@ class _Text:
         if char == "(":
             end = self.double_parentheses(j + 1) if self.at(j + 1) == "(" else None
             if end is None:
-                raise _Found
+                raise _SubstitutionFound
             return end
         if char == "{":
             return self.braces(self.skip(j + 1), soft=soft)
@@ -169,7 +169,7 @@ class _Text:
     def braces(self, i: int, *, soft: bool) -> int:
         """Return the index after the `}` of the expansion whose parameter begins at `i`."""
         if self.at(i) and self.text[i] in _FUNCTION_MARKS:
-            raise _Found
+            raise _SubstitutionFound
         self.enter()
         parameter, subscript = self.end(_PARAMETER, i), self.end(_PARAMETER_SUBSCRIPT, i)
         i = self.arithmetic(subscript, "]") if subscript > parameter else parameter
@@ -186,7 +186,7 @@ class _Text:
             if char not in "<>":
                 i = self.piece(i, soft=soft)
             elif self.at(self.skip(i + 1)) == "(":
-                raise _Found  # also in double quotes: the replacement of ${x/y/<(z)} is active there
+                raise _SubstitutionFound  # also in double quotes: the replacement of ${x/y/<(z)} is active there
             else:
                 i += 1
 
@@ -265,7 +265,7 @@ class _Code(_Text):
         """Here-documents whose bodies begin after this line: delimiter, quoted, tabs stripped."""
 
     def scan(self) -> None:
-        """Scan the whole text and collect the cuts for `pieces`. Raises _Found or _Unclear."""
+        """Scan the whole text and collect the cuts for `pieces`. Raises _SubstitutionFound or _Unclear."""
         i = 0
         while match := _IN_CODE.search(self.text, i):
             if match.start() > i:
@@ -308,7 +308,7 @@ class _Code(_Text):
         self.word_begins = True
         j = self.skip(i + 1)
         if self.at(j) == "(":
-            raise _Found
+            raise _SubstitutionFound
         if self.text[i] == ">" or self.at(j) != "<":
             return i + 1
         j = self.skip(j + 1)
@@ -360,6 +360,7 @@ class _Code(_Text):
         return i + 1
 
     def heredoc(self, i: int) -> int:
+        """Read the delimiter of a heredoc after `<<`; its body is skipped at the end of the line."""
         tabs = self.at(i) == "-"
         i += tabs
         while self.at(i) in (" ", "\t") or self.text.startswith(_CONTINUATION, i):

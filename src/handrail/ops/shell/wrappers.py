@@ -141,6 +141,7 @@ def _unwrap(wrapper: _Wrapper, words: Argv) -> StartedPrograms:
     while i < len(words) and (match := _ASSIGNMENT.match(words[i] or "")):
         started.unknown |= match[1].endswith("%%")  # a function that a shell inherits
         started.assigns.append(match[1])  # env A=1 prog, sudo A=1 prog: no program has such a name
+        started.sets.append((match[1], (words[i] or "")[match.end() :]))
         i += 1
     started.unknown |= None in words[i : i + wrapper.skip]
     inner = words[i + wrapper.skip :] or ((wrapper.default,) if wrapper.default else ())

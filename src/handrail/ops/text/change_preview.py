@@ -10,26 +10,29 @@ _SET_ID = 0o6000
 
 
 def change_diff(change: Change) -> str:
-    """Return the diff of one change."""
+    """Return the diff of one change.
+
+    Tools put text into files, so that is always shown: one NUL must not hide from the user what a shell would run.
+    """
     path = unquote(change.path)
     if isinstance(change, MakeDirectory):
         return f"new directory {quote(path)}\n"
     if isinstance(change, RemoveDirectory):
         return f"deleted directory {quote(path)}\n"
     if isinstance(change, Restore):
-        beneath = "".join(_restored(f"{path}/{rel}", *nodes) for rel, *nodes in change.beneath())
-        return _restored(path, change.base, change.to) + beneath
+        inside = "".join(_restored(f"{path}/{rel}", *nodes) for rel, *nodes in change.inner_changes())
+        return _restored(path, change.base, change.to) + inside
     base = change.base
     if isinstance(change, Remove):
-        return _shown(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
+        return _readable(path, base.data, None, old_mode=base.mode) if base else f"deleted {quote(path)}\n"
     if base is None:
-        return _shown(path, None, change.data, new_mode=change.mode)
+        return unified(path, None, change.data, new_mode=change.mode)
     mode = mode_for(change, base)
     loses_set_id = bool((mode ^ base.mode) & _SET_ID)
-    return _shown(path, base.data, change.data, old_mode=base.mode, new_mode=mode, exact=loses_set_id)
+    return unified(path, base.data, change.data, old_mode=base.mode, new_mode=mode, exact=loses_set_id)
 
 
-def _shown(
+def _readable(
     path: str,
     before: bytes | None,
     after: bytes | None,
@@ -53,7 +56,7 @@ def _restored(path: str, now: Node | None, then: Node | None) -> str:
         return heads
     texts = [each.data if each else None for each in (old, new)]
     modes = old.mode if old else None, mode_for(new, old) if new else None
-    return heads + _shown(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
+    return heads + _readable(path, *texts, old_mode=modes[0], new_mode=modes[1], exact=True)
 
 
 def _entry_line(path: str, verb: str, node: Node) -> str:

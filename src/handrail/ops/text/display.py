@@ -74,11 +74,32 @@ def _shortened(line: str, room: int) -> str:
     return f"{line[:ends]} … {len(line) - 2 * ends} characters not shown … {line[-ends:]}"
 
 
+def cut_middle(text: str, most: int) -> str:
+    """Return a text, cut in the middle if it is longer than `most` characters."""
+    if len(text) <= most:
+        return text
+    half = max(1, most // 2)
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters not shown …\n{text[-half:]}"
+
+
+def that_fit(lines: list[str], room: int) -> list[str]:
+    """Return the first lines that fit into a number of bytes, line ends included."""
+    sizes = accumulate(len(line.encode(errors="surrogateescape")) + 1 for line in lines)
+    return lines[: sum(1 for _ in takewhile(lambda so_far: so_far <= room, sizes))]
+
+
 def duration(milliseconds: float) -> str:
     """Format a duration, such as `0.4ms`, `250ms` or `12.3s`."""
     if milliseconds < 1:
         return f"{milliseconds:.1f}ms"
     return f"{milliseconds:.0f}ms" if milliseconds < 10_000 else f"{milliseconds / 1000:.1f}s"
+
+
+def short_size(size: int) -> str:
+    """Return a size as `du -h` shows it: `0B`, `512B`, `1.5K`, `4K`, `2.3M`."""
+    unit = min(max(size.bit_length() - 1, 0) // 10, 3)
+    scaled = size / KIB**unit
+    return f"{scaled:.0f}{'BKMG'[unit]}" if scaled == int(scaled) else f"{scaled:.1f}{'BKMG'[unit]}"
 
 
 def size_text(size: int, form: str = "g") -> str:

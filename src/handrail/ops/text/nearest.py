@@ -15,6 +15,7 @@ _LINES, _WORDS, _HITS, _PLACES = 40, 16, 20, 6
 _LINE_BYTES, _PROBE_BYTES, _COMPARED_BYTES = 2000, 200, 120
 _ALIKE = 0.45
 _WORD = re.compile(rb"[\w\x80-\xff]{3,}")
+_NUMBERED = re.compile(rb"^\s*L?\d+(?:\t|: ?|\| ?|\xe2\x86\x92)\s*")
 
 
 class Nearest(NamedTuple):
@@ -25,7 +26,8 @@ class Nearest(NamedTuple):
     wanted: bytes
     found: bytes
     difference: str
-    """One of: line_end, trailing_space, tabs, indentation, spacing, typography, case, escaping, several (of these),
+    """One of: line_end, trailing_space, tabs, indentation, spacing, typography, case, escaping, numbered
+    (the wanted line begins with a line number), several (of these),
     missing (the file ends before), text; empty if no line differs."""
 
 
@@ -165,8 +167,9 @@ def difference(wanted: bytes, found: bytes, *, partial: bool = False) -> str:
     if wanted.strip() == found.strip():
         tabs = [b"\t" in line[: len(line) - len(line.lstrip())] for line in (wanted, found)]
         return "tabs" if tabs[0] != tabs[1] else "indentation"
+    numbered = _NUMBERED.match(wanted)
     for name, key in _INSIDE.items():
         want, there = key(wanted.strip()), key(found.strip())
         if want == there or (partial and want and want in there):
             return name
-    return "text"
+    return "numbered" if numbered and wanted[numbered.end() :].strip() == found.strip() else "text"

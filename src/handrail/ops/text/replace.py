@@ -57,6 +57,12 @@ def replace_all(path: str, data: bytes, find: str, new: str, limits: Limits) -> 
     return _replace_spans(path, text, spans, new, limits), len(spans)
 
 
+def replace_found(path: str, data: bytes, find: str, new: str, limits: Limits) -> tuple[bytes, int]:
+    """Replace all occurrences of a text like `replace_all`. Raises NoMatch if there is none."""
+    text, spans = _find_some(path, data, find)
+    return _replace_spans(path, text, spans, new, limits), len(spans)
+
+
 def replace_regex(path: str, data: bytes, pattern: str, new: str, limits: Limits) -> tuple[bytes, int]:
     r"""Replace every match of a regular expression. Returns the new content and the number of matches.
 
