@@ -3,6 +3,7 @@
 import os
 import posixpath
 import stat
+import time
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from handrail.ops.git_index import Index, read_index
 from handrail.ops.git_names import first_line, pointed_to
 
 _SMALL = 1 << 16
+TICK_NS = 20_000_000
+"""Two changes within this time may have the same timestamp."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,10 +40,23 @@ class Repositories(NamedTuple):
     """Indexes that are too large to read, and the `.git` of the first tree beyond the limit."""
     odd: list[tuple[str, tuple[int, ...]]]
     """Indexes that name a path outside of their tree, each with its mark."""
+    opaque: list[str]
+    """Trees whose submodules are not known: the index is odd or too large, or there are too many trees."""
 
 
-Known = dict[str, tuple[tuple[int, ...], Index | None]]
-"""The mark and the names of each index that was read, by path; None as names if it is too large."""
+class _Read(NamedTuple):
+    """Holds what one index contained."""
+
+    mark: tuple[int, ...]
+    """Identity, size and times of the file."""
+    names: Index | None
+    """None if it is too large."""
+    sure: bool
+    """Whether the file was old enough when it was read: a later change has another mark."""
+
+
+Known = dict[str, _Read]
+"""The indexes that were read, by path."""
 
 
 def read_plain(dir_fd: int, path: str, most: int) -> bytes | None:
@@ -88,7 +104,7 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
 
     Starts with the root, and continues with the linked worktrees and the submodules that each index names.
     """
-    found, waiting, seen = Repositories([], [], [], [], [], []), [""], set[str]()
+    found, waiting, seen = Repositories([], [], [], [], [], [], []), [""], set[str]()
     known = {} if known is None else known
     while waiting:
         tree = waiting.pop(0)
@@ -99,6 +115,7 @@ def find(root_fd: int, root: str, limits: Limits, known: Known | None = None) ->
         seen.add(tree)
         if len(seen) > limits.guarded_repositories:
             found.unread.append(dot_git)
+            found.opaque.extend((tree, *waiting))
             break
         if kind == "directory":
             found.directories.append(GitDirectory(dot_git))
@@ -122,11 +139,13 @@ def _submodules(
     while waiting:
         index = waiting.pop()
         names = _names_of(root_fd, index, limits, known)
+        if names is None or not names.plain:
+            found.opaque.append(tree)
         if names is None:
             found.unread.append(index)
             continue
         if not names.plain:
-            found.odd.append((index, known[index][0]))
+            found.odd.append((index, known[index].mark))
         trees += [below(tree, link) for link in names.links]
         found.sparse.extend(below(tree, each) for each in names.sparse)
         if names.base and index.endswith("/index"):  # git reads no base of a base
@@ -239,11 +258,12 @@ def _names_of(root_fd: int, index: str, limits: Limits, known: Known) -> Index |
     except OSError:  # deleted meanwhile
         return Index([])
     mark = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-    if index not in known or known[index][0] != mark:
+    if index not in known or known[index].mark != mark or not known[index].sure:
+        sure = about.st_ctime_ns + TICK_NS < time.time_ns()
         too_large = about.st_size > limits.edit_bytes
         content = read_plain(root_fd, index, limits.edit_bytes)
         unread = Index([], plain=too_large or not stat.S_ISREG(about.st_mode))  # the sweep finds other kinds
         found = unread if content is None else read_index(content)
         too_large |= len(found.links) + len(found.sparse) > limits.scan_directories
-        known[index] = mark, None if too_large else found
-    return known[index][1]
+        known[index] = _Read(mark, None if too_large else found, sure)
+    return known[index].names

@@ -6,11 +6,15 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.git.repositories import GitDirectory, kind_at, names_in, open_directory, read_plain
+from handrail.kernel.git.repositories import (
+    TICK_NS,
+    GitDirectory,
+    names_in,
+    open_directory,
+    read_plain,
+)
 from handrail.model.limits import MIB
 from handrail.ops.git_names import (
-    ASIDE,
     DEEP,
     OCCUPIED,
     OCCUPIED_LINKED,
@@ -22,11 +26,9 @@ from handrail.ops.git_names import (
     may_be_written,
 )
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TICK_NS = 20_000_000
-"""Two changes within this time may have the same timestamp."""
 _LINKED = {*OCCUPIED_LINKED, "commondir", "gitdir", "locked"}
-_TRIES = 10_000
+_LONGEST_PATH = 4096
+"""The longest path of a directory in bytes: git cannot open a longer one."""
 
 
 class Offence(NamedTuple):
@@ -36,7 +38,7 @@ class Offence(NamedTuple):
     name: str
     """The path in the directory."""
     why: str
-    """link, special, unknown, orders, outside, submodule"""
+    """link, special, unknown, orders, outside, large, replaced, submodule"""
     mark: str
     """Identifies the entry: another entry of the same name has another mark."""
 
@@ -45,7 +47,7 @@ class Offence(NamedTuple):
         return f"{self.directory}/{self.name}"
 
 
-class _Listed(NamedTuple):
+class _SweptDirectory(NamedTuple):
     """Holds the result of listing one directory."""
 
     ctime_ns: int
@@ -57,9 +59,9 @@ class _Listed(NamedTuple):
 class Sweep:
     """Searches git directories for offences. Does not list a directory again if nothing changed in it."""
 
-    def __init__(self, root_fd: int, most_directories: int) -> None:
-        self._root_fd, self._most = root_fd, most_directories
-        self._listed: dict[str, _Listed] = {}
+    def __init__(self, root_fd: int, most_directories: int, deepest: int) -> None:
+        self._root_fd, self._most, self._deepest = root_fd, most_directories, deepest
+        self._listed: dict[str, _SweptDirectory] = {}
         self.cut = False
         """Whether there were more directories than the limit allows."""
 
@@ -82,7 +84,7 @@ class Sweep:
             found += self._orders(directory.path)
         return found
 
-    def _list(self, directory: GitDirectory, inside: str) -> _Listed | None:
+    def _list(self, directory: GitDirectory, inside: str) -> _SweptDirectory | None:
         path = f"{directory.path}/{inside}" if inside else directory.path
         try:
             fd = open_directory(self._root_fd, path)
@@ -93,25 +95,26 @@ class Sweep:
             known = self._listed.get(path)
             if known is not None and (known.ctime_ns, known.inode) == (about.st_ctime_ns, about.st_ino):
                 return known
-            listed = _Listed(about.st_ctime_ns, about.st_ino, [], [])
+            listed = _SweptDirectory(about.st_ctime_ns, about.st_ino, [], [])
             with os.scandir(fd) as entries:
                 for entry in entries:
                     self._judge(directory, inside, entry, listed)
         finally:
             os.close(fd)
-        if about.st_ctime_ns + _TICK_NS < listed_at:
+        if about.st_ctime_ns + TICK_NS < listed_at:
             self._listed[path] = listed
         return listed
 
-    @staticmethod
-    def _judge(directory: GitDirectory, inside: str, entry: "os.DirEntry[str]", listed: _Listed) -> None:
+    def _judge(self, directory: GitDirectory, inside: str, entry: "os.DirEntry[str]", listed: _SweptDirectory) -> None:
         """Add an entry to the offences, or to the directories to search, or to neither."""
         name = f"{inside}/{entry.name}" if inside else entry.name
-        if not inside and entry.name in (_LINKED if directory.linked else OCCUPIED):
-            return  # guarded by a mount
         is_directory = entry.is_dir(follow_symlinks=False)
         if entry.is_symlink():
             why = "link"
+        elif not inside and entry.name in (_LINKED if directory.linked else OCCUPIED):
+            return  # guarded by a mount
+        elif is_directory and (name.count("/") >= self._deepest or len(os.fsencode(name)) > _LONGEST_PATH):
+            why = "unknown"  # ordinary work makes no such directory; to search below it would take too long
         elif not is_directory and not entry.is_file(follow_symlinks=False):
             why = "special"
         elif not inside:
@@ -157,60 +160,3 @@ def _mark_of(entry: "os.DirEntry[str]") -> str:
 def _is_searched(name: str) -> bool:
     top = name.partition("/")[0]
     return top in DEEP or top in UNFINISHED or name in SHALLOW
-
-
-def set_aside(root_fd: int, offence: Offence) -> str:
-    """Move an offence to a directory that git does not read, and return its new path. Raises OSError."""
-    top = open_file(root_fd, offence.directory, _DIRECTORY)
-    try:
-        aside = _aside_in(top)
-        try:
-            return f"{offence.directory}/{ASIDE}/{_move(top, offence.name, aside)}"
-        finally:
-            os.close(aside)
-    finally:
-        os.close(top)
-
-
-def _aside_in(top: int) -> int:
-    """Open the directory for offences in a git directory, and create it if it is missing."""
-    try:
-        os.mkdir(ASIDE, 0o755, dir_fd=top)
-    except FileExistsError:
-        return os.open(ASIDE, _DIRECTORY, dir_fd=top)
-    aside, owner = os.open(ASIDE, _DIRECTORY, dir_fd=top), os.fstat(top)
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.chown(aside, owner.st_uid, owner.st_gid)
-    return aside
-
-
-def _move(top: int, name: str, aside: int) -> str:
-    """Move an entry to `aside` under a name that is not used there, and return that name."""
-    parent, _, last = name.rpartition("/")
-    source = open_file(top, parent, _DIRECTORY) if parent else os.dup(top)
-    try:
-        taken = set(os.listdir(aside))
-        new = next(new for n in range(_TRIES) if (new := f"{last}.{n}" if n else last) not in taken)
-        os.rename(last, new, src_dir_fd=source, dst_dir_fd=aside)
-        return new
-    finally:
-        os.close(source)
-
-
-def put_back(root_fd: int, directory: str, kept: str, name: str) -> None:
-    """Move an unfinished operation back to its name, if the name does not exist."""
-    top = open_file(root_fd, directory, _DIRECTORY)
-    try:
-        aside = os.open(ASIDE, _DIRECTORY, dir_fd=top)
-        try:
-            if kind_at(aside, kept) != "absent" and kind_at(top, name) == "absent":
-                os.rename(kept, name, src_dir_fd=aside, dst_dir_fd=top)
-        finally:
-            os.close(aside)
-    finally:
-        os.close(top)
-
-
-def head_of(root_fd: int, directory: str) -> str:
-    """Return the content of HEAD. If it has changed, an unfinished operation does not apply any more."""
-    return (read_plain(root_fd, f"{directory}/HEAD", 4096) or b"").decode(errors="surrogateescape")

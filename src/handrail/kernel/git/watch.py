@@ -10,20 +10,23 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
-from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.git.armed_trees import Armed, ArmedTrees
-from handrail.kernel.git.repositories import Known, Repositories, find
-from handrail.kernel.git.sweep import Offence, Sweep, head_of, put_back, set_aside
-from handrail.model.faults import Fault
-from handrail.model.limits import MIB, Limits
+from handrail.kernel.git.aside import Aside, head_of, rename_submodule
+from handrail.kernel.git.repositories import Known, Repositories, below, find, kind_at
+from handrail.kernel.git.sweep import Offence, Sweep
+from handrail.model.limits import Limits
 from handrail.model.paths import quote
-from handrail.model.warnings import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, Note
-from handrail.ops.git_names import ASIDE
+from handrail.model.warnings import GitArmed, GitNotSetAside, GitSetAside, GitUnseen, ToolWarning
+from handrail.ops.git_names import ASIDE, OCCUPIED
 
-_Warn = Callable[[Fault], None]
+_Warn = Callable[[ToolWarning], None]
+_ALWAYS = ("link", "special", "submodule")
+"""What is set aside even while other commands run; the rest may be their current work."""
+_NAMED = 20
+"""How many entries of one git directory the answer names one by one."""
 
 
 class GitWatch:
@@ -35,7 +38,7 @@ class GitWatch:
         """`record` is a path in the state directory; `busy` tells whether a command of this session runs."""
         self._on = on
         self._root_fd, self._root, self._record_path, self._limits, self._busy = root_fd, root, record, limits, busy
-        self._sweep, self._known = Sweep(root_fd, limits.scan_directories), Known()
+        self._sweep, self._known = Sweep(root_fd, limits.scan_directories, limits.scan_depth), Known()
         self._lock, self._running, self._record = threading.Lock(), 0, -1
         self._own: dict[str, str] = {}
         """The marks of the offences that existed before the first command, by path: they belong to the user."""
@@ -44,6 +47,8 @@ class GitWatch:
         self._guarded: frozenset[str] | None = None
         """The git directories and `.git` files that existed when the session ran its first command."""
         self._arms, self._armed = ArmedTrees(root_fd, root, self._sweep), Armed()
+        self._left: Armed | None = None
+        """What git would have run before the first command of a session that was killed; None if none was killed."""
         self._trees: list[str] = []
         """The repositories that the last scan found."""
         self._quiet = True
@@ -68,14 +73,14 @@ class GitWatch:
                 for note in checks.after(None):
                     warn(note)
 
-    def close(self, look: Callable[[], list[str]]) -> list[Note]:
+    def close(self, find_repositories: Callable[[], list[str]]) -> list[ToolWarning]:
         """Check for the last time, after all commands have ended. Returns the warnings.
 
-        `look` returns the repositories of the workspace; it is called only if a process ran after the last scan.
+        `find_repositories` is called only if a process ran after the last scan.
         """
         with self._lock:
             if not self._quiet:
-                self._trees = look()
+                self._trees = find_repositories()
             notes = self._end(self._repositories(), last=True) if self._record >= 0 else []
             return notes if self._quiet else [*notes, *self._newly_armed(self._trees)]
 
@@ -83,18 +88,21 @@ class GitWatch:
         """Remember what git would run in these trees before a command.
 
         If a process of the session may have made something since the last scan, what the last scan found stays valid.
+        If an earlier session was killed, what it found before its first command counts.
         """
         with self._lock:
             if self._quiet and self._running <= 1:
-                self._armed = self._armed_among([*trees, ""])
+                self._armed = self._armed_among([*trees, ""]) if self._left is None else self._left
+                self._left = None
+                self._write_record({"armed": self._armed, **self._read_record()})
             self._quiet = False
 
     def settle(self) -> None:
-        """Note, before the scan after a command, whether all processes of the session have ended."""
+        """ToolWarning, before the scan after a command, whether all processes of the session have ended."""
         with self._lock:
             self._quiet = self._running <= 1 and not self._busy()
 
-    def ended(self, trees: Iterable[str] | None, unseen: Iterable[str] = ()) -> list[Note]:
+    def ended(self, trees: Iterable[str] | None, unseen: Iterable[str] = ()) -> list[ToolWarning]:
         """Check after a command. Returns warnings about offences, and about trees in which git would run new things.
 
         `trees` is None if there was no scan. `unseen` are directories with too many new directories to search them.
@@ -107,7 +115,7 @@ class GitWatch:
             notes += [GitUnseen(quote(each)) for each in unseen]
             return [*notes, *self._newly_armed(self._trees if trees is not None else [])]
 
-    def _newly_armed(self, trees: list[str]) -> list[Note]:
+    def _newly_armed(self, trees: list[str]) -> list[ToolWarning]:
         """Return warnings about the trees in which git would run something that it would not have run before."""
         before, now = self._armed, self._armed_among([*trees, ""])
         self._armed = now if trees else {**before, **now}
@@ -118,7 +126,7 @@ class GitWatch:
 
     # ── the record ──
 
-    def _begin(self) -> list[Note]:
+    def _begin(self) -> list[ToolWarning]:
         """Record the offences that exist before the first command, and clean up after a killed process."""
         try:
             self._record = os.open(self._record_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -133,6 +141,8 @@ class GitWatch:
         if alone:
             if facts.get("own") is not None:
                 notes = self._set_aside(repositories, whole=True)
+                known = facts.get("armed")
+                self._left = None if known is None else {tree: (what, mark) for tree, (what, mark) in known.items()}
             restored = self._put_back()
             self._own = {each.path: each.mark for each in self._offences(repositories) if each.path not in restored}
             self._own |= dict.fromkeys(self._unchecked(repositories), "")
@@ -140,7 +150,7 @@ class GitWatch:
         self._take_lock(fcntl.LOCK_SH)
         return notes
 
-    def _end(self, repositories: Repositories, *, last: bool = False) -> list[Note]:
+    def _end(self, repositories: Repositories, *, last: bool = False) -> list[ToolWarning]:
         """Set offences aside, and close the record if no command of this session runs."""
         over = last or (self._running == 0 and not self._busy())
         alone = over and self._take_lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -161,7 +171,7 @@ class GitWatch:
 
     def _read_record(self) -> dict[str, Any]:
         with suppress(ValueError):  # a kill cut the record short: ignore it
-            found = json.loads(os.pread(self._record, MIB, 0) or b"{}")
+            found = json.loads(os.pread(self._record, os.fstat(self._record).st_size, 0) or b"{}")
             if isinstance(found, dict):
                 return found
         return {}
@@ -181,55 +191,86 @@ class GitWatch:
         """Return the offences in guarded git directories, and in submodules that are not guarded."""
         guarded = self._guarded or frozenset()
         found = self._sweep.search(each for each in repositories.directories if each.path in guarded)
+        too_large = [(each, "") for each in repositories.unread if each.endswith("/index")]
         stems = tuple(f"{each}/" for each in repositories.sparse)
         hidden = [tree for tree in self._trees if f"{tree}/".startswith(stems)] if stems else []
         for tree, (_, mark) in self._armed_among([*repositories.submodules, *hidden]).items():
             found.append(Offence(tree, ".git", "submodule", mark))
-        for index, numbers in repositories.odd:
+        found += self._opaque(repositories, {each.directory for each in found})
+        for index, mark in (*((path, " ".join(map(str, mark))) for path, mark in repositories.odd), *too_large):
             directory, _, name = index.rpartition("/")
             if directory in guarded:
-                found.append(Offence(directory, name, "outside", " ".join(map(str, numbers))))
-        return found
+                found.append(Offence(directory, name, "outside" if mark else "large", mark))
+        return [*found, *self._replaced(guarded)]
 
-    def _set_aside(self, repositories: Repositories, *, whole: bool) -> list[Note]:
+    def _opaque(self, repositories: Repositories, known: set[str]) -> Iterator[Offence]:
+        """Yield the submodules that no mount guards and whose own submodules cannot be known."""
+        for tree in dict.fromkeys(repositories.opaque):
+            dot_git = below(tree, ".git")
+            ours = not tree or tree in known or dot_git in (self._guarded or ())
+            if not ours and kind_at(self._root_fd, dot_git) not in ("absent", "unreachable"):
+                yield Offence(tree, ".git", "submodule", "opaque")
+
+    def _replaced(self, guarded: frozenset[str]) -> Iterator[Offence]:
+        """Yield entries that replaced a link of the user at a name that git obeys: no mount can guard a link."""
+        for path in self._own:
+            directory, _, name = path.rpartition("/")
+            if directory in guarded and name in OCCUPIED and kind_at(self._root_fd, path) in ("directory", "file"):
+                yield Offence(directory, name, "replaced", "")
+
+    def _set_aside(self, repositories: Repositories, *, whole: bool) -> list[ToolWarning]:
         """Set the new offences aside, and return the warnings.
 
-        Without `whole`, other commands still run: unfinished operations and unknown names may be their current work,
-        so only links, special files and submodules are set aside.
+        Without `whole`, other commands still run: unfinished operations and unknown names may be their current work.
         """
-        notes: list[Note] = []
+        by_directory: dict[str, list[Offence]] = {}
         for each in self._offences(repositories):
-            if self._own.get(each.path) == each.mark or not (whole or each.why in ("link", "special", "submodule")):
-                continue
-            name = quote(each.path)
-            try:
-                where = self._move(each)
-            except OSError as error:
-                notes.append(GitNotSetAside(name, each.why, error.strerror or str(error)))
-            else:
-                notes.append(GitSetAside(name, each.why, quote(where)))
+            if self._own.get(each.path) != each.mark and (whole or each.why in _ALWAYS):
+                by_directory.setdefault(each.directory, []).append(each)
+        notes: list[ToolWarning] = []
+        for directory, offences in by_directory.items():
+            moved = list(self._move_all(directory, offences))
+            notes += moved[:_NAMED]
+            if len(moved) > _NAMED:
+                last = offences[-1]
+                where = f"{quote(directory)}/{ASIDE}"
+                notes.append(GitSetAside(f"the rest in {quote(directory)} ({len(moved) - _NAMED})", last.why, where))
         return [*notes, *(GitUnseen(quote(each)) for each in self._unchecked(repositories) if each not in self._own)]
+
+    def _move_all(self, directory: str, offences: list[Offence]) -> Iterator[ToolWarning]:
+        """Move offences of one directory away, and yield a warning about each."""
+        try:
+            if offences[0].why == "submodule":
+                yield self._moved(offences[0], rename_submodule(self._root_fd, directory))
+                return
+            with closing(Aside(self._root_fd, directory)) as aside:
+                for each in offences:
+                    try:
+                        yield self._moved(each, aside.move(each.name))
+                    except OSError as error:
+                        yield GitNotSetAside(quote(each.path), each.why, error.strerror or str(error))
+        except OSError as error:
+            for each in offences:
+                yield GitNotSetAside(quote(each.path), each.why, error.strerror or str(error))
+
+    def _moved(self, offence: Offence, where: str) -> ToolWarning:
+        if offence.why == "orders":
+            kept = where.rpartition("/")[2]
+            self._parked.append([offence.directory, kept, offence.name, head_of(self._root_fd, offence.directory)])
+        return GitSetAside(quote(offence.path), offence.why, quote(where))
 
     def _unchecked(self, repositories: Repositories) -> list[str]:
         """Return the paths that are too large or too many to check."""
         return [*repositories.unread, *([".git"] if self._sweep.cut else [])]
-
-    def _move(self, offence: Offence) -> str:
-        if offence.why == "submodule":
-            return _rename_submodule(self._root_fd, offence.directory)
-        where = set_aside(self._root_fd, offence)
-        if offence.why == "orders":
-            kept = where.rpartition("/")[2]
-            self._parked.append([offence.directory, kept, offence.name, head_of(self._root_fd, offence.directory)])
-        return where
 
     def _put_back(self) -> set[str]:
         """Move the unfinished operations of commands back, unless HEAD has moved. Returns their paths."""
         parked, self._parked = self._parked, []
         for directory, kept, name, head in parked:
             if head_of(self._root_fd, directory) == head:
-                with suppress(OSError):  # the user removed it, or denies access: it stays aside
-                    put_back(self._root_fd, directory, kept, name)
+                # If the user removed it, or denies access, it stays aside.
+                with suppress(OSError), closing(Aside(self._root_fd, directory)) as aside:
+                    aside.put_back(kept, name)
         return {f"{directory}/{name}" for directory, _, name, _ in parked}
 
 
@@ -245,17 +286,17 @@ class GitChecks:
             self._watch.remember(trees)
 
     def settle(self) -> None:
-        """Note whether all processes have ended. Call this before the scan that precedes `after`."""
+        """ToolWarning whether all processes have ended. Call this before the scan that precedes `after`."""
         if self._watch is not None:
             self._watch.settle()
 
-    def after(self, trees: Iterable[str] | None, unseen: Iterable[str] = ()) -> list[Note]:
+    def after(self, trees: Iterable[str] | None, unseen: Iterable[str] = ()) -> list[ToolWarning]:
         """Check after the command. Returns the warnings about these trees and about entries set aside."""
         self.ended = True
         return self._watch.ended(trees, unseen) if self._watch is not None else []
 
 
-def in_short(note: Note) -> str:
+def in_short(note: ToolWarning) -> str:
     """Return a warning as a short text for the journal."""
     if isinstance(note, GitSetAside):
         return f"git: {note.name} set aside ({note.why}) as {note.where}"
@@ -264,15 +305,3 @@ def in_short(note: Note) -> str:
     if isinstance(note, GitArmed):
         return f"git: the repository in {note.path} has {note.what} that git may run"
     return f"git: {note.what} not checked" if isinstance(note, GitUnseen) else ""
-
-
-def _rename_submodule(root_fd: int, tree: str) -> str:
-    """Rename the `.git` of a submodule, so that git ignores it; return its new path."""
-    fd = open_file(root_fd, tree, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        taken = set(os.listdir(fd))
-        new = next(new for n in range(len(taken) + 1) if (new := f".git.{ASIDE}{n or ''}") not in taken)
-        os.rename(".git", new, src_dir_fd=fd, dst_dir_fd=fd)
-    finally:
-        os.close(fd)
-    return f"{tree}/{new}"

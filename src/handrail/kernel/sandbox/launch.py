@@ -6,20 +6,21 @@ import platform
 import resource
 from collections.abc import Iterable
 from dataclasses import field
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
 from handrail.kernel.sandbox import bwrap_args, find_bwrap, first_command, interpreter, seccomp
 from handrail.kernel.sandbox.levels import Level, SandboxSettings
+from handrail.kernel.sandbox.network_attempts import LOCAL_HOSTS, NAME_SERVER
 from handrail.kernel.sandbox.supervisor_link import Launch, entering, memory_file
-from handrail.kernel.sandbox.view import visible_paths
+from handrail.kernel.sandbox.view import git_identity, visible_paths
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.kernel.sandbox.view.toolchains import Toolchains
 from handrail.model.limits import KIB
 from handrail.model.record import record
 
 INSIDE_UID = 1000
-_LOCAL_HOSTS = b"127.0.0.1 localhost\n::1 localhost\n"
 
 Paths = list[tuple[str, str]]
 """Paths as commands see them, each with the real path behind it."""
@@ -51,6 +52,10 @@ class WorkspaceView(NamedTuple):
         """Return the toolchains outside the system directories that commands may read."""
         home = visible_paths.private_home(self.home)
         return Toolchains(self.user_environment, home, self.root, self.agent_directories).shown()
+
+    def git_identity(self) -> bytes:
+        """Return the lines of a git configuration that name the user."""
+        return git_identity.section(self.user_environment, self.root, self.agent_directories)
 
     @property
     def network(self) -> bool:
@@ -205,12 +210,19 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
         limits=settings.limits,
         system=visible_paths.system_directories(),
         read_only=[(path, handles.path(real)) for path, real in readable],
-        writable=[(path, handles.path(real)) for path, real in writable],
+        writable=[(path, handles.path(real)) for path, real in [*writable, *_held(view, hidden, writable)]],
         guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in occupied.ordered()],
         hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],
         hidden_directories=[path for path in hidden if os.path.isdir(path)],
         data=_etc_data(view, user, home, etc_files, handles, occupied.ignore_rules),
     )
+
+
+def _held(view: WorkspaceView, hidden: list[str], writable: Paths) -> Paths:
+    """Return the directories between writable ones and hidden paths: each is mounted, so no command can rename it."""
+    outside = [path for path in hidden if not visible_paths.is_inside(path, view.root)]
+    parents = {str(parent) for path in outside for parent in PurePath(path).parents} - dict(writable).keys()
+    return [(each, each) for each in sorted(parents) if any(visible_paths.is_inside(each, top) for top, _ in writable)]
 
 
 def _readable(view: WorkspaceView, user: Identity, etc_directories: list[str]) -> Paths:
@@ -231,9 +243,9 @@ def _etc_data(
 ) -> list[tuple[str, int]]:
     """Open the files to copy into /etc: the machine's, and our own for accounts, hosts and git."""
     own = {name: text.encode() for name, text in visible_paths.accounts(user.uid, user.gid, home).items()}
-    own |= visible_paths.git_files(ignore_rules)
+    own |= visible_paths.git_files(ignore_rules, view.git_identity())
     if not view.network:
-        own["/etc/hosts"] = _LOCAL_HOSTS
+        own |= {"/etc/hosts": LOCAL_HOSTS, "/etc/resolv.conf": NAME_SERVER}
     return [
         *((name, handles.content(name)) for name in etc_files if name not in own),
         *((name, handles.data(content)) for name, content in own.items()),

@@ -4,6 +4,7 @@ If it works there and fails in a workspace, then something in the workspace caus
 there must not get a weaker sandbox.
 """
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -13,23 +14,33 @@ from handrail.kernel.sandbox import launch
 from handrail.kernel.sandbox.first_command import SHELL
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT)
+
 
 def works(view: launch.WorkspaceView, bwrap: str) -> bool:
-    """Return True if the same command line works for an empty directory of the same owner."""
+    """Return True if the same command line works for an empty directory of the same owner.
+
+    A lack of handles, memory, processes, space or time is no sign that it does not work: an agent can cause that.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="handrail-") as root:
+            return _works_in(root, view, bwrap)
+    except OSError as error:
+        return error.errno in _SHORTAGES
+
+
+def _works_in(root: str, view: launch.WorkspaceView, bwrap: str) -> bool:
     settings = view.settings
-    with tempfile.TemporaryDirectory(prefix="handrail-") as root:
-        owner = launch.identity(view.root_fd).drop_to
-        if owner is not None:
-            os.chown(root, *owner)
-        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            empty = view._replace(root=os.path.realpath(root), root_fd=fd, settings=settings._replace(hidden=()))
-            prepared = launch.strict(empty, bwrap, OccupiedNames(fd), None)
-            return _runs(prepared, settings.limits.sandbox_start_seconds)
-        except OSError:
-            return False
-        finally:
-            os.close(fd)
+    owner = launch.identity(view.root_fd).drop_to
+    if owner is not None:
+        os.chown(root, *owner)
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        empty = view._replace(root=os.path.realpath(root), root_fd=fd, settings=settings._replace(hidden=()))
+        prepared = launch.strict(empty, bwrap, OccupiedNames(fd), None)
+        return _runs(prepared, settings.limits.sandbox_start_seconds)
+    finally:
+        os.close(fd)
 
 
 def _runs(prepared: launch.PreparedLaunch, seconds: float) -> bool:
@@ -46,6 +57,6 @@ def _runs(prepared: launch.PreparedLaunch, seconds: float) -> bool:
                 check=False,
                 **prepared.launch.options(),
             ).returncode
-        return False
+        return True
     finally:
         prepared.close()

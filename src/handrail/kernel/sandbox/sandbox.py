@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from handrail.kernel.sandbox import first_command, landlock_rules, launch
 from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
 from handrail.kernel.sandbox.levels import Confinement, Level, SandboxSettings
+from handrail.kernel.sandbox.network_attempts import NetworkAttempts, unrouted
 from handrail.kernel.sandbox.supervisor_link import Channel, Link
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
@@ -33,6 +34,8 @@ class StartedCommand(NamedTuple):
     confinement: Confinement
     restarted: bool
     """Whether an earlier sandbox of this session had died, and all its processes with it."""
+    network: NetworkAttempts | None = None
+    """Counts the attempts to reach the network; None at levels that have one, or that share the machine's."""
     info: int | None = None
     """For a first command that started along: the pipe on which bubblewrap names the first process. To be closed."""
 
@@ -74,7 +77,7 @@ class Sandbox:
     @property
     def has_background(self) -> bool:
         """Whether children of a finished command may still be running."""
-        return any(channel.link.alive for channel in self.background)
+        return any(channel.link.alive and not channel.has_news for channel in self.background)
 
     @property
     def confinement(self) -> Confinement | None:
@@ -107,6 +110,11 @@ class Sandbox:
                     return along._replace(restarted=restarted)
             return self._hand_over(request, streams, restarted=restarted)
 
+    def cover(self) -> None:
+        """End the sandbox if it does not cover every protected file; call this before a shell gets a command."""
+        with self._lock:
+            self._renew_masks()
+
     def start_failed(self, channel: Channel) -> bool:
         """Return True if nothing ran in the sandbox of this channel: then the caller should begin again."""
         with self._lock:
@@ -138,13 +146,14 @@ class Sandbox:
         """Send a request to the supervisor; start a new sandbox if the supervisor is gone."""
         while True:
             link = self._living_link()
+            network = self._attempts(link, unrouted(link))
             try:
                 channel = link.request(self._completed(request), *streams)
             except ConnectionError:
                 link.mark_lost()
                 restarted = True
             else:
-                return StartedCommand(channel, self._choice.current, restarted)
+                return StartedCommand(channel, self._choice.current, restarted, network)
 
     def _completed(self, request: dict[str, Any]) -> dict[str, Any]:
         """Add the environment and the resource limits of the way in use to a request."""
@@ -175,7 +184,12 @@ class Sandbox:
             channel = link.request({**request, "adopt": True})
         except ConnectionError:  # the sandbox has ended; the closed channel leads the caller to `start_failed`
             channel = link.closed_channel()
-        return StartedCommand(channel, self._choice.current, restarted=False, info=info)
+        return StartedCommand(
+            channel, self._choice.current, restarted=False, network=self._attempts(link, 0), info=info
+        )
+
+    def _attempts(self, link: Link, before: int | None) -> NetworkAttempts | None:
+        return NetworkAttempts(link, before) if self._choice.current.level == "strict" else None
 
     # starting a sandbox
 
@@ -223,6 +237,7 @@ class Sandbox:
         try:
             self._occupied.occupy(self.settings.guarded)
         except OSError as error:  # no weaker way instead: an agent could have caused this
+            self._occupied.remove()  # it may hold all handles that this process is allowed
             self._drop_link()
             why = f"{error.filename} cannot be guarded: {error.strerror}"
             raise SandboxUnavailable(self.settings.level, [why]) from None
@@ -254,8 +269,11 @@ class Sandbox:
         """Return the directory for home and temporary files at levels without private mounts; make it once."""
         if self._private is None:
             self._private = tempfile.mkdtemp(prefix="handrail-")
+            with open(f"{self._private}/.gitconfig", "wb") as file:
+                file.write(self._view.git_identity())
             owner = launch.identity(self._view.root_fd).drop_to
             if owner is not None:
+                os.chown(file.name, *owner)
                 os.chown(self._private, *owner)
         return self._private
 

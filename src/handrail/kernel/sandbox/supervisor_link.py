@@ -87,10 +87,22 @@ class Channel:
             return b"", []
         return message, handles
 
+    @property
+    def has_news(self) -> bool:
+        """Whether a message waits or the channel is closed; after a command's end: whether its children have ended."""
+        poller = select.poll()
+        poller.register(self._sock, select.POLLIN)
+        return bool(poller.poll(0))
+
     def end(self) -> None:
         """Ask the supervisor to end the command."""
         with contextlib.suppress(OSError):  # the sandbox is gone, and the command with it
             self._sock.send(b"end", socket.MSG_DONTWAIT)
+
+    def look(self) -> None:
+        """Ask the supervisor for the processes and the directory of the command."""
+        with contextlib.suppress(OSError):  # the sandbox is gone, which the closed channel reports
+            self._sock.send(b"look", socket.MSG_DONTWAIT)
 
     def close(self) -> None:
         self._sock.close()
@@ -235,9 +247,9 @@ class Link:
         if self._process is None or self._ended.is_set():
             return
         self._process.send_signal(signal.SIGSTOP)
-        pid, killed = self._process.pid, []
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
-            for child in map(int, children.read().split()):
+        killed = []
+        with contextlib.suppress(OSError):
+            for child in self._children():
                 killed.append(os.pidfd_open(child))
                 os.kill(child, signal.SIGKILL)
         self._process.send_signal(signal.SIGKILL)
@@ -247,6 +259,20 @@ class Link:
             poller.register(handle, select.POLLIN)
             poller.poll(max(0.0, until - time.monotonic()) * 1000)
             os.close(handle)
+
+    @property
+    def first_process(self) -> int | None:
+        """The number of the first process inside bubblewrap, as this process sees it; None if there is none."""
+        with contextlib.suppress(OSError):
+            return next(iter(self._children()), None)
+        return None
+
+    def _children(self) -> list[int]:
+        if self._process is None or self._ended.is_set():
+            return []
+        pid = self._process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
+            return [int(child) for child in children.read().split()]
 
 
 @functools.cache

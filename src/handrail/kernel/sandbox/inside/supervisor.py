@@ -4,10 +4,10 @@ This module is sent as code (no file of Handrail exists inside), so it imports n
 delays the first command, so it imports C modules only: `socket`, `signal` and `json` would double the time.
 
 Requests arrive on the socket `control` with descriptors: a marshalled request, the command's own `channel`, its output
-and error. On the channel the supervisor sends `started PID` (of a terminal, with its handles), `failed ERRNO` or
-`exit PID STATUS PIDS LIMIT`; these PIDS still run, or ended with a terminal. The host sends `end`, or closes the
-channel, which means the same. A mark tells to which command a process belongs: the hard limit of a resource that
-ordinary processes never use. It is inherited, and a process can only lower it.
+and error (or all handles from 0 on). On the channel the supervisor sends `started PID` (of a terminal, with handles),
+`failed ERRNO` or `exit PID STATUS PIDS LIMIT`; these PIDS still run, or ended with a terminal. The host sends `look`,
+answered by `look PIDS DIRECTORY`, and `end`, or closes the channel, which means the same. A mark tells to which command
+a process belongs: the hard limit of a resource that ordinary processes never use; a process can only lower it.
 """
 
 import _socket
@@ -41,10 +41,8 @@ class Task:
         self.channel, self.mark = _socket.socket(fileno=channel), mark
         self.keep_background: bool = request["keep_background"]
         self.grace: float = request["grace"]
-        self.pid = 0
+        self.pid, self.state, self.kill_at = 0, RUNNING, 0.0
         self.status: int | None = None
-        self.state = RUNNING
-        self.kill_at = 0.0
         self.host_closed = False  # whether the host closed its end of the channel
         self.limit = b"-"  # the limit that ended it
         self.ended: set[int] = set()  # the processes that ended with it because it keeps none
@@ -106,12 +104,11 @@ class Supervisor:
 
     def receive(self) -> bool:
         """Receive and start one request. Return False if the host is gone."""
-        message, ancillary, _, _ = self.control.recvmsg(64, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+        message, ancillary, _, _ = self.control.recvmsg(64, _socket.CMSG_SPACE(24), _socket.MSG_CMSG_CLOEXEC)
         if not message:
             return False
         raw = b"".join(data for _, _, data in ancillary)
-        descriptors = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
-        payload, channel, *streams = descriptors
+        payload, channel, *streams = (int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4))
         request = marshal.loads(os.pread(payload, os.fstat(payload).st_size, 0))  # noqa: S302  our own host sent it
         os.close(payload)
         self.next_mark -= 1
@@ -150,7 +147,8 @@ class Supervisor:
 
         def attach() -> None:
             os.setsid()
-            for target, fd in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
+            given = streams if len(streams) > 2 else [os.open(os.devnull, os.O_RDONLY), *streams]
+            for target, fd in enumerate(given):
                 os.dup2(fd, target)
 
         become(task, request, attach)
@@ -173,6 +171,10 @@ class Supervisor:
         """Begin to end a command whose host sent `end` or closed the channel."""
         try:
             message = task.channel.recv(64, _socket.MSG_DONTWAIT)
+            if message == b"look":
+                where, others = os.readlink(b"/proc/%d/cwd" % task.pid), {*self.survivors(task)} - {task.pid}
+                task.send(b"look %s %s" % (listed(others), where))
+                return
         except BlockingIOError:
             return
         except OSError:
@@ -257,8 +259,7 @@ class Supervisor:
     def report(self, task: Task, left: list[int]) -> None:
         if not task.keep_background:
             task.ended, self.hung_up = task.ended | self.hung_up, set()
-        pids = b",".join(b"%d" % pid for pid in sorted(left or task.ended)) or b"-"
-        task.send(b"exit %d %d %s %s" % (task.pid, task.status or 0, pids, task.limit))
+        task.send(b"exit %d %d %s %s" % (task.pid, task.status or 0, listed(left or task.ended), task.limit))
 
     def forget(self, task: Task) -> None:
         fd = task.channel.fileno()
@@ -350,6 +351,10 @@ def become(task: Task, request: "dict[str, Any]", attach: "Callable[[], None]") 
         os._exit(127)
 
 
+def listed(pids: "Iterable[int]") -> bytes:
+    return b",".join(b"%d" % pid for pid in sorted(pids)) or b"-"
+
+
 def mark_of(pid: int) -> int:
     try:
         return resource.prlimit(pid, MARK)[1]
@@ -380,15 +385,10 @@ def children_of(pid: int) -> list[int]:
 def read(path: str) -> bytes:
     """Return the content of a file of /proc; empty if its process is gone."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(path, "rb", buffering=0) as file:
+            return file.read(65536)
     except OSError:
         return b""
-    try:
-        return os.read(fd, 65536)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 def main(control: _socket.socket, options: "dict[str, Any]", first: int) -> None:

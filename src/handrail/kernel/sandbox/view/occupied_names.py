@@ -12,9 +12,11 @@ import fcntl
 import os
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import field
 
 from handrail.kernel.fs.placeholder import MARK
+from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.kernel.git.repositories import GitDirectory, find, kind_at, names_in
 from handrail.model.limits import Limits
 from handrail.model.record import record
@@ -115,8 +117,16 @@ class OccupiedNames:
             os.close(self.mounts[name][0])
         self.mounts[name] = (fd, False)
         if name in self._made or self._is_marked(fd):
-            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
-            fcntl.flock(handle, fcntl.LOCK_SH)
+            self._lock_placeholder(name, fd, content)
+
+    def _lock_placeholder(self, name: str, fd: int, content: bytes | None) -> None:
+        """Lock a placeholder, so that no other sandbox removes it, and remember to remove it."""
+        handle = os.open(f"/proc/self/fd/{fd}", FILE & ~os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:  # a process of another session locked it, or another sandbox removes it: leave it
+            os.close(handle)
+        else:
             self._placeholders.append((name, handle, content))
 
     def _hold_parents(self, name: str) -> bool:
@@ -133,19 +143,30 @@ class OccupiedNames:
 
     def _make_placeholder(self, name: str, content: bytes | None) -> None:
         """Make an empty directory, or a file if `content` is given."""
-        with contextlib.suppress(FileExistsError):  # another sandbox made it at the same time
+        # If the name exists now, another sandbox made it at the same time.
+        with contextlib.suppress(FileExistsError), self._parent_of(name) as (parent, last):
             if content is None:
-                os.mkdir(name, 0o755, dir_fd=self.root_fd)
-                handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root_fd)
+                os.mkdir(last, 0o755, dir_fd=parent)
+                handle = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
             else:
                 flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                handle = os.open(name, flags, 0o644, dir_fd=self.root_fd)
+                handle = os.open(last, flags, 0o644, dir_fd=parent)
                 os.write(handle, content)
             try:
                 self._mark(handle)
             finally:
                 os.close(handle)
             self._made.add(name)
+
+    @contextlib.contextmanager
+    def _parent_of(self, name: str) -> Iterator[tuple[int, str]]:
+        """Open the parent of a name without following a link; yield its handle and the last part of the name."""
+        above, _, last = name.rpartition("/")
+        handle = self._open(above) if above else os.dup(self.root_fd)
+        try:
+            yield handle, last
+        finally:
+            os.close(handle)
 
     def _mark(self, handle: int) -> None:
         """Mark a placeholder, if the file system can, and give it to the workspace's owner."""
@@ -166,17 +187,7 @@ class OccupiedNames:
 
     def _open(self, name: str) -> int:
         """Open a path without following a link: a parent may have been replaced by a link meanwhile."""
-        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-        *parents, last = name.split("/")
-        handle = os.dup(self.root_fd)
-        try:
-            for parent in parents:
-                below = os.open(parent, flags | os.O_DIRECTORY, dir_fd=handle)
-                os.close(handle)
-                handle = below
-            return os.open(last, flags, dir_fd=handle)
-        finally:
-            os.close(handle)
+        return open_file(self.root_fd, name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def release_handles(self) -> None:
         """Close the handles, which are not needed once the sandbox has mounted them."""
@@ -189,13 +200,14 @@ class OccupiedNames:
         self.release_handles()
         self.unguarded, self._mounted = [], {}
         for name, handle, content in self._placeholders:
-            with contextlib.suppress(OSError):  # it has content, was replaced, is in use or is gone: leave it
+            # It has content, was replaced, is in use or is gone: leave it.
+            with contextlib.suppress(OSError), self._parent_of(name) as (parent, last):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                same = os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=self.root_fd, follow_symlinks=False))
+                same = os.path.samestat(os.fstat(handle), os.stat(last, dir_fd=parent, follow_symlinks=False))
                 if same and stat.S_ISDIR(os.fstat(handle).st_mode):
-                    os.rmdir(name, dir_fd=self.root_fd)
+                    os.rmdir(last, dir_fd=parent)
                 elif same and os.pread(handle, 64, 0) == content:
-                    os.unlink(name, dir_fd=self.root_fd)
+                    os.unlink(last, dir_fd=parent)
             os.close(handle)
         self._placeholders = []
 

@@ -122,10 +122,11 @@ def accounts(uid: int, gid: int, home: str) -> dict[str, str]:
     return {"/etc/passwd": me + others, "/etc/group": f"user:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}
 
 
-def git_files(ignore_rules: str) -> dict[str, bytes]:
+def git_files(ignore_rules: str, identity: bytes) -> dict[str, bytes]:
     """Return files of /etc that make git ignore the placeholders, so that `git clean` and `git stash -u` succeed.
 
-    The settings of the machine follow ours, and so they decide if they name an ignore file, too.
+    The settings of the machine follow ours, and so they decide if they name an ignore file, too. The user's `identity`
+    comes last, as the user's own configuration would.
     """
     try:
         with open(GIT_CONFIG, "rb") as file:
@@ -133,4 +134,4 @@ def git_files(ignore_rules: str) -> dict[str, bytes]:
     except OSError:
         machine = b""
     ours = f"[core]\n\texcludesFile = {GIT_IGNORE}\n".encode()
-    return {GIT_CONFIG: ours + machine, GIT_IGNORE: os.fsencode(ignore_rules)}
+    return {GIT_CONFIG: b"\n".join([ours + machine, identity]), GIT_IGNORE: os.fsencode(ignore_rules)}
