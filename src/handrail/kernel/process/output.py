@@ -13,6 +13,8 @@ from handrail.model.limits import Limits
 
 _F_SETPIPE_SZ = 1031
 _USUAL_PIPE, _CHUNK = 1 << 16, 1 << 20
+_JOB = "job-"
+"""The names of files with the output of jobs begin with this; they are not counted, as a running job fills them."""
 
 
 class Output(NamedTuple):
@@ -38,6 +40,40 @@ class Output(NamedTuple):
         before = b"" if self.head.endswith(b"\n") or not self.head else b"\n"
         return b"".join((self.head, before, line, b"\n", self.tail))
 
+    def shortened(self, limit: int, new_spool: Callable[[], tuple[int, str]]) -> "Output":
+        """Return the output with at most `limit` bytes kept, half of them from its end, cut between lines if possible.
+
+        If no file has the whole output yet, a new one gets it.
+        """
+        if len(self.head) + len(self.tail) <= limit:
+            return self
+        spool, spooled = (self.spool, self.spooled_bytes) if self.cut_bytes else _spooled(self.head, new_spool)
+        first = _whole_lines_at_end(self.head[: limit // 2])
+        end = self.tail if self.cut_bytes else self.head
+        last = _whole_lines_at_start(end[max(0, len(end) - limit // 2) :])
+        return Output(first, last, self.total_bytes - len(first) - len(last), spool, spooled)
+
+
+def shares(sizes: tuple[int, int], limit: int) -> tuple[int, int]:
+    """Divide a limit among two streams: a short one is kept whole, and the other gets what is left."""
+    first, second, half = *sizes, limit // 2
+    if first <= half:
+        return first, limit - first
+    return (limit - second, second) if second <= half else (half, half)
+
+
+def _spooled(content: bytes, new_spool: Callable[[], tuple[int, str]]) -> tuple[str, int]:
+    """Write a whole output to a new file; return its path and how much of the output it has."""
+    try:
+        fd, name = new_spool()
+    except OSError:  # no file can be made: the output is cut all the same
+        return "", 0
+    with open(fd, "wb", buffering=0) as file:
+        try:
+            return name, file.write(content)
+        except OSError:  # the disk is full
+            return "", 0
+
 
 class OutputFiles:
     """Keeps the newest files with whole outputs for a while, so that later commands can read them."""
@@ -52,7 +88,14 @@ class OutputFiles:
     def new(self) -> tuple[int, str]:
         """Make a new file; return its handle and its path."""
         self.prune(self._limits.spools - 1)
-        fd, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=self.directory)
+        return self._make("output-")
+
+    def new_for_job(self) -> tuple[int, str]:
+        """Make a file for the output of a job, which removes it in the end."""
+        return self._make(_JOB)
+
+    def _make(self, prefix: str) -> tuple[int, str]:
+        fd, name = tempfile.mkstemp(prefix=prefix, suffix=".txt", dir=self.directory)
         if self._owner is not None:
             os.fchown(fd, *self._owner)
         return fd, name
@@ -62,8 +105,12 @@ class OutputFiles:
         with contextlib.suppress(OSError):  # another session removed files at the same time, or the disk fails
             with os.scandir(self.directory) as listed:
                 aged = sorted((time.time() - each.stat().st_mtime, each.path) for each in listed)
-            for number, (age, path) in enumerate(aged):
-                if number >= (self._limits.spools if most is None else most) or age > self._limits.spool_seconds:
+            count = 0
+            for age, path in aged:
+                counts = not os.path.basename(path).startswith(_JOB)
+                count += counts
+                excess = counts and count > (self._limits.spools if most is None else most)
+                if excess or age > self._limits.spool_seconds:
                     with contextlib.suppress(OSError):  # continue with the other files
                         os.unlink(path)
 
@@ -87,6 +134,21 @@ class BoundedOutput:
         """Read what is in a pipe; return the number of bytes."""
         # splice() into the file would be slower: it works page by page.
         count = os.readv(pipe, [self._buffer[self._held :]])
+        if self._keep(count):
+            _widen(pipe)
+        return count
+
+    def take(self, chunk: bytes) -> None:
+        """Keep a chunk that was read elsewhere."""
+        rest = memoryview(chunk)
+        while rest:
+            fits = rest[: len(self._buffer) - self._held]
+            self._buffer[self._held : self._held + len(fits)] = fits
+            self._keep(len(fits))
+            rest = rest[len(fits) :]
+
+    def _keep(self, count: int) -> bool:
+        """Keep the next bytes of the buffer. Return True if the output became longer than the limit."""
         self._total += count
         self._held += count
         if self._total <= self._limit:
@@ -94,10 +156,10 @@ class BoundedOutput:
             self._held = 0
         elif not self._cutting:
             self._begin_to_cut()
-            _widen(pipe)
+            return True
         elif self._held == len(self._buffer):
             self._flush()
-        return count
+        return False
 
     @property
     def wants_more(self) -> bool:
@@ -158,6 +220,17 @@ def _widen(fd: int) -> None:
         fcntl.fcntl(fd, _F_SETPIPE_SZ, _CHUNK)
     except OSError:
         return  # the user's share of pipe memory is used up: keep the usual size
+
+
+def _whole_lines_at_end(text: bytes) -> bytes:
+    """Return a text without its last line if that is not whole; without its last character if the line is long."""
+    whole = text.rfind(b"\n") + 1
+    return text[:whole] if whole > len(text) // 2 else _whole_characters_at_end(text)
+
+
+def _whole_lines_at_start(text: bytes) -> bytes:
+    start = text.find(b"\n") + 1
+    return text[start:] if 0 < start < len(text) // 2 else _whole_characters_at_start(text)
 
 
 def _whole_characters_at_end(text: bytes) -> bytes:

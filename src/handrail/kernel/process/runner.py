@@ -35,6 +35,8 @@ class Command:
     """Variables in addition to those of the sandbox."""
     timeout_seconds: float | None = None
     output_bytes: int | None = None
+    merged: bool = False
+    """Whether output and error are one stream, `stdout`."""
     keep_background: bool = False
     """Whether children that outlive the command run until the workspace closes, or end with the command."""
     cancel: threading.Event | None = None
@@ -55,11 +57,18 @@ class CommandOutcome(NamedTuple):
     pgid: int | None
     limit: str | None
     """The limit that ended it: processes, memory or disk."""
+    tried_network: bool | None
+    """Whether it tried to reach a network that the sandbox does not have; None if that is not known."""
     sandbox_died: bool
     restarted: bool
     """Whether the session's earlier sandbox had died, so that this command started a new one."""
     confinement: Confinement
     seconds: float
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, or, as shells do, 128 plus the number of the signal; None if neither is known."""
+        return returncode_of(self.exit_code, self.signal)
 
 
 class Processes:
@@ -68,27 +77,40 @@ class Processes:
     def __init__(self, sandbox: Sandbox, spool_directory: str) -> None:
         self.sandbox = sandbox
         self._spools = OutputFiles(spool_directory, sandbox.settings.limits, sandbox.owner)
-        self._reader = BackgroundReader()
+        self.reader = BackgroundReader()
+        self._lock, self._running, self._starts = threading.Lock(), 0, 0
 
     def run(self, command: Command) -> CommandOutcome:
         """Run a command to its end. Raises CommandNotStarted and SandboxUnavailable."""
-        while True:
-            outcome = _Run(self, command).follow()
-            if outcome is not None:
-                return outcome
+        with self._lock:
+            self._running, self._starts = self._running + 1, self._starts + 1
+            alone, start = self._running == 1, self._starts
+        try:
+            while (outcome := _Run(self, command).follow()) is None:
+                pass
+        finally:
+            with self._lock:
+                self._running -= 1
+        if alone and start == self._starts:
+            return outcome
+        return outcome._replace(tried_network=None)  # the counters are those of all commands
 
     def new_spool(self) -> tuple[int, str]:
         """Make a new file for a long output; return its handle and its path."""
         return self._spools.new()
 
+    def new_job_file(self) -> tuple[int, str]:
+        """Make a file for the whole output of a job; return its handle and its path."""
+        return self._spools.new_for_job()
+
     def drain(self, fd: int) -> None:
         """Read and discard the output of background children: a full pipe would stop them, a closed one end them."""
-        self._reader.add(fd, lambda _: None)
+        self.reader.add(fd, lambda _: None)
 
     def close(self) -> None:
         """End the sandbox with everything that runs in it, and remove old output files."""
         self.sandbox.close()
-        self._reader.close()
+        self.reader.close()
         self._spools.prune()
 
 
@@ -104,7 +126,9 @@ class _Run:
         self.ending_deadline: float | None = None
         self.patience = limits.end_patience_seconds
         limit = limits.output_bytes if command.output_bytes is None else command.output_bytes
-        self.outputs = [BoundedOutput(limit, limits.spool_bytes, processes.new_spool) for _ in range(2)]
+        self.outputs = [
+            BoundedOutput(limit, limits.spool_bytes, processes.new_spool) for _ in range(1 if command.merged else 2)
+        ]
         self.pipes: dict[int, BoundedOutput] = {}
         self.poller = select.poll()
         self.first: FirstProcess | None = None
@@ -129,7 +153,7 @@ class _Run:
         return None if retry else self._outcome(started)
 
     def _start(self) -> StartedCommand:
-        """Start the command with two pipes for its output."""
+        """Start the command with pipes for its output."""
         writers = []
         try:
             for output in self.outputs:
@@ -138,7 +162,7 @@ class _Run:
                 self.pipes[reader] = output
                 os.set_blocking(reader, False)
                 self.poller.register(reader, select.POLLIN)
-            started = self.sandbox.begin(self._request(), *writers)
+            started = self.sandbox.begin(self._request(), *(writers * 2)[:2])
         except BaseException:
             for reader in self.pipes:
                 os.close(reader)
@@ -269,10 +293,10 @@ class _Run:
 
     def _outcome(self, started: StartedCommand) -> CommandOutcome:
         code, name = ending_of(self.status)
-        out, err = (output.finish() for output in self.outputs)
+        out, *err = (output.finish() for output in self.outputs)
         return CommandOutcome(
             stdout=out,
-            stderr=err,
+            stderr=err[0] if err else Output(b""),
             exit_code=code,
             signal=name,
             timed_out=self.timed_out,
@@ -280,6 +304,7 @@ class _Run:
             background=self.background,
             pgid=self.pid,
             limit=self.limit,
+            tried_network=None if started.network is None else started.network.made(),
             sandbox_died=self.sandbox_died,
             restarted=started.restarted,
             confinement=started.confinement,
@@ -298,3 +323,11 @@ def ending_of(status: int | None) -> tuple[int | None, str | None]:
         return None, signal.Signals(-code).name
     except ValueError:  # a real-time signal has no name
         return None, f"SIG{-code}"
+
+
+def returncode_of(exit_code: int | None, signal_name: str | None) -> int | None:
+    """Return the exit code, or, as shells do, 128 plus the number of the signal that ended a process."""
+    if signal_name is None:
+        return exit_code
+    number = signal_name.removeprefix("SIG")
+    return 128 + (int(number) if number.isdigit() else signal.Signals[signal_name])
