@@ -17,6 +17,7 @@ from handrail.model.faults import (
     BlockedByFile,
     Conflict,
     DanglingLink,
+    DirectoryNotFound,
     Fault,
     IsDirectory,
     LinkLoop,
@@ -28,7 +29,7 @@ from handrail.model.faults import (
     WriteFailed,
 )
 from handrail.model.limits import Limits
-from handrail.model.paths import GivenPath, beneath_root, quote, split
+from handrail.model.paths import GivenPath, quote, relative_to_root, split
 
 if TYPE_CHECKING:
     from handrail.kernel.fs.protected_files import ProtectedFiles
@@ -87,16 +88,19 @@ class FsBoundary:
         *,
         limits: Limits | None = None,
         resolver: Literal["auto", "openat2", "walk"] = "auto",
+        mount: str = "",
     ) -> None:
         given = os.path.abspath(root)
         limits = limits or Limits()
         with faults_for(given):
-            self.fd = os.open(given, _DIRECTORY)
+            self.fd = os.open(given, _DIRECTORY | (os.O_NOFOLLOW if mount else 0))
         found = os.fstat(self.fd)
         self.identity = (found.st_dev, found.st_ino)
-        self.root = os.path.realpath(given)
+        self.root = mount or os.path.realpath(given)
         """The root's path, for messages and to split absolute paths; never opened again."""
-        self._roots = (self.root, given) if given != self.root else (self.root,)
+        self.mount = mount
+        """The only path by which callers know this root, and with which its resolved paths begin; usually empty."""
+        self._roots = (self.root, given) if given != self.root and not mount else (self.root,)
         self._walk = PathWalk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
         self._fast = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else None
@@ -117,9 +121,9 @@ class FsBoundary:
         """Split a path into components relative to the root. Raises a fault for an absolute path outside."""
         return split(path, self._roots, windows=sys.platform == "win32")
 
-    def beneath(self, glob: str) -> str | None:
+    def relative_glob(self, glob: str) -> str | None:
         """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
-        return beneath_root(glob, self._roots)
+        return relative_to_root(glob, self._roots)
 
     def was_replaced(self) -> bool:
         """Return whether the root's path now names another directory. The open handle keeps the original."""
@@ -140,13 +144,13 @@ class FsBoundary:
         try:
             if self._fast is None:
                 fd, found = self._open_walked(given)
-                return fd, found, self._canonical(fd) or ""
+                return fd, found, self._named(self._canonical(fd))
             handle, place = self._open_fast(self._fast, given.parts, O_PATH)
             try:
                 found = os.fstat(handle)
                 self._check_handle(given, handle, found, place)
                 self._expect_file(given, found.st_mode)
-                return self._reopen(handle, given), found, place or self._canonical(handle) or ""
+                return self._reopen(handle, given), found, self._named(place or self._canonical(handle))
             finally:
                 os.close(handle)
         except OSError as error:
@@ -201,7 +205,10 @@ class FsBoundary:
         try:
             fd = self._resolver.open(given.parts, _DIRECTORY)
         except OSError as error:
-            self._raise_reading(error, given)
+            try:
+                self._raise_reading(error, given)
+            except NotFound:
+                raise DirectoryNotFound(path) from error
         if self.protected is not None:
             self._check_handle(given, fd, os.fstat(fd), None, close=True)
         return fd
@@ -293,20 +300,22 @@ class FsBoundary:
         With `follow`, a final link is followed if it stays inside the root; otherwise the change applies to the link
         itself. With `future`, parent directories may be missing.
         """
-        return self.look(path, follow=follow, future=future)[0]
+        return self.locate_with_stat(path, follow=follow, future=future)[0]
 
     def check(self, path: str, *, may_be_missing: bool) -> None:
         """Raise the PathFault that a use of `path` would meet: outside, protected, a loop, or not found."""
-        place, found = self.look(path, future=may_be_missing)
+        place, found = self.locate_with_stat(path, future=may_be_missing)
         place.close()
         if found is None and not may_be_missing:
             raise NotFound(path)
 
-    def look(self, path: str, *, follow: bool = True, future: bool = False) -> tuple[Place, os.stat_result | None]:
+    def locate_with_stat(
+        self, path: str, *, follow: bool = True, future: bool = False
+    ) -> tuple[Place, os.stat_result | None]:
         """Locate a path like `locate`; return the place and the stat result of its entry, None if there is no entry."""
         given = self._permitted(path)
         try:
-            place, found = self._look_fast(given) or self._look_walked(given, follow=follow, future=future)
+            place, found = self._locate_fast(given) or self._locate_walked(given, follow=follow, future=future)
         except OSError as error:
             if error.errno != errno.ENOTDIR or (blocker := self._blocker(given.parts)) is None:
                 raise_fault(error, path)
@@ -318,9 +327,17 @@ class FsBoundary:
         except BaseException:
             place.close()
             raise
-        return place, found
+        return (place._replace(rel=self.shown(place.rel)) if self.mount else place), found
 
-    def _look_walked(self, given: GivenPath, *, follow: bool, future: bool) -> tuple[Place, os.stat_result | None]:
+    def shown(self, rel: str) -> str:
+        """Return a path inside the root as answers and records have it."""
+        return f"{self.mount}/{rel}".rstrip("/") if self.mount else rel
+
+    def _named(self, place: str | None) -> str:
+        """Return the resolved path of an open file; empty if the system cannot tell it."""
+        return self.shown(place) if place else place or ""
+
+    def _locate_walked(self, given: GivenPath, *, follow: bool, future: bool) -> tuple[Place, os.stat_result | None]:
         place = self._walk.locate(given.parts, follow=follow, future=future)
         try:
             return place, None if place.rest else place.stat()
@@ -328,7 +345,7 @@ class FsBoundary:
             place.close()
             raise
 
-    def _look_fast(self, given: GivenPath) -> tuple[Place, os.stat_result | None] | None:
+    def _locate_fast(self, given: GivenPath) -> tuple[Place, os.stat_result | None] | None:
         """Locate a path by one openat2 of its parent. Returns None if a link, a missing parent or `..` needs a walk."""
         if self._fast is None or not given.parts or given.parts[-1] == "..":
             return None

@@ -51,13 +51,13 @@ class Reader:
         except NotFound:
             return None
 
-    def standing(self, path: str) -> Node | None:
+    def node(self, path: str) -> Node | None:
         """Return the entry under a name with its content, a link as a link; None if there is no such entry.
 
         Returns None also if the path leads through a link: the entry then has another name.
         """
         try:
-            place, found = self.boundary.look(path, follow=False)
+            place, found = self.boundary.locate_with_stat(path, follow=False)
         except (NotFound, NotADirectory):
             return None
         try:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import handrail
 from handrail.kernel.host.state_dir import config_home, state_home
@@ -10,6 +11,17 @@ from handrail.kernel.host.state_dir import config_home, state_home
 def own_places(root: str) -> tuple[str, ...]:
     """Return Handrail's own paths in the workspace: a command that could change them could leave the sandbox."""
     return inside(root, sys.prefix, os.path.dirname(handrail.__file__), config_home(), state_home())
+
+
+def make_own_directories(reachable: tuple[str, ...]) -> None:
+    """Make Handrail's own directories below directories that commands can write: a sandbox can cover only what exists.
+
+    A command that could make such a directory itself could write rules into it.
+    """
+    for place in (config_home(), state_home()):
+        if any(inside(os.path.realpath(directory), place) for directory in reachable):
+            with suppress(OSError):  # then a command of the same user cannot make it either
+                os.makedirs(place, 0o700, exist_ok=True)
 
 
 def inside(root: str, *places: str) -> tuple[str, ...]:

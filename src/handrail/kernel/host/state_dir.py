@@ -132,8 +132,13 @@ def read_small_text(path: str, most: int) -> str:
 
 
 def read_some(path: str, most: int) -> str:
-    """Read a file or pipe that the user named. Raises OSError for more than `most` bytes."""
-    with open(path, "rb") as file:
+    """Read a file or pipe that the user named. Raises OSError for more than `most` bytes.
+
+    A pipe in a repository, into which nothing writes, is empty: opening it does not wait.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        os.set_blocking(fd, True)
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most} bytes")

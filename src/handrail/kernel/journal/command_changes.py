@@ -22,14 +22,14 @@ from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
 from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin
 from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, fingerprint_of
-from handrail.model.faults import Fault, WriteFailed
+from handrail.model.faults import WriteFailed
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
-from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete
+from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete, ToolWarning, UndoPartial
 
 _NAMED_PATHS = 5
 """How many paths a warning names."""
-_Warn = Callable[[Fault], None]
+_Warn = Callable[[ToolWarning], None]
 
 
 class _Kept(NamedTuple):
@@ -53,20 +53,33 @@ class CommandChanges:
         self._kept: dict[str, _Kept] = {path: _Kept((*mark,), KeptNode(*node)) for path, (mark, node) in kept}
         self._last: int | None = None
         """The number of the last journal entry at the last scan; None before the first scan."""
+        self._left: dict[str, tuple[Origin, Callable[[], bool]]] = {}
+        """By session: the last call that left processes running, and whether some still run."""
 
     @contextmanager
     def around(
-        self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks, *, goes_on: bool = False
+        self,
+        origin: Origin,
+        warn: _Warn,
+        affected: list[str],
+        git: GitChecks,
+        *,
+        busy: Callable[[], bool] = lambda: False,
+        goes_on: bool = False,
     ) -> Iterator[None]:
         """Record the changes of a command that runs inside the block.
 
         `goes_on` means that the command has been running since the last scan: all changes since then are its own.
+        `busy` tells whether processes of the session run; what they change until the next command is recorded then.
         """
         try:
             self._journal.check()
             with self._lock:
                 if self._last is None or not goes_on:
-                    self._store_new_contents()
+                    self._record_left(warn)
+                    first, unkept = self._last is None, self._store_new_contents()
+                    if first and unkept:
+                        warn(UndoPartial(len(unkept), [quote(path) for path in unkept[:_NAMED_PATHS]]))
                     git.before(self._scan.repositories)
         except OSError as error:
             if self._journal.mode == "required":
@@ -82,8 +95,28 @@ class CommandChanges:
                 with self._lock:
                     if self._record(origin, warn, affected, git) and self._journal.elsewhere:
                         warn(JournaledElsewhere(os.path.dirname(self._journal.path), self._journal.elsewhere))
+                    if busy():
+                        self._left[origin.session] = origin, busy
             except OSError as error:
                 warn(NotJournaled(error.strerror or str(error)))
+
+    def end_session(self, session: str) -> None:
+        """Record what the processes of a session changed after its last call, once they have ended."""
+        with self._lock:
+            if session in self._left:
+                self._record_left(lambda _: None)
+                self._left.pop(session, None)
+
+    def _record_left(self, warn: _Warn) -> None:
+        """Record the changes since the last scan for the processes that earlier calls left running."""
+        if not self._left or self._last is None:
+            return
+        origin, _ = list(self._left.values())[-1]
+        files, lost = self._found(warn)
+        self._left = {session: left for session, left in self._left.items() if left[1]()}
+        if files:
+            about = f"(running on) {origin.about}"
+            self._append(origin._replace(about=about), files, "; ".join(_about(lost)))
 
     def close(self) -> None:
         """Stop watching, and save the index of stored contents for the next session."""
@@ -101,8 +134,11 @@ class CommandChanges:
         finally:
             scan.close()
 
-    def _store_new_contents(self) -> None:
-        """Store the contents of files that changed since the last scan, the newest first: they have no other copy."""
+    def _store_new_contents(self) -> list[str]:
+        """Store the contents of files that changed since the last scan; return what cannot be kept.
+
+        The newest come first: they have no other copy. Files that ignore files exclude come last.
+        """
         self._last, room = self._journal.last_number(), _Room(self._limits)
         wanted = []
         for path, (old, new) in self._changed().items():
@@ -111,12 +147,29 @@ class CommandChanges:
                 self._kept.pop(path, None)
             elif old == new or kept is None or kept.fingerprint != new:
                 wanted.append((path, new))
-        for path, new in sorted(wanted, key=lambda each: each[1][3], reverse=True):
-            self._remember(path, new, self._read(path, new, room))
+        unkept = [f"{path}/" for path in self._scan.too_large]
+        for path, new in sorted(wanted, key=lambda each: (self._scan.is_ignored(each[0]), -each[1][3])):
+            node = self._read(path, new, room)
+            self._remember(path, new, node)
+            if _unkept(node):
+                unkept.append(path)
+        return unkept
 
     def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks) -> bool:
         """Append an entry for the changes since the last scan. Returns whether there were any."""
         git.settle()
+        files, lost = self._found(warn)
+        findings = git.after(self._scan.repositories, self._scan.unseen)
+        for finding in findings:
+            warn(finding)
+        if not files and not findings:
+            return False
+        affected.extend(quote(file.path) for file in files)
+        self._append(origin, files, "; ".join([*_about(lost), *map(in_short, findings)]))
+        return True
+
+    def _found(self, warn: _Warn) -> tuple[list[ChangedPath], list[str]]:
+        """Return the files that changed since the last scan, and the paths of those whose former content is lost."""
         files = self._changed_files()
         self._last = self._journal.last_number()
         recorded = files[: self._limits.scan_kept_files]
@@ -125,14 +178,7 @@ class CommandChanges:
         lost = [file.path for file in recorded if _unkept(file.before)]
         if lost:
             warn(NotKept(len(lost), [quote(path) for path in lost[:_NAMED_PATHS]]))
-        findings = git.after(self._scan.repositories, self._scan.unseen)
-        for finding in findings:
-            warn(finding)
-        if not files and not findings:
-            return False
-        affected.extend(quote(file.path) for file in recorded)
-        self._append(origin, recorded, "; ".join([*_about(lost), *map(in_short, findings)]))
-        return True
+        return recorded, lost
 
     def _changed_files(self) -> list[ChangedPath]:
         """Return the files that differ from their state before the command, sorted by path; store the new contents."""

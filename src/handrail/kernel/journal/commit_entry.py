@@ -49,7 +49,7 @@ def _paths_of(blobs: Blobs, done: CommittedChange) -> Iterator[ChangedPath]:
 
 
 def _paths_inside(blobs: Blobs, stem: str, change: Restore) -> Iterator[ChangedPath]:
-    for rel, before, after in change.beneath():
+    for rel, before, after in change.inner_changes():
         texts = [b"" if node is None else node.data if node.kind == "file" else None for node in (before, after)]
         yield ChangedPath(f"{stem}/{rel}", _node(blobs, before), _node(blobs, after), count_lines(*texts))
 

@@ -1,7 +1,7 @@
 """Finds the files that changed since the last scan, by size, times and inode; reads no contents.
 
-Does not enter directories with generated files (`DEFAULT_EXCLUSIONS`), or directories that ignore files exclude. If the
-system reports changes (`inotify.py`), it lists only the directories in which something changed.
+Does not enter directories with generated files (`DEFAULT_EXCLUSIONS`), or large ones that ignore files exclude. If the
+system reports changes (`inotify.py`), the scan lists only the directories in which something changed.
 """
 
 import os
@@ -9,9 +9,11 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import field
+from itertools import islice
 
 from handrail.kernel.fs.ignore_files import IgnoreFiles, Rules, ignored
 from handrail.kernel.fs.placeholder import SPARE, is_placeholder
+from handrail.kernel.journal.ignored_directories import IgnoredDirectories
 from handrail.kernel.journal.inotify import Watcher
 from handrail.kernel.journal.skipped_directories import SkippedDirectories
 from handrail.model.limits import Limits
@@ -21,7 +23,6 @@ from handrail.ops.search.results import Named
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IGNORE_NAMES = {".gitignore", ".ignore", ".rgignore"}
-_DEEPEST = 200
 _TICK_NS = 20_000_000
 """Two changes within this time may have the same timestamp."""
 
@@ -49,6 +50,11 @@ class _Directory:
     """Files that changed so shortly before the scan that a change right after it may not be visible."""
 
     @property
+    def size(self) -> int:
+        """How much it counts for the limit: one for itself, for each file and for each skipped directory."""
+        return 1 + len(self.files) + len(self.left_out)
+
+    @property
     def is_repository(self) -> bool:
         """Whether git may take the directory for a repository: a git directory has a HEAD; its parts may lie apart."""
         return ".git" in self.files or ".git" in self.left_out or "HEAD" in self.files
@@ -69,7 +75,8 @@ class Scan:
         """Directories that git may take for a repository; some may not exist any more."""
         self._unlisted: set[str] = set()
         """Directories that cannot be listed; some may not exist any more."""
-        self._skipped = SkippedDirectories(root_fd, limits.skipped_directories)
+        self._skipped = SkippedDirectories(root_fd, limits.skipped_directories, limits.scan_depth)
+        self._ignored = IgnoredDirectories(limits.scan_ignored_files)
         self._count = 0
         self.cut = False
         """Whether there are more files or deeper directories than the limits allow."""
@@ -84,6 +91,15 @@ class Scan:
         """The skipped directories that were not searched for repositories: too many directories in them are new."""
         return self._skipped.unseen
 
+    @property
+    def too_large(self) -> list[str]:
+        """The directories that ignore files exclude and that are too large to be entered."""
+        return self._ignored.too_large
+
+    def is_ignored(self, path: str) -> bool:
+        """Return whether a file lies in a directory that ignore files exclude."""
+        return self._ignored.hold(path)
+
     def changed(self) -> Changed:
         """Scan, and return all differences from the last scan; the first time, everything."""
         changed: Changed = {}
@@ -93,7 +109,7 @@ class Scan:
         if touched is None or not self._known or not self._scan_some(touched, changed):
             for path, (before, now) in self._scan_all().items():
                 changed[path] = changed[path][0] if path in changed else before, now
-        self._skipped.look(self._left_out_paths())
+        self._skipped.search(self._left_out_paths())
         return changed
 
     def fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
@@ -139,7 +155,7 @@ class Scan:
             now = self._list(fd, path, above.rules if above else {}) if fd is not None else None
             if now is None or any(before.files.get(name) != now.files.get(name) for name in _IGNORE_NAMES):
                 return False
-            self._count += len(now.files) - len(before.files)
+            self._count += now.size - before.size
             self._know(path, now)
             _compare(path, before, now, changed)
             self._go_below(path, before, now, changed)
@@ -151,7 +167,7 @@ class Scan:
         for name in before.below - now.below:
             for gone in [each for each in self._known if f"{each}/".startswith(f"{stem}{name}/")]:
                 known = self._known.pop(gone)
-                self._count -= len(known.files)
+                self._count -= known.size
                 if name not in now.left_out:
                     _compare(gone, known, None, changed)
         for name in now.below - before.below:
@@ -187,7 +203,7 @@ class Scan:
                 if name is None:
                     os.close(levels.pop()[0])
                     continue
-                if self._count >= self._limits.scan_files or len(levels) > _DEEPEST:
+                if self._count >= self._limits.scan_files or len(levels) > self._limits.scan_depth:
                     self.cut = True
                     continue
                 inside = f"{stem}/{name}" if stem else name
@@ -208,7 +224,7 @@ class Scan:
         if known is None:
             return set()
         self._know(path, known)
-        self._count += len(known.files)
+        self._count += known.size
         came.append(path)
         return known.below
 
@@ -223,7 +239,8 @@ class Scan:
         fresh_since = time.time_ns() - _TICK_NS
         try:
             with os.scandir(fd) as listed:
-                entries = list(listed)
+                entries = list(islice(listed, self._limits.scan_files + 1))
+            self.cut |= len(entries) > self._limits.scan_files
             here = os.fstat(fd)
             stem = f"{path}/" if path else ""
             own = self._ignore_files.rules_of(fd, {each.name for each in entries}, stem, rules)
@@ -231,7 +248,7 @@ class Scan:
             found.unsure = here.st_dev != self._device
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    inside = stem + entry.name not in self._leave_out and _is_entered(fd, stem, entry.name, found.rules)
+                    inside = stem + entry.name not in self._leave_out and self._enters(fd, stem, entry.name, own)
                     (found.below if inside else found.left_out).add(entry.name)
                 else:
                     _add_file(found, entry, fresh_since)
@@ -241,17 +258,17 @@ class Scan:
             os.close(fd)
         return found
 
+    def _enters(self, dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
+        """Return whether the scan enters a directory."""
+        if name.startswith(SPARE) or name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
+            return False
+        excluded = bool(rules) and ignored(stem + name, rules, is_directory=True)
+        return not excluded or self._ignored.may_enter(dir_fd, stem + name, name)
+
 
 def fingerprint_of(about: os.stat_result) -> Fingerprint:
     """Return the fingerprint of a file."""
     return about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
-
-
-def _is_entered(dir_fd: int, stem: str, name: str, rules: Rules) -> bool:
-    """Return whether the scan enters a directory."""
-    if name.startswith(SPARE) or name in DEFAULT_EXCLUSIONS or (name[0] == "." and is_placeholder(dir_fd, name)):
-        return False
-    return not (rules and ignored(stem + name, rules, is_directory=True))
 
 
 def _add_file(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> None:

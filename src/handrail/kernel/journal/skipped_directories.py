@@ -16,9 +16,10 @@ from handrail.kernel.journal.inotify import NAMES, Watcher
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TICK_NS = 20_000_000
 """Two changes within this time may have the same timestamp."""
+_LONGEST_PATH = 4096
 
 
-class _Listed(NamedTuple):
+class _KnownDirectory(NamedTuple):
     """Holds what one directory contained."""
 
     mark: tuple[int, int]
@@ -29,10 +30,10 @@ class _Listed(NamedTuple):
 class SkippedDirectories:
     """Knows the directories below those that the scan skips, up to a limit."""
 
-    def __init__(self, root_fd: int, most: int) -> None:
-        self._fd, self._most = root_fd, most
+    def __init__(self, root_fd: int, most: int, deepest: int) -> None:
+        self._fd, self._most, self._deepest = root_fd, most, deepest
         self._watcher = Watcher(root_fd, 2 * most, NAMES)
-        self._known: dict[str, _Listed] = {}
+        self._known: dict[str, _KnownDirectory] = {}
         self._trees: set[str] = set()
         self._tops: set[str] = set()
         self._begun = False
@@ -44,11 +45,11 @@ class SkippedDirectories:
 
     @property
     def repositories(self) -> list[str]:
-        """The directories that may be git repositories, as of the last look."""
+        """The directories that may be git repositories, as of the last search."""
         return sorted(self._trees)
 
-    def look(self, tops: Iterable[str]) -> None:
-        """Look for repositories in these directories. Directories that are known and unchanged cost nothing."""
+    def search(self, tops: Iterable[str]) -> None:
+        """Search for repositories in these directories. Directories that are known and unchanged cost nothing."""
         tops = set(tops)
         self._forget_all_but(tops)
         touched = self._watcher.changed() if self._begun else None
@@ -61,7 +62,7 @@ class SkippedDirectories:
             path = waiting.popleft()
             before = self._known.get(path)
             if before is None:
-                if not left or len(self._known) >= 2 * self._most:
+                if not left or len(self._known) >= 2 * self._most or self._is_too_deep(path):
                     unseen.add(path)
                     continue
                 left -= 1
@@ -74,6 +75,10 @@ class SkippedDirectories:
                 self._forget(gone)
         self.unseen = sorted(unseen)[:1] if self._begun else []
         self._begun = True
+
+    def _is_too_deep(self, path: str) -> bool:
+        """Return whether to open the directory takes too long, or its path is too long for git."""
+        return path.count("/") >= self._deepest or len(os.fsencode(path)) > _LONGEST_PATH
 
     def close(self) -> None:
         """Stop watching."""
@@ -95,13 +100,13 @@ class SkippedDirectories:
             listed = self._known.pop(gone, None)
             waiting += listed.below if listed else ()
 
-    def _list(self, path: str, before: _Listed | None) -> _Listed | None:
+    def _list(self, path: str, before: _KnownDirectory | None) -> _KnownDirectory | None:
         """List a directory, if it changed; return None if it is gone."""
         try:
             fd = open_file(self._fd, path, _DIRECTORY)
         except PermissionError:
             self._trees.add(path)  # its names are not visible, but git can use a repository in it
-            return before or _Listed((0, 0), [])
+            return before or _KnownDirectory((0, 0), [])
         except OSError:
             return None
         try:
@@ -110,19 +115,19 @@ class SkippedDirectories:
             if before is not None and before.mark == mark:
                 return before
             self._watcher.add(fd, path)
-            names, below = set[str](), list[str]()
+            is_tree, below = False, list[str]()
             with os.scandir(fd) as entries:
                 for entry in entries:
-                    names.add(entry.name)
-                    if entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                    is_tree |= entry.name in (".git", "HEAD")
+                    if entry.name != ".git" and len(below) <= self._most and entry.is_dir(follow_symlinks=False):
                         below.append(f"{path}/{entry.name}")
         except OSError:
             return None
         finally:
             os.close(fd)
-        (self._trees.add if names.intersection((".git", "HEAD")) else self._trees.discard)(path)
+        (self._trees.add if is_tree else self._trees.discard)(path)
         sure = about.st_ctime_ns + _TICK_NS < listed_at
-        self._known[path] = listed = _Listed(mark if sure else (0, 0), below)
+        self._known[path] = listed = _KnownDirectory(mark if sure else (0, 0), below)
         return listed
 
 

@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import FILE, open_file
@@ -18,6 +18,9 @@ from handrail.ops.search.regex import Pattern
 from handrail.ops.search.results import Counts, FindResult, Match, SearchResult, Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.text.encoding import is_utf_16, to_utf_8
+
+if TYPE_CHECKING:
+    from handrail.ops.search.multiline import SpanMatcher
 
 _FIRST_READ = 64 * 1024
 _BATCH = 1000
@@ -37,7 +40,7 @@ class _Pass:
     """Reads all files in scope once and counts what was searched and skipped."""
 
     scope: Scope
-    matcher: LineMatcher
+    matcher: "LineMatcher | SpanMatcher"
     deadline: Deadline
     limits: Limits
     skipped: Skipped
@@ -108,7 +111,7 @@ class LineBudget:
     lines: int
 
 
-class Builtin:
+class BuiltinEngine:
     """Implements `Engine` in Python."""
 
     name = "builtin"
@@ -117,7 +120,7 @@ class Builtin:
         self._limits = limits
 
     def _pass(self, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> _Pass:
-        matcher = LineMatcher(pattern, case_sensitive=request.case_sensitive)
+        matcher = _matcher(pattern, request)
         return _Pass(request.scope, matcher, deadline, self._limits, Skipped.none(self._limits))
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
@@ -182,6 +185,14 @@ class Builtin:
             before = tuple(excerpt(line, 0, width)[0] for line in _lines_before(data, start, context))
             after = tuple(excerpt(line, 0, width)[0] for line in _lines_after(data, end, context))
             yield Match(searched.path, number, content, before, after, cut)
+
+
+def _matcher(pattern: Pattern, request: SearchRequest) -> "LineMatcher | SpanMatcher":
+    if not request.multiline:
+        return LineMatcher(pattern, case_sensitive=request.case_sensitive)
+    from handrail.ops.search.multiline import SpanMatcher  # noqa: PLC0415  few searches span lines
+
+    return SpanMatcher(pattern.given, case_sensitive=request.case_sensitive)
 
 
 def _lines_before(data: bytes, start: int, count: int) -> list[bytes]:

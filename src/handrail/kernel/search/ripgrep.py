@@ -16,6 +16,7 @@ from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.sandbox import landlock_exec
 from handrail.kernel.search import rg_output
+from handrail.kernel.search.engine import GaveUp
 from handrail.kernel.search.first_files import FirstFiles
 from handrail.kernel.search.linked_files import linked_files
 from handrail.kernel.search.long_lines import LongLines
@@ -24,6 +25,7 @@ from handrail.kernel.search.skipped_files import listed_skips
 from handrail.kernel.search.walk import Walk, check_ignore_files
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
+from handrail.ops.glob.globs import literal_glob
 from handrail.ops.search.excerpt import text_of
 from handrail.ops.search.regex import Pattern
 from handrail.ops.search.results import Counts, FindResult, Match, SearchResult, Skipped
@@ -43,6 +45,7 @@ class Ripgrep:
         self._path, self._limits = path, limits
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
+        _refuse_multiline(request)
         with listed_skips(dir_fd, request.scope, deadline, self._limits) as skipped:
             result = None
             if landlock_exec.available() and not request.count_searched:
@@ -111,6 +114,7 @@ class Ripgrep:
         )
 
     def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
+        _refuse_multiline(request)
         zero = ["--include-zero"] if request.count_searched else []
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
         bounds = self._bounds(dir_fd, request.scope, deadline)
@@ -212,7 +216,7 @@ class Ripgrep:
         if not scope.ignore_files:
             argv.append("--no-ignore")
         plain = () if scope.fold_case else tuple(name for name in scope.exclude if _PLAIN_NAME.fullmatch(name))
-        argv += [f"--glob=!{_escaped(name)}/" for name in scope.exclusions]
+        argv += [f"--glob=!{literal_glob(name)}/" for name in scope.exclusions]
         argv += [f"--glob=!{name}" for name in plain]
         if depth and scope.max_depth is not None:
             argv.append(f"--max-depth={scope.max_depth}")
@@ -271,6 +275,12 @@ class Ripgrep:
             raise InvalidPattern("regex", pattern.given, reason, position, re.escape(pattern.given))
 
 
+def _refuse_multiline(request: SearchRequest) -> None:
+    """Raise GaveUp if matches may span lines: ripgrep counts those in another way than the built-in engine."""
+    if request.multiline:
+        raise GaveUp("matches that span lines")
+
+
 def _reason(message: str, pattern: Pattern) -> tuple[str, int]:
     """Return the reason in ripgrep's error message and the position in the pattern."""
     for line in reversed(message.split("\n")):
@@ -287,10 +297,6 @@ def _path(name: bytes) -> str:
 
 def _path_of(item: tuple[str, rg_output.Block]) -> str:
     return item[0]
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([*?\[\]{}\\])", r"\\\1", name)
 
 
 def _is_directory(dir_fd: int, path: str) -> bool:

@@ -1,6 +1,7 @@
 """Searches below an open directory by content, by name or by relevance, with ripgrep or the built-in engine."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -9,9 +10,9 @@ from handrail.kernel.sandbox.landlock_exec import LimitsRefused
 from handrail.kernel.search.engine import Engine, GaveUp
 from handrail.kernel.search.rg_process import lies_in, program
 from handrail.model.faults import NoEngine
-from handrail.model.limits import Limits
+from handrail.model.limits import LARGEST_INTEGER, Limits
 from handrail.ops.search.regex import Pattern, parse, parse_literal
-from handrail.ops.search.results import FindResult, Hidden, SearchResult
+from handrail.ops.search.results import Counts, FindResult, Hidden, SearchResult
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
@@ -44,8 +45,31 @@ class Searcher:
         result = result or self._answer(lambda engine: engine.search(dir_fd, pattern, request, deadline))
         result.skipped.settle()
         if not result.total and result.complete:
-            result.hidden = self._look(dir_fd, request.scope, deadline, lambda look: look.search(pattern, request))
+            result.hidden = self._search_hidden(
+                dir_fd, request.scope, deadline, lambda hidden: hidden.search(pattern, request)
+            )
         return result
+
+    def count(self, dir_fd: int, request: SearchRequest, cancel: threading.Event | None = None) -> Counts:
+        """Return the number of matching lines of every file in scope that has one."""
+        pattern = pattern_of(request)
+        deadline = Deadline(self._limits.search_seconds, cancel)
+
+        def ask(engine: Engine) -> Counts:
+            counted = engine.count(dir_fd, pattern, request, deadline)
+            if request.scope.protected_handle is not None:  # count only what a handle shows to be unprotected
+                every = request._replace(limit=LARGEST_INTEGER, context=0)
+                shown = engine.lines(dir_fd, pattern, every, sorted(counted.lines), deadline)
+                counted.lines = dict(Counter(match.path for match in shown))
+            return counted
+
+        counted = self._answer(ask)
+        counted.skipped.settle()
+        if not counted.lines and counted.complete:
+            counted.hidden = self._search_hidden(
+                dir_fd, request.scope, deadline, lambda look: look.search(pattern, request)
+            )
+        return counted
 
     def _first_files(
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, cancel: threading.Event | None
@@ -57,12 +81,18 @@ class Searcher:
         doubtful = result.skipped.abandoned.count or result.skipped.too_large.count
         return result if result.truncated and not doubtful else None
 
-    def find(self, dir_fd: int, request: FindRequest, cancel: threading.Event | None = None) -> FindResult:
-        """Return the files in scope by name."""
-        deadline = Deadline(self._limits.search_seconds, cancel)
+    def find(
+        self,
+        dir_fd: int,
+        request: FindRequest,
+        cancel: threading.Event | None = None,
+        seconds: float | None = None,
+    ) -> FindResult:
+        """Return the files in scope by name. With `seconds`, never look longer, and not at hidden files."""
+        deadline = Deadline(self._limits.search_seconds if seconds is None else seconds, cancel)
         result = self._answer(lambda engine: engine.find(dir_fd, request, deadline))
-        if not result.total and result.complete:
-            result.hidden = self._look(dir_fd, request.scope, deadline, lambda look: look.find())
+        if seconds is None and not result.total and result.complete:
+            result.hidden = self._search_hidden(dir_fd, request.scope, deadline, lambda hidden: hidden.find())
         return result
 
     def rank(self, dir_fd: int, request: "RankRequest", cancel: threading.Event | None = None) -> "RankResult":
@@ -72,7 +102,7 @@ class Searcher:
         deadline = Deadline(self._limits.search_seconds, cancel)
         result = self._answer(lambda engine: FileRanking(engine, dir_fd, request, deadline, self._limits).result())
         if not result.total and result.complete:
-            result.hidden = self._look(dir_fd, request.scope, deadline, lambda look: look.rank(request))
+            result.hidden = self._search_hidden(dir_fd, request.scope, deadline, lambda hidden: hidden.rank(request))
         return result
 
     def _answer(self, ask: Callable[[Engine], Answer]) -> Answer:
@@ -84,11 +114,11 @@ class Searcher:
                 raise NoEngine from why
             return ask(choose(self._limits, "builtin"))
 
-    def _look(
+    def _search_hidden(
         self, dir_fd: int, scope: Scope, deadline: Deadline, ask: "Callable[[HiddenFiles], Hidden | None]"
     ) -> Hidden | None:
         """Look through what the scope hides, for `hidden_seconds` at most and never longer than the search itself."""
-        from handrail.kernel.search.hidden_files import HiddenFiles  # noqa: PLC0415  only fruitless searches look
+        from handrail.kernel.search.hidden_files import HiddenFiles  # noqa: PLC0415  only fruitless searches need it
 
         rest = deadline.at_most(self._limits.hidden_seconds)
         return self._answer(lambda engine: ask(HiddenFiles(engine, dir_fd, scope, rest, self._limits)))
@@ -98,9 +128,9 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
     """Return the engine to use: the built-in one if no ripgrep is installed outside the workspace."""
     path = program() if engine != "builtin" else None
     if path is None or (workspace is not None and lies_in(workspace, path)):
-        from handrail.kernel.search.builtin import Builtin  # noqa: PLC0415  saves start-up time: one of the two is enough
+        from handrail.kernel.search.builtin import BuiltinEngine  # noqa: PLC0415  saves start-up time: one of the two is enough
 
-        return Builtin(limits)
+        return BuiltinEngine(limits)
     from handrail.kernel.search.ripgrep import Ripgrep  # noqa: PLC0415  the same
 
     return Ripgrep(path, limits)
@@ -108,4 +138,6 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
 
 def pattern_of(request: SearchRequest) -> Pattern:
     """Parse the pattern of a request, as a literal or as a regular expression."""
+    if request.multiline:
+        return Pattern(request.pattern, ())  # the built-in engine reads the pattern itself
     return parse_literal(request.pattern) if request.literal else parse(request.pattern)

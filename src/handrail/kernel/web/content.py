@@ -124,11 +124,11 @@ def text_of(data: bytes, header: str, *, cut: bool) -> str:
     codec = _codec(named[1]) if named else None
     if codec == "utf-16":  # the label has no byte order: use the BOM; the default on the web is little-endian
         codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
-    text = codecs.getincrementaldecoder(codec or _guessed(data))("replace").decode(data, final=not cut)
+    text = codecs.getincrementaldecoder(codec or _guessed_codec(data))("replace").decode(data, final=not cut)
     return text.removeprefix("\ufeff")
 
 
-def _guessed(data: bytes) -> str:
+def _guessed_codec(data: bytes) -> str:
     for bom, marked in _BOMS:
         if data.startswith(bom):
             return marked

@@ -5,6 +5,7 @@ from contextlib import closing
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
+from handrail.kernel.fs.trees import Trees
 from handrail.kernel.host.client_files import backup_names, replace_with_backup
 from handrail.kernel.host.state_dir import State, read_small_text
 from handrail.kernel.journal.journal import journal_of
@@ -55,11 +56,11 @@ class ProjectFile:
             if base and backup:
                 changes.append(Put(quote(backup), base.data, mode=base.mode & 0o777))
             state = State(boundary.root)
-            made = Writer(boundary, state, journal_of(state, "off"))
+            made = Writer(Trees(boundary), state, journal_of(state, "off"))
             with closing(made), made.locked(changes[0].path) as writer:
                 writer.commit([*changes], writer.targets([*changes]))
         return os.path.join(self._root, backup) if backup else None
 
     def _free_name(self, boundary: FsBoundary) -> str:
         reader = Reader(boundary, self._limits)
-        return next(name for name in backup_names(self._name) if reader.standing(quote(name)) is None)
+        return next(name for name in backup_names(self._name) if reader.node(quote(name)) is None)

@@ -4,7 +4,7 @@ import errno
 import os
 from contextlib import suppress
 
-from handrail.kernel.fs.boundary import FsBoundary
+from handrail.kernel.fs.trees import Trees
 from handrail.kernel.journal.journal import Journal
 from handrail.kernel.write.intent_log import Intent
 from handrail.model.faults import LinkLoop, NotADirectory, NotFound, OutsideRoot, ProtectedPath
@@ -17,8 +17,8 @@ _DISK_FAILS = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 class Finish:
     """Does the last steps of a commit, for the writer and for recovery. Every step can be repeated."""
 
-    def __init__(self, boundary: FsBoundary, journal: Journal) -> None:
-        self._boundary, self._journal = boundary, journal
+    def __init__(self, trees: Trees, journal: Journal) -> None:
+        self._trees, self._journal = trees, journal
 
     def enter(self, intent: Intent, *, again: bool = True) -> None:
         """Append the commit to the journal. A failure is an error only if the journal is required.
@@ -38,7 +38,7 @@ class Finish:
     def remove_if_empty(self, rel: str) -> None:
         """Remove a directory if it is empty; another process may have filled or removed it."""
         with suppress(*GONE, ProtectedPath):
-            place = self._boundary.locate(quote(rel), follow=False)
+            place = self._trees.of(rel).locate(quote(rel), follow=False)
             try:
                 os.rmdir(place.name, dir_fd=place.dir_fd)
             except OSError as error:

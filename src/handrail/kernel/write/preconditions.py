@@ -28,7 +28,7 @@ def expect(change: Change, place: Place, found: os.stat_result | None) -> None:
             if not is_directory:
                 raise NotFound(change.path) if found is None else NotADirectory(change.path)
         case Put() | Remove() | Restore():
-            if is_directory and not (isinstance(change, Restore) and change.turns):
+            if is_directory and not (isinstance(change, Restore) and change.swaps_directory):
                 raise IsDirectory(change.path)
             _expect_base(change, found)
             if isinstance(change, Put) and found:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal
 
-from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.fs.syscalls import exchange_names
+from handrail.kernel.fs.trees import Trees
 from handrail.kernel.write.finish import GONE, Finish
 from handrail.kernel.write.intent_log import Intent, Step, file_mark
 from handrail.kernel.write.subtree import drop_names
@@ -22,8 +22,8 @@ _NONE_HELD: Mapping[str, int] = MappingProxyType({})
 class Recovery:
     """Cleans up after commits that failed or whose process was killed."""
 
-    def __init__(self, boundary: FsBoundary, finish: Finish, *, sync: bool) -> None:
-        self._boundary, self._finish, self._sync = boundary, finish, sync
+    def __init__(self, trees: Trees, finish: Finish, *, sync: bool) -> None:
+        self._trees, self._finish, self._sync = trees, finish, sync
 
     def claim(self, intent: Intent) -> bool:
         """Return whether a killed process made this commit in the current root.
@@ -32,7 +32,7 @@ class Recovery:
         that the commit wrote and those that it found. A copy of the root has other files; steps that belong to other
         files are removed from the intent.
         """
-        here = os.fstat(self._boundary.fd)
+        here = os.fstat(self._trees.workspace.fd)
         if intent.root[1] != here.st_ino:
             return False
         traces = [(self._trace(step), step) for step in intent.steps]
@@ -45,7 +45,7 @@ class Recovery:
     def _trace(self, step: Step) -> Literal["known", "other", "none"]:
         """Return whether the files of a step are known from the intent, are other files, or do not exist."""
         try:
-            fd = self._boundary.open_any_directory(quote(step.directory) or ".")
+            fd = self._open(step)
         except (*GONE, AccessDenied):
             return "none"
         try:
@@ -79,10 +79,13 @@ class Recovery:
             self._finish.enter(intent)
         intent.end()
 
+    def _open(self, step: Step) -> int:
+        return self._trees.of(step.directory).open_any_directory(quote(step.directory) or ".")
+
     def _in_directory(self, step: Step, act: Callable[[Step, int], bool], held: Mapping[str, int]) -> bool:
         try:
             kept = held.get(step.directory)
-            fd = os.dup(kept) if kept is not None else self._boundary.open_any_directory(quote(step.directory) or ".")
+            fd = os.dup(kept) if kept is not None else self._open(step)
         except GONE:
             return False  # the directory was removed with everything in it
         try:

@@ -32,6 +32,7 @@ from handrail.kernel.fs.parallel import MANY, parallel_map
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.resolver import Place
 from handrail.kernel.fs.syscalls import begin_sync, can_sync_whole, sync_whole, write_all
+from handrail.kernel.fs.trees import Trees, in_memory
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.commit_entry import CommittedChange, changed_paths
 from handrail.kernel.journal.journal import Journal, Origin
@@ -74,20 +75,23 @@ class _Work:
 class Writer:
     """Commits changes to the files of one workspace, and recovers commits of killed processes."""
 
-    def __init__(self, boundary: FsBoundary, state: State, journal: Journal, durability: str = "full") -> None:
-        self._boundary, self._state, self._journal = boundary, state, journal
+    def __init__(self, trees: Trees, state: State, journal: Journal, durability: str = "full") -> None:
+        self._trees, self._state, self._journal = trees, state, journal
         self._intents = IntentLog(state.pending)
         self._sync_files, self._sync_directories = durability != "none", durability == "full"
         self._trouble = ""
-        self._finish = Finish(boundary, journal)
-        self._recovery = Recovery(boundary, self._finish, sync=self._sync_directories)
+        self._finish = Finish(trees, journal)
+        self._recovery = Recovery(trees, self._finish, sync=self._sync_directories)
 
-    def targets(self, changes: list[Change]) -> list[str]:
-        """Return the path in the root, links resolved, of each change; raise every fault that is known in advance."""
-        return [self._target(change) for change in changes]
+    def targets(self, changes: list[Change], tree: FsBoundary | None = None) -> list[str]:
+        """Return the resolved path of each change in a tree, by default the workspace.
 
-    def _target(self, change: Change) -> str:
-        work = self._locate(change)
+        Raises every fault that is known in advance.
+        """
+        return [self._target(tree or self._trees.workspace, change) for change in changes]
+
+    def _target(self, tree: FsBoundary, change: Change) -> str:
+        work = self._locate(tree, change)
         work.place.close()
         return work.place.target
 
@@ -104,11 +108,11 @@ class Writer:
         new file; None if a change leaves no file.
         """
         self._recover()
-        intent = self._intents.begin(self._boundary.identity)
+        intent = self._intents.begin(self._trees.workspace.identity)
         works: list[_Work] = []
         try:
             for change, target in zip(changes, approved, strict=True):
-                works.append(self._locate(change, target))
+                works.append(self._locate(self._trees.of(target), change, target))
             self._carry_out(intent, works, origin)
             self._clean_up(intent, works)
             return [_version(work) for work in works]
@@ -158,34 +162,17 @@ class Writer:
 
     # ── locate ──
 
-    def _locate(self, change: Change, approved: str | None = None) -> _Work:
+    def _locate(self, boundary: FsBoundary, change: Change, approved: str | None = None) -> _Work:
         changes_link_itself = isinstance(change, (Remove, Restore, RemoveDirectory))
-        place, found = self._boundary.look(change.path, follow=not changes_link_itself, future=True)
+        place, found = boundary.locate_with_stat(change.path, follow=not changes_link_itself, future=True)
         try:
             if isinstance(change, Put) and found and stat.S_ISDIR(found.st_mode):
                 found = None if is_placeholder(place.dir_fd, place.name) else found  # the file replaces it
-            self._check(change, place, found, approved)
+            _check(boundary, change, place, found, approved)
         except BaseException:
             place.close()
             raise
         return _Work(change, place, found, target=place.target)
-
-    def _check(self, change: Change, place: Place, found: os.stat_result | None, approved: str | None) -> None:
-        """Raise a fault if the change does not fit the entry found, or is not the one that was approved."""
-        is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
-        if is_file and self._boundary.split(change.path).wants_directory:
-            raise IsDirectory(change.path)
-        try:
-            expect(change, place, found)
-        except PathFault:
-            if approved is None:
-                raise
-            raise Conflict(change.path) from None  # the files changed after the approval: the caller must retry
-        if isinstance(change, Restore) and self._boundary.protected is not None:
-            for rel, _, _ in change.beneath():
-                self._boundary.protected.check_name(change.path, f"{place.target}/{rel}")
-        if approved not in (None, place.target):
-            raise Conflict(change.path)
 
     # ── plan, prepare, compose, publish ──
 
@@ -258,7 +245,7 @@ class Writer:
         temp, old = self._intents.spare_names(number)
         step = Step(directory, name, temp, old, creates=work.found is None)
         step.removes = _new(work.change) is None
-        step.swaps_directory = isinstance(work.change, Restore) and work.change.turns
+        step.swaps_directory = isinstance(work.change, Restore) and work.change.swaps_directory
         step.found = file_mark(work.found) if work.found else None
         return step
 
@@ -288,7 +275,8 @@ class Writer:
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
         base = work.change.base if isinstance(work.change, (Put, Restore)) and replaces else None
         mode = mode_for(new, base)
-        fd = os.open(step.temp, _NEW, 0o600 if replaces or exact else mode & 0o777, dir_fd=work.place.dir_fd)
+        private = replaces or exact or in_memory(work.target)
+        fd = os.open(step.temp, _NEW, 0o600 if private else mode & 0o777, dir_fd=work.place.dir_fd)
         try:
             write_all(fd, new.data)
             if sync == "later":
@@ -308,7 +296,7 @@ class Writer:
 
     def _descend(self, intent: Intent, place: Place, part: str) -> Place:
         try:
-            os.mkdir(part, dir_fd=place.dir_fd)
+            os.mkdir(part, 0o700 if in_memory(place.rel) else 0o777, dir_fd=place.dir_fd)
             intent.created.add(place.rel)
             if self._sync_directories:
                 os.fsync(place.dir_fd)
@@ -319,6 +307,26 @@ class Writer:
         os.close(place.dir_fd)
         first, *rest = place.rest or ("",)
         return Place(fd, first, f"{place.rel}/{first}" if first else place.rel, tuple(rest))
+
+
+def _check(
+    boundary: FsBoundary, change: Change, place: Place, found: os.stat_result | None, approved: str | None
+) -> None:
+    """Raise a fault if the change does not fit the entry found, or is not the one that was approved."""
+    is_file = not isinstance(change, (MakeDirectory, RemoveDirectory))
+    if is_file and boundary.split(change.path).wants_directory:
+        raise IsDirectory(change.path)
+    try:
+        expect(change, place, found)
+    except PathFault:
+        if approved is None:
+            raise
+        raise Conflict(change.path) from None  # the files changed after the approval: the caller must retry
+    if isinstance(change, Restore) and boundary.protected is not None:
+        for rel, _, _ in change.inner_changes():
+            boundary.protected.check_name(change.path, f"{place.target}/{rel}")
+    if approved not in (None, place.target):
+        raise Conflict(change.path)
 
 
 def _plan_directories(intent: Intent, work: _Work, missing: tuple[str, ...]) -> None:
@@ -367,7 +375,12 @@ def _publish(work: _Work, *, alone: bool) -> None:
     if work.step is None:
         return
     with _conflict_if_changed(change.path):
-        if isinstance(change, Restore) and change.turns and change.base is not None and work.found is not None:
+        if (
+            isinstance(change, Restore)
+            and change.swaps_directory
+            and change.base is not None
+            and work.found is not None
+        ):
             swap_directory(work.step, fd, work.found, change.base, change.path)
             work.spares = (work.step.temp, work.step.old)
         else:
