@@ -70,9 +70,9 @@ class Rules:
         if self.tally is not None:
             self.tally.count([self.key(each) for each in decision.by if each.scope in ("project", "user")])
 
-    def key(self, standing: PlacedRule) -> str:
+    def key(self, placed: PlacedRule) -> str:
         """Return the key under which the uses of a rule are counted, whatever its number is."""
-        rule, path = standing.rule, self.file_of(standing.scope).path
+        rule, path = placed.rule, self.file_of(placed.scope).path
         return Tally.key(path, rule.tool, rule.covers, "deny" if rule.deny else "allow")
 
 
@@ -143,22 +143,22 @@ def _names(decision: Decision) -> str:
 
 
 def _forbidden(decision: Decision, question: Question) -> Verdict:
-    standing = decision.by[0]
-    where = "the project's .handrail.toml" if standing.scope == FILE else f"the {standing.scope}'s rules"
-    reason = f"rule {standing.number} of {where} forbids it: {standing.rule.covers}"
+    placed = decision.by[0]
+    where = "the project's file" if placed.scope == FILE else f"the {placed.scope}'s rules"
+    reason = f"rule {placed.number} of {where} forbids it: {placed.rule.covers}"
     remedy = "Do it another way; only the user can change the rule"
-    return Verdict(False, standing.name, reason=reason, remedy=remedy, how_to_allow=_without(standing, question))
+    return Verdict(False, placed.name, reason=reason, remedy=remedy, how_to_allow=_without(placed, question))
 
 
-def _without(standing: PlacedRule, question: Question) -> str:
+def _without(placed: PlacedRule, question: Question) -> str:
     """Return what disables a rule that denies; empty for a rule that ends with its session."""
     import shlex  # noqa: PLC0415  only refusals need it
 
-    if standing.scope == FILE:
+    if placed.scope == FILE:
         return "Remove the rule from the project's .handrail.toml"
-    words = ["handrail", "approvals", "disable", str(standing.number), "--scope", standing.scope]
-    where = ["--root", question.root] if standing.scope == "project" else []
-    return f"Disable the rule: {shlex.join([*words, *where])}" if standing.scope != "session" else ""
+    words = ["handrail", "approvals", "disable", str(placed.number), "--scope", placed.scope]
+    where = ["--root", question.root] if placed.scope == "project" else []
+    return f"Disable the rule: {shlex.join([*words, *where])}" if placed.scope != "session" else ""
 
 
 def no_approver(

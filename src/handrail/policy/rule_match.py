@@ -151,7 +151,7 @@ class RuleMatcher:
 
     def _may_be_started(self, rule: Rule) -> bool:
         """Return whether a program may run the rule's words as a command: `prlimit rm x`, `PAGER=rm less`."""
-        from handrail.ops.shell.program_kinds import may_start, takes_data  # noqa: PLC0415  only for commands
+        from handrail.ops.shell.program_kinds import may_start, takes_values_as_data  # noqa: PLC0415  only for commands
         from handrail.ops.shell.wrappers import is_followed  # noqa: PLC0415  only for commands
 
         wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
@@ -160,7 +160,7 @@ class RuleMatcher:
         if any(words_fit(wanted, (_last_name(first), *rest), unsure=True) for first, *rest in started if first):
             return True
         texts = [word for word, *_ in started if word and not _PLAIN_WORD.fullmatch(word)]
-        if not all(map(takes_data, programs)):
+        if not all(takes_values_as_data(each, self._line.assigns) for each in programs):
             texts += self._line.texts
         named = [re.compile(_WHOLE_WORD.format(re.escape(word))) for word in wanted if word not in (ONE, REST)]
         return bool(named) and any(all(word.search(text) for word in named) for text in texts)
@@ -185,8 +185,8 @@ class RuleMatcher:
             return why_always_asked(question)
         if rule.pattern == exact_pattern(question.meant):
             return ""
-        if question.terminal:
-            return "input typed into a terminal needs a rule for exactly this call"
+        if question.terminal or question.shell:
+            return f"{question.shell or 'input typed into a terminal'} needs a rule for exactly this call"
         if rule.argv:
             return self._why_words_do_not_cover((rule,))
         if question.command and self._line.simple is None:
@@ -196,7 +196,8 @@ class RuleMatcher:
 
     def covered_together(self, rules: list[Rule]) -> bool:
         """Return whether several rules with words cover every command of the call."""
-        return len(rules) > 1 and not self._question.terminal and not self._why_words_do_not_cover(rules)
+        typed = self._question.terminal or self._question.shell
+        return len(rules) > 1 and not typed and not self._why_words_do_not_cover(rules)
 
     def _why_words_do_not_cover(self, rules: Iterable[Rule]) -> str:
         """Return why the words of the rules do not cover every command of the call; empty if they do."""
@@ -224,8 +225,8 @@ class RuleMatcher:
         if not question.command:
             return CommandLine()
         line = parse_command(question.command, self._limits.command_chars)
-        # The input typed before and the program that reads it are unknown.
-        return replace(line, unknown=True) if question.terminal else line
+        # The input typed before and the program that reads it are unknown, as are the names in a changed shell.
+        return replace(line, unknown=True) if question.terminal or question.shell else line
 
 
 def _last_name(program: str) -> str:

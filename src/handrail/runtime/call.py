@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from handrail.kernel.journal.journal import Origin
 from handrail.model.approval import Question, Verdict
 from handrail.model.effects import Effect
-from handrail.model.faults import Cancelled, Conflict, Denied, Fault, PathFault, ReadOnlyWorkspace
+from handrail.model.faults import Cancelled, Conflict, Denied, PathFault, ReadOnlyWorkspace
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.record import record
-from handrail.model.warnings import RuleNotStored
-from handrail.runtime.files import Files
+from handrail.model.warnings import RuleNotStored, ToolWarning
+from handrail.runtime.file_access import Files
 from handrail.runtime.session import Session
 
 if TYPE_CHECKING:
     from handrail.kernel.web.fetcher import Fetched, Target
     from handrail.runtime.commands import Commands
+    from handrail.runtime.job_commands import JobCommands
     from handrail.runtime.search import Finder
 
 
@@ -31,6 +32,8 @@ class Asked(NamedTuple):
 
 
 _UNNUMBERED = Asked()
+_CALL_ID_CHARS = 200
+"""How many characters of the caller's name for a call the journal keeps."""
 
 
 @record
@@ -45,9 +48,11 @@ class Call:
     bodies: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     """The parameters that are paths."""
+    mount: str = ""
+    """Where these paths lie: empty for the workspace, `/memories` for the memory directory."""
     asked: Asked = _UNNUMBERED
     files_affected: list[str] = field(default_factory=list)
-    warnings: list[Fault] = field(default_factory=list)
+    warnings: list[ToolWarning] = field(default_factory=list)
     """Facts that the result reports as warnings; the dialect words them."""
     metadata: dict[str, Any] = field(default_factory=dict)
     waited: float = 0.0
@@ -81,6 +86,12 @@ class Call:
 
         return Commands(self)
 
+    @property
+    def jobs(self) -> "JobCommands":
+        from handrail.runtime.job_commands import JobCommands  # noqa: PLC0415  only jobs need it
+
+        return JobCommands(self)
+
     def fetch(self, url: str, seconds: float) -> "Fetched":
         """Ask for and fetch a page. Rules are asked about every redirect, too."""
         fetcher = self.session.services.fetcher
@@ -100,7 +111,8 @@ class Call:
 
     def origin(self, verdict: Verdict, kind: str, undoes: tuple[int, ...] = (), about: str = "") -> Origin:
         """Return who makes a change, for the journal."""
-        who = (self.session.id, self.asked.number, self.asked.call_id, self.dialect, self.tool)
+        call_id = self.asked.call_id and self.asked.call_id[:_CALL_ID_CHARS]
+        who = (self.session.id, self.asked.number, call_id, self.dialect, self.tool)
         return Origin(kind, *who, verdict.decided_by, undoes, about)
 
     def begin(self) -> None:

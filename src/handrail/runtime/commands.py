@@ -1,19 +1,21 @@
 """Runs commands and terminals for one call: after approval, in the sandbox, and with a time limit."""
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.host.session_log import shorten
+from handrail.kernel.process.output import shares
 from handrail.kernel.process.shells import BASH, users_shell
-from handrail.kernel.sandbox.denials import explain
+from handrail.kernel.sandbox.denials import Printed, explain, lacks_git_identity
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
-from handrail.model.faults import AbsoluteDirectory, EmptyCommand, PatchTyped, TerminalEnded
-from handrail.model.paths import is_absolute
+from handrail.model.faults import AbsoluteDirectory, Closed, EmptyCommand, PatchTyped
+from handrail.model.paths import is_absolute, quote
+from handrail.model.terminal_faults import TerminalEnded
 from handrail.model.warnings import (
+    GitIdentityMissing,
     NotAllTyped,
     NotRemembered,
     ProcessesEnded,
@@ -28,26 +30,35 @@ from handrail.ops.shell.typed_patch import types_patch
 from handrail.runtime.session import LastCommand
 
 if TYPE_CHECKING:
+    from handrail.kernel.process.remembered_shell import RememberedShell
     from handrail.kernel.process.runner import CommandOutcome
     from handrail.kernel.process.terminals import Reading, Terminal
     from handrail.kernel.sandbox.sandbox import Confinement
+    from handrail.model.job_faults import ShellEnded
     from handrail.runtime.call import Call
 
 _ABOUT = 200
 """How many characters of a command the journal keeps."""
 
 
+_TURN_SECONDS = 0.05
+UNASKED = Verdict(True, "an earlier call")
+"""Decides on calls that only read or end what an approved call has started."""
+_CHANGED = "a command in a shell that an earlier command may have changed"
+
+
 class Ran(NamedTuple):
     """Holds the outcome of a command."""
 
     outcome: "CommandOutcome"
+    shell_ended: "ShellEnded | None" = None
+    """How the shell ended, if the command ran in a shell that remembers and that shell ended with it."""
 
     @property
     def returncode(self) -> int:
         """Return the exit code, or, as shells do, 128 plus the number of the signal that ended the command."""
-        if self.outcome.exit_code is not None:
-            return self.outcome.exit_code
-        return 128 + signal.Signals[self.outcome.signal] if self.outcome.signal else -1
+        found = self.outcome.returncode
+        return -1 if found is None else found
 
     @property
     def status(self) -> int | None:
@@ -69,46 +80,120 @@ class Commands:
         relative_only: bool = False,
         in_users_shell: bool = False,
         seconds: float | None = None,
+        merged: bool = False,
     ) -> Ran:
         """Run a command in the sandbox after approval; record the files that it changes.
 
         Processes that the command leaves in the background live until the session ends.
         Raises EmptyCommand for a blank text, PatchTyped for a patch to `apply_patch`. With `relative_only`, raises
-        AbsoluteDirectory for an absolute directory.
+        AbsoluteDirectory for an absolute directory. `merged` makes one stream, `stdout`, of output and error.
         """
-        from handrail.kernel.process.runner import Command  # noqa: PLC0415  most calls run no command
-
-        _refuse_unusable(text)
+        refuse_unusable(text)
         if relative_only and is_absolute(directory):
             raise AbsoluteDirectory(directory)
-        cwd = self._place(directory)
-        verdict = self._ask(text, cwd)
+        cwd = self.place(directory)
+        shell = users_shell() if in_users_shell else BASH
+        return self._carry_out(text, self.ask(text, cwd), cwd, shell, seconds, merged=merged)
+
+    def run_all(self, texts: list[str], *, seconds: float | None = None) -> list[Ran]:
+        """Ask for every command first, then run one after the other; each has the time limit for itself."""
+        for text in texts:
+            refuse_unusable(text)
+        verdicts = [self.ask(text, "") for text in texts]
+        return [
+            self._carry_out(text, verdict, "", BASH, seconds) for text, verdict in zip(texts, verdicts, strict=True)
+        ]
+
+    def _carry_out(
+        self, text: str, verdict: Verdict, cwd: str, shell: str, seconds: float | None, *, merged: bool = False
+    ) -> Ran:
+        """Run an approved command and record what it changes."""
+        from handrail.kernel.process.runner import Command  # noqa: PLC0415  most calls run no command
+
         command = Command(
-            [users_shell() if in_users_shell else BASH, "-c", text],
+            [shell, "-c", text],
             cwd,
             timeout_seconds=seconds,
+            merged=merged,
             keep_background=True,
             cancel=self._call.cancel,
         )
-        started = time.time()
-        with self._recorded(text, verdict):
+        started, busy = time.time(), self._session.is_busy()
+        with self.recorded(text, verdict):
             outcome = self._session.processes.run(command)
-        self._warn(outcome)
+        if busy:  # another process may have tried
+            outcome = outcome._replace(tried_network=None)
+        self.warn(text, outcome, merged=merged)
+        outcome = self._within_budget(outcome)
         ran = Ran(outcome)
         self._session.last_command = LastCommand(text, ran.status, outcome.stdout, outcome.stderr, started)
         return ran
+
+    def run_in_shell(self, name: str, text: str, *, seconds: float | None = None, merged: bool = False) -> Ran:
+        """Run a command after approval in the session's bash of this name, which keeps its state between calls.
+
+        The first use starts the shell in the root. `merged` makes one stream, `stdout`, of output and error. A timeout
+        or a cancellation ends the shell and everything that it started. Raises ShellEnded, without running anything, if
+        the shell has ended before; EmptyCommand and PatchTyped as `run`.
+        """
+        from handrail.ops.shell.lasting import may_last  # noqa: PLC0415  only for shells that remember
+
+        refuse_unusable(text)
+        shell = self._session.shells.get(name, merged=merged)
+        with self._turn(shell):
+            self._session.sandbox.cover()
+            shell.look()
+            if not shell.alive:
+                raise shell.ending
+            about = _CHANGED if shell.changes_words else ""
+            verdict = self.ask(text, self._shown_directory(shell.directory), shell=about)
+            started = time.time()
+            limit = self._call.limits.command_seconds if seconds is None else seconds
+            with self.recorded(text, verdict):
+                outcome = shell.run(text, limit, self._call.cancel)
+            shell.changes_words = shell.changes_words or may_last(text)
+        self.warn(text, outcome, merged=merged)
+        outcome = self._within_budget(outcome)
+        ran = Ran(outcome, None if shell.alive else shell.ending)
+        if ran.shell_ended and shell.others:
+            self._call.warnings.append(ProcessesEnded(len(shell.others)))
+        self._session.last_command = LastCommand(text, ran.status, outcome.stdout, outcome.stderr, started)
+        return ran
+
+    def restart_shell(self, name: str) -> None:
+        """End a shell that remembers, with everything that it started; its next use starts a new one."""
+        with self.recorded("(restart of the shell)", UNASKED, goes_on=True):
+            self._session.shells.drop(name)
+
+    @contextmanager
+    def _turn(self, shell: "RememberedShell") -> Iterator[None]:
+        """Wait until no other call uses a shell."""
+        while not shell.turn.acquire(timeout=_TURN_SECONDS):
+            self._call.check_cancelled()
+            if self._session.open_calls.closed:
+                raise Closed
+        try:
+            yield
+        finally:
+            shell.turn.release()
+
+    def _shown_directory(self, directory: str) -> str:
+        """Return a directory of a shell as questions show it: relative to the root if it is inside."""
+        root = self._session.services.boundary.root
+        inside = directory == root or directory.startswith(f"{root}/")
+        return quote(directory[len(root) + 1 :]) if inside else quote(directory)
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
         """Start a command in a new terminal after approval; return its first output.
 
         Raises EmptyCommand for a blank text, PatchTyped for a patch to `apply_patch`.
         """
-        _refuse_unusable(text)
-        cwd = self._place(directory)
-        verdict = self._ask(text, cwd)
-        with self._recorded(text, verdict):
+        refuse_unusable(text)
+        cwd = self.place(directory)
+        verdict = self.ask(text, cwd)
+        with self.recorded(text, verdict):
             terminal = self._session.terminals.start(name, [BASH, "-c", text], cwd=cwd)
-            self._note_sandbox(terminal.confinement, restarted=terminal.restarted)
+            self.note_sandbox(terminal.confinement, restarted=terminal.restarted)
             return self._read(terminal)
 
     def type_into(self, name: str, chars: str) -> "Reading":
@@ -119,12 +204,12 @@ class Commands:
         terminal = self._session.terminals.get(name)
         if not terminal.alive and (chars or terminal.end_read):
             raise self._ended(name, terminal)
-        verdict = self._ask(chars, "", name, self._session.named_level(terminal.confinement.level))
-        with self._recorded(chars, verdict, goes_on=True):
+        verdict = self.ask(chars, "", terminal=name, level=self._session.named_level(terminal.confinement.level))
+        with self.recorded(chars, verdict, goes_on=True):
             written = terminal.write(chars.encode(), self._call.limits.terminal_write_seconds)
             if terminal.alive and written < len(chars.encode()):
                 self._call.warnings.append(NotAllTyped(written, len(chars.encode())))
-            self._note_sandbox(terminal.confinement, restarted=False)
+            self.note_sandbox(terminal.confinement, restarted=False)
             return self._read(terminal)
 
     def _ended(self, name: str, terminal: "Terminal") -> TerminalEnded:
@@ -134,7 +219,7 @@ class Commands:
         return TerminalEnded(name, last.exit_code, last.signal or "", output)
 
     @contextmanager
-    def _recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
+    def recorded(self, text: str, verdict: Verdict, *, goes_on: bool = False) -> Iterator[None]:
         """Record the file changes of a command in the journal and as changes of this session."""
         call, services = self._call, self._session.services
         with self._session.seen.own_command(services.reader), self._session.git.around(call.warnings.append) as git:
@@ -142,42 +227,66 @@ class Commands:
                 yield
                 return
             origin = call.origin(verdict, "command", about=shorten(text, _ABOUT))
-            with services.command_changes.around(
-                origin, call.warnings.append, call.files_affected, git, goes_on=goes_on
-            ):
+            warn, affected, busy = call.warnings.append, call.files_affected, self._session.is_busy
+            with services.command_changes.around(origin, warn, affected, git, busy=busy, goes_on=goes_on):
                 yield
 
     def _read(self, terminal: "Terminal") -> "Reading":
         limits = self._call.limits
         reading = terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
+        room = self._session.services.powers.answer_bytes
+        if room is not None:
+            reading = reading._replace(shown=reading.shown.shortened(room, self._session.processes.new_spool))
         if reading.ended_processes:
             self._call.warnings.append(ProcessesEnded(reading.ended_processes))
         return reading
 
-    def _place(self, directory: str) -> str:
+    def _within_budget(self, outcome: "CommandOutcome") -> "CommandOutcome":
+        """Shorten what an answer shows of both streams together; files keep the whole."""
+        streams, limit = (outcome.stdout, outcome.stderr), self._session.services.powers.answer_bytes
+        kept = [len(each.head) + len(each.tail) for each in streams]
+        if limit is None or sum(kept) <= limit:
+            return outcome
+        room = shares((kept[0], kept[1]), limit)
+        new_spool = self._session.processes.new_spool
+        stdout, stderr = (each.shortened(most, new_spool) for each, most in zip(streams, room, strict=True))
+        return outcome._replace(stdout=stdout, stderr=stderr)
+
+    def place(self, directory: str) -> str:
+        """Return a directory relative to the root. Raises a PathFault if it is not there."""
         boundary = self._session.services.boundary
         with boundary.directory(directory):  # raises a PathFault if directory not found
             pass
         return self._call.files.stem(directory).rstrip("/")
 
-    def _ask(self, text: str, cwd: str, terminal: str = "", level: str = "") -> Verdict:
+    def ask(self, text: str, cwd: str, *, level: str = "", **shown: Any) -> Verdict:
+        """Ask whether a command may run; `shown` are further fields of the question. Raises Denied."""
         level = level or self._session.next_level()
-        return self._call.ask(Effect.RUN, command=text, directory=cwd, terminal=terminal, sandbox=level)
+        return self._call.ask(Effect.RUN, command=text, directory=cwd, sandbox=level, **shown)
 
-    def _warn(self, outcome: "CommandOutcome") -> None:
+    def warn(self, text: str, outcome: "CommandOutcome", *, merged: bool = False) -> None:
         """Add the warnings that an outcome calls for: the sandbox refused something, is reduced, or died."""
-        self._note_sandbox(outcome.confinement, restarted=outcome.restarted)
-        failed = outcome.exit_code != 0
-        stderr = outcome.stderr.head + outcome.stderr.tail
-        root = self._session.services.boundary.root
-        denials = explain(stderr, failed=failed, limit=outcome.limit, root=root, confinement=outcome.confinement)
+        self.note_sandbox(outcome.confinement, restarted=outcome.restarted)
+        stdout, stderr = (each.head + each.tail for each in (outcome.stdout, outcome.stderr))
+        printed = Printed(stdout) if merged else Printed(stderr, stdout, text)
+        denials = explain(
+            printed,
+            failed=outcome.exit_code != 0,
+            limit=outcome.limit,
+            tried_network=outcome.tried_network,
+            root=self._session.services.boundary.root,
+            confinement=outcome.confinement,
+        )
         self._call.warnings += [SandboxRefused(denial.kind, denial.path) for denial in denials]
+        if lacks_git_identity(printed):
+            self._call.warnings.append(GitIdentityMissing())
         if outcome.background:
             self._call.warnings.append(ProcessesLeft(sorted(outcome.background)))
         if outcome.sandbox_died:
             self._call.warnings.append(SandboxDied())
 
-    def _note_sandbox(self, confinement: "Confinement", *, restarted: bool) -> None:
+    def note_sandbox(self, confinement: "Confinement", *, restarted: bool) -> None:
+        """Add the level of the sandbox to the metadata, and warn about what it does not confine."""
         self._call.metadata["sandbox"] = confinement.level
         if confinement.level == "reduced":
             wanted = self._session.services.powers.sandbox
@@ -195,7 +304,8 @@ class Commands:
             self._call.warnings.append(SandboxRestarted())
 
 
-def _refuse_unusable(text: str) -> None:
+def refuse_unusable(text: str) -> None:
+    """Raise EmptyCommand for a blank text, PatchTyped for a patch to `apply_patch`."""
     if not text.strip():
         raise EmptyCommand
     if types_patch(text):

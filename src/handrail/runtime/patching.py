@@ -6,18 +6,18 @@ from handrail.model.faults import BlockedByFile, NotFound, SpecialFile
 from handrail.model.files import Change, File, Put, Remove
 from handrail.model.limits import Limits
 from handrail.model.paths import given_form
-from handrail.ops.patch import Action, FilePatch, PatchedContent, PatchOutcome, apply, parse
+from handrail.ops.patch import Action, FilePatch, PatchedContent, PatchOutcome, apply
 
 if TYPE_CHECKING:
-    from handrail.runtime.files import Files
+    from handrail.runtime.file_access import Files
 
 
-def apply_patch(files: "Files", text: str, limits: Limits) -> list[PatchOutcome]:
-    """Parse a patch, compute the new files and commit all of them or none.
+def apply_patches(files: "Files", parsed: list[FilePatch], limits: Limits) -> list[PatchOutcome]:
+    """Compute the new files of a patch and commit all of them or none.
 
     The outcomes have paths relative to the root.
     """
-    patches = [_with_given_paths(patch) for patch in parse(text)]
+    patches = [_with_given_paths(patch) for patch in parsed]
     targets = PatchTargets(files, patches)
     outcomes = apply(patches, targets.read, key=targets.key, limits=limits)
     files.commit(*map(targets.change, outcomes))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from handrail.kernel.search.ranking import RankRequest, RankResult
 from handrail.model.faults import NoEngine, PathFault
 from handrail.model.files import FileEntry
-from handrail.model.paths import quote
+from handrail.model.hints import AbsoluteGlob, SlashedGlob
+from handrail.model.paths import is_absolute, quote
 from handrail.model.warnings import (
     DepthReached,
     FileSkipped,
@@ -16,14 +17,16 @@ from handrail.model.warnings import (
     HiddenUnsearched,
     LinesCut,
     MoreFilesSkipped,
-    Note,
     SearchIncomplete,
+    ToolWarning,
 )
-from handrail.ops.search.results import FindResult, SearchResult
+from handrail.ops.glob.globs import literal_glob
+from handrail.ops.search.results import Counts, FindResult, SearchResult
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
     from handrail.runtime.call import Call
+    from handrail.runtime.session import Services
 
 
 class Finder:
@@ -38,7 +41,15 @@ class Finder:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.search(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
-        self._warn(result, directory)
+        self._warn(result, directory, request.scope)
+        return result
+
+    def count(self, directory: str, request: SearchRequest) -> Counts:
+        """Return the number of matching lines of every file that has one."""
+        with self._opened(directory) as fd:
+            within = request._replace(scope=self._permitted(request.scope, directory))
+            result = self._services.searcher.count(fd, within, self._call.cancel)
+        self._warn(result, directory, request.scope)
         return result
 
     def find(self, directory: str, request: FindRequest) -> FindResult:
@@ -48,12 +59,19 @@ class Finder:
                 scope=self._permitted(request.scope, directory), leads_to_file=self._link_test(directory)
             )
             result = self._services.searcher.find(fd, within, self._call.cancel)
-        self._warn(result, directory)
+        self._warn(result, directory, request.scope)
         return result
 
-    def beneath_root(self, glob: str) -> str | None:
+    def within(self, path: str) -> tuple[str, tuple[str, ...]]:
+        """Return the directory to search for a path, and, if the path names a file, the glob of that file."""
+        if self._services.reader.stat(path).is_directory:
+            return path, ()
+        directory, _, name = self._call.files.target(path).rpartition("/")
+        return quote(directory) or ".", (literal_glob(name),)
+
+    def relative_glob(self, glob: str) -> str | None:
         """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
-        return self._services.boundary.beneath(glob)
+        return self._services.boundary.relative_glob(glob)
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         """Return the files that fit a query best."""
@@ -61,7 +79,7 @@ class Finder:
             within = request._replace(scope=self._permitted(request.scope, directory))
             result = self._services.searcher.rank(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
-        self._warn(result, directory)
+        self._warn(result, directory, request.scope)
         return result
 
     def entries(self, directory: str, pattern: str) -> list[FileEntry]:
@@ -69,11 +87,12 @@ class Finder:
 
         Ignore files hide nothing here: a listing shows what is there.
         """
-        scope = self._permitted(Scope((pattern,), anywhere=False, ignore_files=False), directory)
-        request = FindRequest(scope, limit=self._call.limits.listed_files, leads_to_file=self._link_test(directory))
+        scope = Scope((pattern,), anywhere=False, ignore_files=False)
+        within = self._permitted(scope, directory)
+        request = FindRequest(within, limit=self._call.limits.listed_files, leads_to_file=self._link_test(directory))
         with self._opened(directory) as fd:
             result = self._services.searcher.find(fd, request, self._call.cancel)
-            self._warn(result, directory)
+            self._warn(result, directory, scope)
             return [entry for name in result.files if (entry := self._entry(fd, directory, name))]
 
     def _entry(self, fd: int, directory: str, name: str) -> FileEntry | None:
@@ -97,28 +116,31 @@ class Finder:
 
         return leads_to_file
 
-    def _warn(self, result: SearchResult | FindResult | RankResult, directory: str) -> None:
+    def _warn(self, result: SearchResult | FindResult | RankResult | Counts, directory: str, scope: Scope) -> None:
         self._call.warnings += _notes(result)
+        if not (result.lines if isinstance(result, Counts) else result.total):
+            self._call.warnings += _glob_hints(scope)
         if (hidden := result.hidden) is None:
             return
         if not hidden.count:
             self._call.warnings.append(HiddenUnsearched(self._call.limits.hidden_seconds))
             return
-        what = "lines" if isinstance(result, SearchResult) else "files"
+        what = "lines" if isinstance(result, SearchResult | Counts) else "files"
         example = quote(self._call.files.stem(directory) + hidden.example)
         self._call.warnings.append(HiddenMatches(hidden.count, what, hidden.by, example, hidden.complete))
 
     def _permitted(self, scope: Scope, directory: str) -> Scope:
-        """Return the scope without protected files, and with ignored files if the settings say so."""
-        if not self._services.powers.ignore_files:
-            scope = scope.unhidden()
-        protected = self._services.boundary.protected
-        if protected is None:
-            return scope
-        stem = self._call.files.stem(directory)
-        return replace(
-            scope, protected=lambda path: protected.hides(stem + path), protected_handle=protected.hides_handle
-        )
+        """Return the scope without protected files, and with globs relative to the directory."""
+        absolute = any(map(is_absolute, scope.include))
+        stem = self._call.files.stem(directory) if absolute or self._services.boundary.protected is not None else ""
+        if absolute:
+            scope = replace(scope, include=tuple(self._relative(glob, stem) for glob in scope.include))
+        return permitted(scope, self._services, stem)
+
+    def _relative(self, glob: str, stem: str) -> str:
+        """Return an absolute glob below the searched directory as an anchored one; another glob as it is."""
+        inside = self.relative_glob(glob)
+        return f"/{inside[len(stem) :]}" if inside is not None and inside.startswith(stem) else glob
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:
@@ -128,7 +150,26 @@ class Finder:
             yield fd
 
 
-def _notes(result: SearchResult | FindResult | RankResult) -> Iterator[Note]:
+def _glob_hints(scope: Scope) -> Iterator[ToolWarning]:
+    """Yield a hint for each glob that cannot match anything as it is written."""
+    for glob in scope.include:
+        if is_absolute(glob) or glob.startswith("~/"):
+            yield AbsoluteGlob(glob, f"**/{glob.rpartition('/')[2]}")
+        elif "\\" in glob and "/" not in glob:
+            yield SlashedGlob(glob, glob.replace("\\", "/"))
+
+
+def permitted(scope: Scope, services: "Services", stem: str) -> Scope:
+    """Return the scope without protected files, and with ignored files if the settings say so."""
+    if not services.powers.ignore_files:
+        scope = scope.unhidden()
+    protected = services.boundary.protected
+    if protected is None:
+        return scope
+    return replace(scope, protected=lambda path: protected.hides(stem + path), protected_handle=protected.hides_handle)
+
+
+def _notes(result: SearchResult | FindResult | RankResult | Counts) -> Iterator[ToolWarning]:
     """Yield warnings about what a search skipped, and why it may be incomplete."""
     skipped = result.skipped
     for why in ("too_large", "unreadable", "abandoned", "rules"):

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
-from handrail.kernel.host.own_places import make_temporary_directory, own_places, random_token, remove_directory
+from handrail.kernel.fs.trees import Trees, in_memory
+from handrail.kernel.host.own_places import (
+    inside,
+    make_own_directories,
+    make_temporary_directory,
+    own_places,
+    random_token,
+    remove_directory,
+)
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.write.writer import Writer
@@ -26,7 +34,9 @@ from handrail.settings import Powers
 if TYPE_CHECKING:
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import CommandChanges
+    from handrail.kernel.process.jobs import Jobs
     from handrail.kernel.process.output import Output
+    from handrail.kernel.process.remembered_shell import Shells
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
     from handrail.kernel.sandbox.sandbox import Sandbox
@@ -38,13 +48,33 @@ if TYPE_CHECKING:
 class Services:
     """Holds the parts that all sessions of one open workspace share."""
 
-    boundary: FsBoundary
+    trees: Trees
     state: State
     limits: Limits
     writer: Writer
-    reader: Reader
     powers: Powers
     journal: Journal
+    own: tuple[str, ...] = ()
+    """Handrail's own files and directories, which no tool and no command may read."""
+
+    @property
+    def boundary(self) -> FsBoundary:
+        """The boundary of the workspace."""
+        return self.trees.workspace
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Reads the workspace."""
+        return Reader(self.boundary, self.limits)
+
+    @cached_property
+    def memory_reader(self) -> Reader:
+        """Reads the memory directory."""
+        return Reader(self.trees.memory, self.limits._replace(edit_bytes=self.limits.memory_file_bytes))
+
+    def reader_of(self, target: str) -> Reader:
+        """Return what reads the tree of a resolved path."""
+        return self.memory_reader if in_memory(target) else self.reader
 
     @cached_property
     def guarded_names(self) -> tuple[str, ...]:
@@ -90,7 +120,7 @@ class Services:
 
             prune_daily(self.state, self.journal, self.limits)
         self.journal.blobs.close()
-        self.boundary.close()
+        self.trees.close()
 
 
 class LastCommand(NamedTuple):
@@ -114,17 +144,21 @@ class Session:
         """Says whether a rule may forbid a tool, so that the approver must be asked before a call begins."""
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{random_token()}"
         self.last_command: LastCommand | None = None
+        self.directory = "."
+        """Where the next command starts, in a dialect whose commands keep the directory."""
         self.seen = SeenFiles(services.limits.seen_bytes)
         self.open_calls = OpenCalls()
         self._lock, self._closing, self._ended = threading.Lock(), threading.RLock(), False
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
         self._terminals: Terminals | None = None
+        self._shells: Shells | None = None
+        self._jobs: Jobs | None = None
         self._own_spools = ""
 
     @property
     def sandbox(self) -> "Sandbox":
-        """The sandbox of this session, started on first use. Raises Closed after close()."""
+        """The sandbox of this session, made on first use. Its first command starts it. Raises Closed after close()."""
         from handrail.kernel.process.runner import Processes  # noqa: PLC0415  most sessions run no command
         from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings  # noqa: PLC0415  loaded on first use
 
@@ -133,6 +167,7 @@ class Session:
                 raise Closed
             if self._sandbox is None:
                 services, powers = self.services, self.services.powers
+                make_own_directories((services.boundary.root, *powers.writable))
                 spools = self._spool_directory()
                 settings = SandboxSettings(
                     powers.sandbox,  # type: ignore[arg-type]  # the settings have checked that this is a level
@@ -141,6 +176,7 @@ class Session:
                     writable=powers.writable,
                     environment=powers.environment,
                     guarded=(*services.guarded_names, *OWN_FILES),
+                    hidden=services.own,
                     limits=services.limits,
                 )
                 self._sandbox = Sandbox(services.boundary.fd, services.boundary.root, settings, masks=services.masks)
@@ -167,20 +203,24 @@ class Session:
         services, level = self.services, self.services.powers.sandbox
         record = f"{services.state.path}/git.json"
         return GitWatch(
-            services.boundary.fd, services.boundary.root, record, services.limits, self._is_busy, on=level != "off"
+            services.boundary.fd, services.boundary.root, record, services.limits, self.is_busy, on=level != "off"
         )
 
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Return True if a process runs that a finished call has started."""
         background = self._sandbox is not None and self._sandbox.has_background
-        return background or (self._terminals is not None and self._terminals.any_alive)
+        parts = (self._terminals, self._jobs, self._shells)
+        return background or any(part is not None and part.any_busy for part in parts)
 
     def _spool_directory(self) -> str:
         """Return the directory for whole outputs: with the state, or a temporary one if commands cannot reach that."""
         from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run no command
 
-        if self.services.powers.sandbox == "off" or identity(self.services.boundary.fd).drop_to is None:
-            return f"{self.services.state.path}/output"
+        services, powers = self.services, self.services.powers
+        visible = (services.boundary.root, *powers.readable, *powers.writable)
+        covered = any(inside(directory, services.state.path) for directory in visible)
+        if powers.sandbox == "off" or (identity(services.boundary.fd).drop_to is None and not covered):
+            return f"{services.state.path}/output"
         self._own_spools = make_temporary_directory()
         return self._own_spools
 
@@ -202,6 +242,34 @@ class Session:
                 self._terminals = Terminals(sandbox)
             return self._terminals
 
+    @property
+    def shells(self) -> "Shells":
+        """The shells of this session that remember, in its sandbox."""
+        from handrail.kernel.process.remembered_shell import Shells  # noqa: PLC0415  loaded on first use
+
+        processes = self.processes
+        with self._lock:
+            if self._shells is None:
+                self._shells = Shells(processes)
+            return self._shells
+
+    @property
+    def jobs(self) -> "Jobs":
+        """The jobs of this session, in its sandbox."""
+        from handrail.kernel.process.job_records import JobRecord  # noqa: PLC0415  loaded on first use
+        from handrail.kernel.process.jobs import Jobs  # noqa: PLC0415  loaded on first use
+
+        processes = self.processes
+        with self._lock:
+            if self._jobs is None:
+                self._jobs = Jobs(processes, JobRecord(self.services.state, self.id).update)
+            return self._jobs
+
+    @property
+    def known_jobs(self) -> "Jobs | None":
+        """The jobs of this session; None if it has started none."""
+        return self._jobs
+
     def close(self) -> None:
         """End all processes of this client, and wait for the calls that still run."""
         self.open_calls.close()
@@ -209,18 +277,21 @@ class Session:
             if self._ended:
                 return
             with self._lock:  # nothing is started after this
-                parts = (self._terminals, self._processes, self._sandbox)
+                parts = (self._terminals, self._jobs, self._shells, self._processes, self._sandbox)
             for part in parts:
                 if part is not None:
                     part.close()
             self.open_calls.wait_until_empty()
+            if "command_changes" in vars(self.services):
+                with suppress(OSError):  # a full disk must not keep a session from ending
+                    self.services.command_changes.end_session(self.id)
             if "git" in vars(self):
-                self._record_last_look()
+                self._record_last_git_check()
             if self._own_spools:
                 remove_directory(self._own_spools)
             self._ended = True
 
-    def _record_last_look(self) -> None:
+    def _record_last_git_check(self) -> None:
         """Record in the history what background processes left in git directories: no call is left to report it."""
         from handrail.kernel.git.watch import in_short  # noqa: PLC0415  loaded on first use
 

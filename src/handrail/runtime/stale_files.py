@@ -57,6 +57,11 @@ class SeenFiles:
         with self._lock:
             self._drop(place)
 
+    def knows(self, place: str) -> bool:
+        """Return whether the session has read or written the file, and has not found it missing since."""
+        with self._lock:
+            return place in self._files or self._own.get(place) is not None
+
     def changed(self, place: str, now: File | None) -> str | None:
         """Return how the file differs from what the session knows: `changed`, `deleted`, or None."""
         with self._lock:
@@ -88,14 +93,14 @@ class SeenFiles:
         finally:
             for place, version in before.items():
                 if _version(reader, place) != version:
-                    now = _look(reader, place)
+                    now = _read_if_there(reader, place)
                     self.wrote(place, now.version if now else None, now.data if now else None)
 
     def _is_known(self, reader: Reader, place: str, version: Version | None) -> bool:
         saw = self._files.get(place)
         if saw is not None and saw.version == version:
             return True
-        return self.changed(place, _look(reader, place)) is None
+        return self.changed(place, _read_if_there(reader, place)) is None
 
     def _drop(self, place: str) -> None:
         saw = self._files.pop(place, None)
@@ -114,7 +119,7 @@ def _version(reader: Reader, place: str) -> Version | None:
         return None
 
 
-def _look(reader: Reader, place: str) -> File | None:
+def _read_if_there(reader: Reader, place: str) -> File | None:
     try:
         return reader.read_if_there(quote(place))
     except PathFault:

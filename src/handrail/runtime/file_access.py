@@ -1,12 +1,22 @@
 """Reads, lists and changes the files of the workspace for one call; asks for approval before a change."""
 
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect, needs_approval
-from handrail.model.faults import AccessDenied, AlreadyExists, BadLineRange, Conflict, NotFound, PathFault, TooLarge
+from handrail.model.faults import (
+    AccessDenied,
+    AlreadyExists,
+    BadLineRange,
+    Conflict,
+    HomePath,
+    NotFound,
+    PathFault,
+    TooLarge,
+)
 from handrail.model.files import (
     Change,
     File,
@@ -20,12 +30,29 @@ from handrail.model.files import (
     Restore,
     Version,
 )
-from handrail.model.paths import quote
-from handrail.model.warnings import CleanupFailed, JournaledElsewhere, LinesUncounted, NotJournaled
+from handrail.model.hints import BinaryShown, EscapedBreaks, FencedContent
+from handrail.model.limits import BINARY_CHECK_BYTES, BYTES_PER_TOKEN
+from handrail.model.paths import quote, unquote
+from handrail.model.warnings import (
+    CleanupFailed,
+    JournaledElsewhere,
+    LinesUncounted,
+    LongFile,
+    NotJournaled,
+    ToolWarning,
+)
+from handrail.ops.listing import looks_binary
+from handrail.ops.media_types import media_type
+from handrail.ops.text.odd_content import fence_around, has_escaped_breaks
 
 if TYPE_CHECKING:
-    from handrail.ops.patch import PatchOutcome
+    from handrail.model.media import Media
+    from handrail.ops.patch import Action, FilePatch, PatchOutcome
     from handrail.runtime.call import Call
+
+
+BOTH_TREES = "*"
+"""The mount of a call that changes resolved paths of any tree: an undo. No tool has it."""
 
 
 class Approved(NamedTuple):
@@ -43,11 +70,13 @@ class Files:
 
     def __init__(self, call: "Call") -> None:
         self._call, self._services = call, call.session.services
+        self._reader = self._services.reader_of(call.mount)
+        self._boundary = self._reader.boundary
 
     def read(self, path: str) -> File:
         """Read a whole file and note that the session has seen it."""
         try:
-            file = self._services.reader.read(path)
+            file = self._reader.read(path)
         except NotFound:
             self._missed(path)
             raise
@@ -64,7 +93,7 @@ class Files:
     def page(self, path: str, first: int = 1, count: int | None = None, room: int | None = None) -> Page:
         """Read `count` lines from line `first` on, at most `room` bytes. Notes that the session has seen the file."""
         try:
-            page = self._services.reader.page(path, first, count, room)
+            page = self._reader.page(path, first, count, room)
         except NotFound:
             self._missed(path)
             raise
@@ -72,7 +101,20 @@ class Files:
             self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
         if not page.complete:
             self._call.warnings.append(LinesUncounted(self._services.limits.page_seconds))
+        else:
+            self._note_length(page)
         return page
+
+    def _note_length(self, page: Page) -> None:
+        """Say which lines of a file are shown if the whole file is longer than an answer should be."""
+        budget, tokens = self._services.powers.answer_tokens, page.size // BYTES_PER_TOKEN
+        if tokens > budget > 0 and page.count and not needs_approval(self._call.effects):
+            last = page.first + page.count - 1
+            self._call.warnings.append(LongFile(page.first, last, page.total_lines, tokens))
+
+    def note_binary(self, path: str) -> None:
+        """Add the warning that a file is binary."""
+        self._call.warnings.append(BinaryShown(path, media_type(path) or ""))
 
     def lines(self, path: str, first: int, last: int | None, *, room: int | None = None, content: bool = True) -> Page:
         """Read the lines from `first` to `last`, or to the end; without `content`, only count the lines of the file.
@@ -97,25 +139,59 @@ class Files:
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """Return the first bytes of a file, and its size."""
-        return self._services.reader.head(path, count)
+        try:
+            return self._reader.head(path, count)
+        except NotFound:
+            self._missed(path)
+            raise
+
+    def media(self, path: str, *, scale: bool = True) -> "Media | None":
+        """Read an image or a PDF for a model; None for every other file. Scales a large image down if `scale`."""
+        from handrail.runtime.read_media import read_media  # noqa: PLC0415  most calls read text
+
+        return read_media(self._call, path, scale=scale)
+
+    def text(self, path: str, data: bytes) -> str:
+        """Return bytes of a file as text. Raises NotText if the file is an image or a PDF."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            from handrail.runtime.read_media import refuse_media  # noqa: PLC0415  most files are text
+
+            refuse_media(self._call, path)
+            if looks_binary(data[:BINARY_CHECK_BYTES]):
+                self.note_binary(path)
+            return data.decode(errors="replace")
 
     def entries(self, path: str) -> list[FileEntry]:
         """List a directory with the kind, size and time of each entry."""
-        return self._services.reader.entries(path)
+        return self._reader.entries(path)
+
+    def names(self, path: str) -> list[str]:
+        """Return all names in a directory, hidden ones included."""
+        return self._reader.names(path)
+
+    def entry(self, path: str) -> FileEntry:
+        """Return name, kind, size and time of a path, links followed."""
+        return self._reader.stat(path)
+
+    def kind(self, path: str) -> str | None:
+        """Return the kind of what is at a path, links followed; None if nothing is there."""
+        return self._reader.kind(path)
 
     def listing(self, path: str) -> Listing:
         """List the names in a directory, by kind."""
-        return self._services.reader.listing(path)
+        return self._reader.listing(path)
 
     def stem(self, directory: str) -> str:
         """Return the prefix of the names in a directory: its path relative to the root, and a slash."""
-        place = self._services.boundary.locate(directory)
+        place = self._boundary.locate(directory)
         place.close()
         return f"{place.rel}/" if place.rel else ""
 
     def missing_parents(self, path: str) -> list[str] | None:
         """Return the parent directories that do not exist yet; None if the directory itself exists."""
-        place, found = self._services.boundary.look(path, future=True)
+        place, found = self._boundary.locate_with_stat(path, future=True)
         place.close()
         if found is not None and stat.S_ISDIR(found.st_mode):
             return None
@@ -127,26 +203,35 @@ class Files:
 
         Without `follow`, a link in the last name is not resolved.
         """
-        place = self._services.boundary.locate(path, follow=follow, future=True)
+        place = self._boundary.locate(path, follow=follow, future=True)
         place.close()
         return place.target
 
     def relative(self, path: str) -> str:
         """Return a path relative to the root, quoted; links in it stay, unless `..` follows one of them."""
-        parts = self._services.boundary.split(path).parts
+        parts = self._boundary.split(path).parts
         return quote(self.target(path, follow=False) if ".." in parts else "/".join(parts))
+
+    def read_before(self, path: str) -> File | None:
+        """Read a file that the session has read before; None if it does not exist. Raises NotReadYet for others."""
+        from handrail.model.editor_faults import NotReadYet  # noqa: PLC0415  few dialects are that strict
+
+        file = self.read_if_there(path)
+        if file is not None and not self._call.session.seen.knows(file.place or self.target(path)):
+            raise NotReadYet(path)
+        return file
 
     def is_link(self, path: str) -> bool:
         """Return whether the path itself is a symbolic link."""
         try:
-            return stat.S_ISLNK(self._services.boundary.stat(path, follow=False).st_mode)
+            return stat.S_ISLNK(self._boundary.stat(path, follow=False).st_mode)
         except NotFound:
             return False
 
     def removal(self, path: str) -> Remove:
         """Return the change that deletes a file in its current state. Of a link, it deletes only the link."""
         try:
-            linked = stat.S_ISLNK(self._services.boundary.stat(path, follow=False).st_mode)
+            linked = stat.S_ISLNK(self._boundary.stat(path, follow=False).st_mode)
             return Remove(path, None if linked else self.read(path))
         except (TooLarge, AccessDenied):
             return Remove(path)
@@ -154,27 +239,49 @@ class Files:
     def overwrite(self, path: str, data: bytes) -> bool:
         """Write a whole file, new or existing. Returns whether the file existed."""
         old = self.read_if_there(path)
+        self.put(path, data, old)
+        return old is not None
+
+    def put(self, path: str, data: bytes, old: File | None) -> None:
+        """Write a whole file that was just read, or that did not exist."""
         try:
             self.commit(Put(path, data, old))
         except AlreadyExists:  # created after the read: the retry overwrites it
             raise Conflict(path) from None
-        return old is not None
 
     def apply_patch(self, text: str) -> "list[PatchOutcome]":
         """Apply a unified diff or a `*** Begin Patch` envelope: all of its changes or none."""
-        from handrail.runtime.patching import apply_patch  # noqa: PLC0415  most calls apply no patch
+        from handrail.ops.patch import parse  # noqa: PLC0415  most calls apply no patch
 
-        return apply_patch(self, text, self._services.limits)
+        return self._apply(parse(text))
+
+    def apply_operation(self, action: "Action", path: str, diff: str, target: str = "") -> "list[PatchOutcome]":
+        """Create, change, move or delete one file by the section of an envelope without the lines around it."""
+        from handrail.ops.patch import parse_operation  # noqa: PLC0415  most calls apply no patch
+
+        return self._apply([parse_operation(action, path, diff, target)])
+
+    def _apply(self, patches: "list[FilePatch]") -> "list[PatchOutcome]":
+        from handrail.runtime.patching import apply_patches  # noqa: PLC0415  most calls apply no patch
+
+        return apply_patches(self, patches, self._services.limits)
 
     def commit(self, *changes: Change) -> None:
-        """Ask for the changes, then make all of them or none. Drops changes that change nothing, without asking."""
+        """Ask for the changes, then make all of them or none. Drops changes that change nothing, without asking.
+
+        Raises HomePath for a new file below `~`, a directory that does not exist.
+        """
+        for change in changes:
+            if change.path.startswith("~/") and self._services.reader.kind("./~") is None:
+                raise HomePath(change.path)
         approved = self.ask(*changes)
         if approved is not None:
             self.carry_out(approved)
+            self._call.warnings += [note for change in approved.changes for note in _oddities(change)]
 
     def ask(self, *changes: Change) -> Approved | None:
         """Ask whether the changes may be made; None if they would change nothing."""
-        targets = self._services.writer.targets([*changes])
+        targets = [self._target_of(change) for change in changes]
         real = [(change, to) for change, to in zip(changes, targets, strict=True) if not _changes_nothing(change)]
         if not real:
             return None
@@ -184,6 +291,12 @@ class Files:
         known = (made[0].path, places[0]) if len(made) == 1 and isinstance(made[0], (Put, Remove)) else None
         verdict = self._call.ask(_effects(made), known=known, targets=shown, changes=tuple(made))
         return Approved(made, places, shown, verdict)
+
+    def _target_of(self, change: Change) -> str:
+        """Return the resolved path of a change. Only a call without a tree of its own may name paths of both trees."""
+        anywhere = self._call.mount == BOTH_TREES
+        boundary = self._services.trees.of(unquote(change.path)) if anywhere else self._boundary
+        return self._services.writer.targets([change], boundary)[0]
 
     def carry_out(self, approved: Approved, kind: str = "commit", undoes: tuple[int, ...] = ()) -> None:
         """Make all of the approved changes or none, and record them. Raises Conflict if a file has changed since."""
@@ -210,9 +323,7 @@ class Files:
                 with (
                     self._services.state.lock()
                 ):  # a parallel call may just have written the file: wait until it has noted that
-                    self._services.writer.targets(
-                        [change]
-                    )  # raises Conflict if the file is not even the one that was just read
+                    self._target_of(change)  # raises Conflict if the file is not even the one that was just read
                     if seen.changed(place, change.base):
                         raise seen.fault(change.path, place, change.base)
 
@@ -225,8 +336,17 @@ class Files:
                 self._call.session.seen.wrote(place, None, None)
             elif isinstance(change, Restore):
                 self._call.session.seen.wrote(place, version, change.to.data if change.to else None)
-                for rel, _, _ in change.beneath():
+                for rel, _, _ in change.inner_changes():
                     self._call.session.seen.forget(f"{place}/{rel}")
+
+
+def _oddities(change: Change) -> Iterator[ToolWarning]:
+    """Yield hints about a new content that was probably not meant as it stands."""
+    if isinstance(change, Put) and change.data != (change.base.data if change.base else None):
+        if has_escaped_breaks(change.data):
+            yield EscapedBreaks(change.path)
+        if fence := fence_around(change.path, change.data):
+            yield FencedContent(change.path, fence)
 
 
 def _changes_nothing(change: Change) -> bool:
@@ -239,7 +359,7 @@ def _changes_nothing(change: Change) -> bool:
 
 
 def _all_places(change: Change, place: str) -> list[str]:
-    within = [f"{place}/{rel}" for rel, _, _ in change.beneath()] if isinstance(change, Restore) else []
+    within = [f"{place}/{rel}" for rel, _, _ in change.inner_changes()] if isinstance(change, Restore) else []
     return [place, *within]
 
 
@@ -248,7 +368,7 @@ def _effects(changes: list[Change]) -> Effect:
     for change in changes:
         if isinstance(change, (Remove, RemoveDirectory)) or (isinstance(change, Restore) and change.to is None):
             found |= Effect.DELETE
-        elif isinstance(change, Restore) and change.turns:
+        elif isinstance(change, Restore) and change.swaps_directory:
             found |= Effect.WRITE | Effect.DELETE
         elif isinstance(change, MakeDirectory) or change.base is None:
             found |= Effect.CREATE

@@ -1,0 +1,119 @@
+"""Finds the files or directories that a model most likely meant by a path that does not exist here.
+
+Only what a listing or a search would show is named: no protected file, nothing outside the root.
+"""
+
+import posixpath
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from handrail.model.faults import (
+    AbsoluteDirectory,
+    DirectoryNotFound,
+    Fault,
+    NotAbsolute,
+    NotFound,
+    OutsideRoot,
+    PathFault,
+)
+from handrail.model.paths import quote, unquote
+from handrail.ops.search.scope import FindRequest, Scope
+from handrail.runtime.search import permitted
+
+if TYPE_CHECKING:
+    from handrail.runtime.session import Services
+
+_NAMED, _LOOKED_AT = 2, 50
+_ALIKE, _LONGER, _COMPARED = 0.75, 4, 2000
+_SPECIAL = re.compile(r"[*?\[\]{}!\\]")
+_LINE_NUMBER = re.compile(r":\d+(?:[:-]\d+)?$")
+_MISTAKEN = (NotFound, OutsideRoot, NotAbsolute, AbsoluteDirectory)
+
+
+def nearest_paths(services: "Services", fault: Fault) -> list[str]:
+    """Return the nearest existing paths, best first, relative to the root; empty for a fault about something else."""
+    if not isinstance(fault, _MISTAKEN):
+        return []
+    kind = "directory" if isinstance(fault, DirectoryNotFound | AbsoluteDirectory) else "file"
+    parts = plain_parts(fault.path, services)
+    return _NearestPaths(services, kind).find(parts) if parts else []
+
+
+def plain_parts(path: str, services: "Services") -> list[str]:
+    """Return the components of a path as it may have been meant: below the root, without `~`, quotes or a scheme."""
+    text = unquote(path).strip().strip("`'\"").removeprefix("file://").replace("\\", "/")
+    text = _LINE_NUMBER.sub("", text)
+    inside = services.boundary.relative_glob(text)
+    text = posixpath.normpath(text.removeprefix("~/") if inside is None else inside)
+    return [part for part in text.split("/") if part not in ("", ".", "..", "~") and "\0" not in part]
+
+
+class _NearestPaths:
+    def __init__(self, services: "Services", kind: str) -> None:
+        self._services, self._kind = services, kind
+
+    def find(self, parts: list[str]) -> list[str]:
+        """Look for the end of the path, then for names that are spelled alike, then for the same name elsewhere."""
+        for start in range(len(parts)):
+            if self._exists(end := "/".join(parts[start:]), self._kind):
+                return [end]
+        found = [spelled] if (spelled := self._spelled(parts)) else []
+        return list(dict.fromkeys(found + self._elsewhere(parts)))[:_NAMED]
+
+    def _exists(self, path: str, kind: str) -> bool:
+        try:
+            return self._services.reader.kind(quote(path)) == kind
+        except PathFault:
+            return False
+
+    def _spelled(self, parts: list[str]) -> str | None:
+        """Follow the path; take the most similar name where a component does not exist."""
+        place = ""
+        for number, part in enumerate(parts, 1):
+            kind = self._kind if number == len(parts) else "directory"
+            name = part if self._exists(place + part, kind) else self._alike(place, part, kind)
+            if name is None:
+                return None
+            place += f"{name}/"
+        return place[:-1] if self._exists(place[:-1], self._kind) else None
+
+    def _alike(self, place: str, part: str, kind: str) -> str | None:
+        from difflib import get_close_matches  # noqa: PLC0415  only when something is wrong
+
+        try:
+            listing = self._services.reader.listing(quote(place) if place else ".")
+        except PathFault:
+            return None
+        directories, files = listing.through_links()
+        names = directories if kind == "directory" else files
+        likely = (name for name in names if abs(len(name) - len(part)) <= _LONGER)
+        folded = {name.casefold(): name for name in islice(likely, _COMPARED)}
+        letters = sorted(part.casefold())
+        swapped = [name for name in folded if sorted(name) == letters]
+        near = swapped or get_close_matches(part.casefold(), folded, 1, _ALIKE)
+        return folded[near[0]] if near else None
+
+    def _elsewhere(self, parts: list[str]) -> list[str]:
+        """Return the files or directories of the same name, those with the most components in common first."""
+        services, name = self._services, parts[-1]
+        if _SPECIAL.search(name) or (services.searcher.engine.name == "builtin" and not services.powers.builtin_search):
+            return []
+        glob = f"**/{name}" if self._kind == "file" else f"**/{name}/**"
+        scope = permitted(Scope((glob,), anywhere=False, fold_case=True), services, "")
+        with services.boundary.directory(".") as fd:
+            limit = services.limits.nearest_seconds
+            found = services.searcher.find(fd, FindRequest(scope, limit=_LOOKED_AT), seconds=limit).files
+        if self._kind == "directory":
+            found = [path[: at + len(name) + 1] for path in found if (at := _position(path, name)) is not None]
+        return sorted(dict.fromkeys(each.strip("/") for each in found), key=lambda path: (-_common(path, parts), path))
+
+
+def _position(path: str, name: str) -> int | None:
+    """Return where a component of this name begins, case ignored, counted with a slash before the path."""
+    at = f"/{path}".casefold().find(f"/{name.casefold()}/")
+    return None if at < 0 else at
+
+
+def _common(path: str, parts: list[str]) -> int:
+    return len(set(path.split("/")) & set(parts))

@@ -1,0 +1,23 @@
+"""Gives the hints for an error about a path: what exists under a similar name, and what `~` means."""
+
+from typing import TYPE_CHECKING
+
+from handrail.model.faults import HomePath, NotFound, PathFault
+from handrail.model.hints import HomeNotExpanded, NearestPath
+from handrail.model.paths import quote
+from handrail.model.warnings import ToolWarning
+from handrail.runtime.nearest_path import nearest_paths, plain_parts
+
+if TYPE_CHECKING:
+    from handrail.runtime.session import Services
+
+
+def path_hints(services: "Services", fault: PathFault, *, absolute: bool) -> list[ToolWarning]:
+    """Return the hints for a fault, in the order to show them. `absolute`: the tool takes absolute paths only."""
+    stem = f"{services.boundary.root}/" if absolute else ""
+    names = [quote(stem + name) for name in nearest_paths(services, fault)]
+    if others := [each for each in names if each != fault.path]:
+        return [NearestPath(others)]
+    if isinstance(fault, HomePath | NotFound) and fault.path.startswith("~"):
+        return [HomeNotExpanded(quote(stem + "/".join(plain_parts(fault.path, services))) or ".")]
+    return []
