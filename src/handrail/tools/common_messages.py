@@ -48,12 +48,8 @@ from handrail.model.faults import (
     SpecialFile,
     SpecialMode,
     StaleFile,
-    TerminalBusy,
-    TerminalEnded,
     TooLarge,
-    TooManyTerminals,
     TooMuchSearch,
-    UnknownTerminal,
     UnknownTool,
     WriteFailed,
 )
@@ -66,8 +62,15 @@ from handrail.model.fetch_faults import (
     TooManyRedirects,
 )
 from handrail.model.paths import quote
+from handrail.model.terminal_faults import TerminalBusy, TerminalEnded, TooManyTerminals, UnknownTerminal
 from handrail.ops.text.display import fold, one_line, visible
+from handrail.tools.editor_messages import EDITING
+from handrail.tools.hint_messages import HINTS
+from handrail.tools.job_messages import JOBS
+from handrail.tools.media_messages import MEDIA
 from handrail.tools.messages import Facts, Message, Words
+from handrail.tools.notebook_messages import NOTEBOOKS
+from handrail.tools.parameter_hints import parameter_hint, tool_hint
 from handrail.tools.patch_messages import PATCHES
 from handrail.tools.sandbox_messages import SANDBOX_UNAVAILABLE
 from handrail.tools.warning_messages import NOTES
@@ -90,6 +93,7 @@ _DIFFERENCES = {
     "typography": "has different quotes, dashes or spaces",
     "case": "differs in upper and lower case",
     "escaping": "is escaped differently",
+    "numbered": "has no line number in front",
     "several": "differs in several small ways",
     "missing": "is the last line of the file",
     "text": "has different text",
@@ -197,10 +201,10 @@ def _stale(facts: Facts) -> str:
     return f"'{facts['path']}' was {how} {who} since this session last read or wrote it; nothing was written{changes}"
 
 
-_SHARED: Words = NOTES | PATCHES
+_SHARED: Words = NOTES | HINTS | PATCHES | MEDIA | EDITING | JOBS | NOTEBOOKS
 COMMON: Words = _SHARED | {
-    UnknownTool: Message("unknown_tool", "Unknown tool '{tool}'", lambda f: f"Use one of: {', '.join(f['known'])}"),
-    BadParameters: Message("invalid_parameters", _problems, "Correct the parameters and call the tool again"),
+    UnknownTool: Message("unknown_tool", "Unknown tool '{tool}'", tool_hint),
+    BadParameters: Message("invalid_parameters", _problems, parameter_hint),
     Closed: Message("session_closed", "The session is closed", "Open the workspace again"),
     Cancelled: Message("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still needed"),
     BadPath: Message(
@@ -274,7 +278,7 @@ COMMON: Words = _SHARED | {
         lambda f: (
             f"Lines {f['first']}-{f['last'] or f['first']} are not in '{f['path']}': valid lines are 1-{f['total']}"
         ),
-        "Read the file to see its line numbers",
+        "Use lines from 1 to {total}",
     ),
     InvalidPattern: Message(
         "invalid_pattern",

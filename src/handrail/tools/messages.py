@@ -8,7 +8,7 @@ parameters of the call, or functions of these.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from handrail.model.faults import Fault
+from handrail.model.facts import FactRecord
 
 Facts = dict[str, Any]
 Sentence = str | Callable[[Facts], str]
@@ -32,11 +32,11 @@ class ToolError(NamedTuple):
     suggestion: str
 
 
-Key = type[Fault] | tuple[str, type[Fault]]
+Key = type[FactRecord] | tuple[str, type[FactRecord]]
 Words = dict[Key, Message]
 
 
-def render(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> ToolError:
+def render(tables: tuple[Words, ...], tool: str, fault: FactRecord, context: Facts) -> ToolError:
     """Return the error for a fault. Its class wins over a base class; for one class, the tool's own message wins."""
     for say in _words_for(tables, tool, fault):
         facts = context | fault.facts()
@@ -44,13 +44,13 @@ def render(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -
     raise LookupError(f"{type(fault).__name__} has no message")
 
 
-def how_to_allow(tables: tuple[Words, ...], tool: str, fault: Fault, context: Facts) -> str:
+def how_to_allow(tables: tuple[Words, ...], tool: str, fault: FactRecord, context: Facts) -> str:
     """Return what would allow the call that a fault refused, for the user; empty if nothing would."""
     said = (_fill(say.allow, context | fault.facts()) for say in _words_for(tables, tool, fault))
     return next((line for line in said if line), "")
 
 
-def _words_for(tables: tuple[Words, ...], tool: str, fault: Fault) -> Iterator[Message]:
+def _words_for(tables: tuple[Words, ...], tool: str, fault: FactRecord) -> Iterator[Message]:
     """Yield the messages for a fault, the best match first."""
     for kind in type(fault).__mro__:
         for table in tables:

@@ -4,7 +4,7 @@ from handrail.model.faults import BadPatch
 from handrail.ops.text.display import one_line
 from handrail.tools.messages import Facts, Message, Words
 
-_REASONS = {
+REASONS = {
     "not_text": "it is not text",
     "no_patch": "it contains no patch",
     "no_begin": "*** Begin Patch is missing",
@@ -18,6 +18,7 @@ _REASONS = {
     "bad_end": "there is text after the end of the patch",
     "old_lines": "a new file has old lines",
     "combined": "combined diffs are not supported",
+    "enveloped": "*** Begin Patch does not belong into the diff of one file",
     "escaped": "\\n stands between its lines instead of line breaks",
 }
 _HINTS = {
@@ -28,13 +29,14 @@ _HINTS = {
     "no_hunks": "Add the lines to change: @@, then lines that begin with a space, - or +",
     "no_lines": "Add the lines to change: @@, then lines that begin with a space, - or +",
     "old_lines": "Begin every line of a new file with +",
+    "enveloped": "Send only the lines between the header of the file and *** End Patch",
     "escaped": "Send the same patch with a line break in place of each \\n",
 }
 
 
 def _bad_patch(facts: Facts) -> str:
     where = f" (line {facts['line']} of the patch: {one_line(facts['text'])})" if facts["line"] else ""
-    return f"Cannot read the patch: {_REASONS[facts['why']]}{where}"
+    return f"Cannot read the patch: {REASONS[facts['why']]}{where}"
 
 
 def _hint(facts: Facts) -> str:

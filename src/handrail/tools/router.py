@@ -12,10 +12,12 @@ from typing import Any
 from handrail.errors import UnknownToolError, did_you_mean
 from handrail.kernel.host.session_log import SessionLog
 from handrail.model.effects import Effect, needs_approval
-from handrail.model.faults import Closed, Conflict, Denied, Fault, UnknownTool
+from handrail.model.facts import FactRecord
+from handrail.model.faults import Closed, Conflict, Denied, Fault, PathFault, UnknownTool
 from handrail.model.warnings import RootReplaced
 from handrail.runtime.call import Asked, Call
 from handrail.runtime.session import Session
+from handrail.tools.answer_budget import has_commands, within_budget
 from handrail.tools.messages import Facts, ToolError, how_to_allow, render
 from handrail.tools.schema import Params, name_of
 from handrail.tools.tool import Dialect, Output, Tool, ToolResult
@@ -91,15 +93,16 @@ class ToolRouter:
         offered = self.tools.get(name)
         try:
             if offered is None:
-                raise UnknownTool(name, list(self.tools))
-            parsed = offered.params.parse(given)
+                raise self._unknown(name)
+            parsed = offered.params.parse(offered.params.normal(given))
             for each in offered.params.paths:
                 path = getattr(parsed, each)
                 if path or offered.params.fields[each].required:
                     creates = bool(offered.effects & (Effect.CREATE | Effect.RUN))
-                    self._session.services.boundary.check(path, may_be_missing=creates)
+                    boundary = self._session.services.trees.of(offered.params.mount)
+                    boundary.check(path, may_be_missing=creates)
         except Fault as fault:
-            return self._word(self._originals.get(name, name), fault, given)
+            return self._error(self._originals.get(name, name), fault, given)
         return None
 
     async def acall(self, tool: str, params: Any = None, *, call_id: str | None = None) -> ToolResult:
@@ -146,31 +149,31 @@ class ToolRouter:
 
     def openai(self, *, strict: bool = False) -> list[Json]:
         """Return the tools for OpenAI's Chat Completions API."""
-        from handrail.tools.exports.openai import openai_chat  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.openai_api import openai_chat  # noqa: PLC0415  only callers of this API need it
 
         return openai_chat(self.tools.values(), strict=strict)
 
     def openai_responses(self, *, strict: bool = False, custom: bool = False) -> list[Json]:
         """Return the tools for OpenAI's Responses API; with `custom`, tools with a grammar become custom tools."""
-        from handrail.tools.exports.openai import openai_responses  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.openai_api import openai_responses  # noqa: PLC0415  only callers of this API need it
 
         return openai_responses(self.tools.values(), strict=strict, custom=custom)
 
     def anthropic(self) -> list[Json]:
         """Return the tools for Anthropic's Messages API."""
-        from handrail.tools.exports.anthropic import anthropic  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.anthropic_api import anthropic  # noqa: PLC0415  only callers of this API need it
 
         return anthropic(self.tools.values())
 
     def gemini(self) -> Json:
         """Return the tools for the Gemini API."""
-        from handrail.tools.exports.gemini import gemini  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.gemini_api import gemini  # noqa: PLC0415  only callers of this API need it
 
         return gemini(self.tools.values())
 
     def mcp(self) -> list[Json]:
         """Return the tools as the Model Context Protocol lists them."""
-        from handrail.tools.exports.mcp import mcp  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.mcp_tools import mcp  # noqa: PLC0415  only callers of this API need it
 
         return mcp(self.tools.values())
 
@@ -180,19 +183,25 @@ class ToolRouter:
 
     def call_openai(self, tool_call: Any) -> Json:
         """Run a tool call of Chat Completions or Responses and return the message that answers it."""
-        from handrail.tools.exports.openai import answer_openai  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.openai_api import answer_openai  # noqa: PLC0415  only callers of this API need it
 
         return answer_openai(self, tool_call)
 
+    def call_openai_item(self, item: Any) -> Json:
+        """Run the call in an item of Responses, such as a `shell_call`, and return the output item."""
+        from handrail.tools.exports.openai_items import answer_item  # noqa: PLC0415  only callers of this API need it
+
+        return answer_item(self, item)
+
     def call_anthropic(self, tool_use: Any) -> Json:
         """Run a `tool_use` block and return the `tool_result` block."""
-        from handrail.tools.exports.anthropic import answer_anthropic  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.anthropic_api import answer_anthropic  # noqa: PLC0415  only callers of this API need it
 
         return answer_anthropic(self, tool_use)
 
     def call_gemini(self, function_call: Any) -> Json:
         """Run a `functionCall` and return the part that answers it."""
-        from handrail.tools.exports.gemini import answer_gemini  # noqa: PLC0415  only callers of this API need it
+        from handrail.tools.exports.gemini_api import answer_gemini  # noqa: PLC0415  only callers of this API need it
 
         return answer_gemini(self, function_call)
 
@@ -234,7 +243,8 @@ class ToolRouter:
         call: Call | None = None
         try:
             if found is None:
-                raise UnknownTool(tool, list(self.tools))
+                raise self._unknown(tool)
+            given = found.params.normal(given)
             parsed = found.params.parse(given)
             ordered = {name: given[name] for name in found.params.fields if found.params.gives(given, name)}
             call = Call(
@@ -242,22 +252,25 @@ class ToolRouter:
                 self.dialect.name,
                 tool,
                 ordered,
-                found.effects,
+                parsed.narrowed(found.effects),
                 found.params.bodies,
                 found.params.paths,
+                found.params.mount,
                 asked,
             )
             if self._session.services.boundary.was_replaced():
                 call.warnings.append(RootReplaced())
             call.begin()
             output = self._run(found, parsed, call)
+            if found.bounded:
+                output = within_budget(output, found, call, has_commands=has_commands(self.tools))
             self._tell_user(asked.number, tool, call.warnings, given)
             return self._answer(tool, call, started, output)
         except Fault as fault:
             if isinstance(fault, Denied) and fault.__cause__:
                 self._log.failure(asked.number, tool, fault.__cause__, "asking failed")
             self._tell_user(asked.number, tool, [fault, *(call.warnings if call else ())], given)
-            error = self._word(tool, fault, given)
+            error = self._error(tool, fault, given)
             return self._answer(tool, call, started, self.dialect.error_output(error), error)
 
     def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
@@ -273,10 +286,29 @@ class ToolRouter:
                 call.begin_again()  # the file changed since it was read: retry the edit on its new content
         return tool.run(params, call)
 
-    def _word(self, tool: str, fault: Fault, given: Any) -> ToolError:
+    def _unknown(self, tool: str) -> UnknownTool:
+        from handrail.ops.text.similar_names import nearest_name  # noqa: PLC0415  only when something is wrong
+
+        offered = {name: each.description for name, each in self.tools.items()}
+        return UnknownTool(tool, list(self.tools), nearest_name(tool, offered) or "")
+
+    def _error(self, tool: str, fault: Fault, given: Any) -> ToolError:
+        """Word a fault; name the nearest paths before its suggestion if a path does not exist."""
+        error = self._word(tool, fault, given)
+        if not isinstance(fault, PathFault):
+            return error
+        from handrail.runtime.path_hints import path_hints  # noqa: PLC0415  only when something is wrong
+
+        declared = self.dialect.tools.get(tool)
+        absolute = self.dialect.absolute_paths and not (declared and declared.effects & Effect.RUN)
+        hints = path_hints(self._session.services, fault, absolute=absolute)
+        said = [self._word(tool, each, given).message for each in hints]
+        return error._replace(suggestion=" ".join([*said, error.suggestion]))
+
+    def _word(self, tool: str, fault: FactRecord, given: Any) -> ToolError:
         return render(self.dialect.tables, tool, fault, self._context(given))
 
-    def _tell_user(self, number: int, tool: str, faults: Sequence[Fault], given: Any) -> None:
+    def _tell_user(self, number: int, tool: str, faults: Sequence[FactRecord], given: Any) -> None:
         for fault in faults:
             if allow := how_to_allow(self.dialect.tables, tool, fault, self._context(given)):
                 self._log.refusal(number, tool, allow)

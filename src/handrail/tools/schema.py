@@ -7,6 +7,7 @@ whole command line may (docs/decisions/0001-own-parameters.md).
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
+from handrail.model.effects import Effect
 from handrail.model.faults import BadParameters, Problem
 from handrail.model.limits import LARGEST_INTEGER
 
@@ -28,8 +29,10 @@ class Field:
         body: bool = False,
         path: bool = False,
         any_text: bool = False,
+        name: str = "",
     ) -> None:
         self.description, self.default = description, default
+        self.public = name  # the name in a call, if it is no name in Python
         self.body = body  # the content of a file: questions show its size, and the diff shows the rest
         self.path = path  # a path: rules match the resolved path
         self.takes_nul = body or path or any_text  # no program can be passed NUL; for paths the boundary refuses it
@@ -39,7 +42,7 @@ class Field:
 
     def bind(self, name: str, kind: Any) -> None:
         """Take the name and the type from the declaration."""
-        self.name = name
+        self.attribute, self.name = name, self.public or name
         options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
         self.nullable = NoneType in options
         self.kind = next(option for option in options if option is not NoneType)
@@ -94,6 +97,8 @@ class Params:
     bodies: ClassVar[frozenset[str]] = frozenset()
     paths: ClassVar[frozenset[str]] = frozenset()
     unknown_allowed: ClassVar[bool] = False
+    mount: ClassVar[str] = ""
+    """Where the paths lie: empty for the workspace, `/memories` for the memory directory."""
 
     def __init_subclass__(cls) -> None:
         inherited, cls.fields = cls.fields, {}
@@ -101,7 +106,7 @@ class Params:
             declared = cls.__dict__.get(name)
             if isinstance(declared, Field):
                 declared.bind(name, kind)
-                cls.fields[name] = declared
+                cls.fields[declared.name] = declared
         cls.fields |= inherited
         cls.bodies = frozenset(name for name, declared in cls.fields.items() if declared.body)
         cls.paths = frozenset(name for name, declared in cls.fields.items() if declared.path)
@@ -110,12 +115,21 @@ class Params:
         self.__dict__.update(values)
 
     @classmethod
+    def normal(cls, given: Any) -> Any:
+        """Return the parameters in the one form that checks, rules and questions see; undoes aliases."""
+        return given
+
+    def narrowed(self, effects: Effect) -> Effect:
+        """Return the effects of this call. A class whose tool has several commands overrides it."""
+        return effects
+
+    @classmethod
     def parse(cls, given: Any) -> "Params":
         """Return the parameters as an object. Raises BadParameters with all problems at once."""
         problems: list[Problem] = []
         parsed = cls.check(given, "", problems)
         if problems:
-            raise BadParameters(problems)
+            raise BadParameters(problems, cls.descriptions())
         return parsed  # type: ignore[no-any-return]  # without problems it is an instance
 
     @classmethod
@@ -128,15 +142,20 @@ class Params:
         values = {}
         for name, declared in cls.fields.items():
             if cls.gives(given, name):
-                values[name] = declared.check(given[name], prefix + name, problems)
+                values[declared.attribute] = declared.check(given[name], prefix + name, problems)
             elif declared.required:
                 problems.append(Problem(where, "missing", name))
             else:
-                values[name] = declared.default
+                values[declared.attribute] = declared.default
         if not (cls.unknown_allowed or given.keys() <= cls.fields.keys()):
             known = ", ".join(cls.fields)
             problems.extend(Problem(where, "unknown", known, name_of(name)) for name in given if name not in cls.fields)
         return cls(**values)
+
+    @classmethod
+    def descriptions(cls) -> dict[str, str]:
+        """Return the description of each parameter by its name."""
+        return {name: declared.description for name, declared in cls.fields.items()}
 
     @classmethod
     def gives(cls, given: dict[str, Any], name: str) -> bool:

@@ -11,6 +11,7 @@ from handrail.model.faults import Fault
 from handrail.model.record import record
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import COMMON
+from handrail.tools.media_output import text_of
 from handrail.tools.messages import ToolError, Words, render
 from handrail.tools.schema import Params
 
@@ -44,6 +45,14 @@ class Freeform(NamedTuple):
     grammar: str
 
 
+class Builtin(NamedTuple):
+    """Declares a tool whose schema the models of one API know already."""
+
+    api: str
+    """The export that uses the declaration: `anthropic` or `openai-responses`."""
+    declaration: dict[str, Any]
+
+
 class Tool(NamedTuple):
     name: str
     dialect: str
@@ -55,11 +64,18 @@ class Tool(NamedTuple):
     freeform: Freeform | None = None
     tables: tuple[Words, ...] = (COMMON,)
     """The words for its errors, the dialect's own first."""
+    builtin: Builtin | None = None
+    bounded: bool = False
+    """Whether `answer_tokens` shortens its output: true for searches and listings without a limit of their own."""
+
+    def builtin_for(self, api: str) -> dict[str, Any] | None:
+        """Return the declaration of a tool that an API has built in; None for every other tool and API."""
+        return dict(self.builtin.declaration) if self.builtin and self.builtin.api == api else None
 
     def validate(self, params: Any) -> ToolError | None:
         """Return what is wrong with parameters, without running the tool; None if they fit the schema."""
         try:
-            self.params.parse({} if params is None else params)
+            self.params.parse(self.params.normal({} if params is None else params))
         except Fault as fault:
             given = params if isinstance(params, dict) else {}
             return render(self.tables, self.name, fault, {"root": "", "params": given})
@@ -114,37 +130,33 @@ class Dialect:
     tools: dict[str, Tool] = field(default_factory=dict)
     categories: dict[str, str] = field(default_factory=dict)
     """In the order of the system prompt, each with its description."""
+    absolute_paths: bool = False
+    """Whether its tools take absolute paths only."""
 
     @property
     def tables(self) -> tuple[Words, ...]:
         return (self.words, COMMON)
 
     def tool(
-        self, name: str, effects: Effect, guide: Guide | None = None, freeform: Freeform | None = None
+        self,
+        name: str,
+        effects: Effect,
+        guide: Guide | None = None,
+        freeform: Freeform | None = None,
+        builtin: Builtin | None = None,
+        *,
+        bounded: bool = False,
     ) -> Callable[[Callable[[Any, Call], Output]], Tool]:
         """Declare a tool. Its parameters are the annotation of the function's first argument."""
 
         def declare(run: Callable[[Any, Call], Output]) -> Tool:
             params = next(iter(run.__annotations__.values()))
             about = inspect.cleandoc(run.__doc__ or "")
-            made = Tool(name, self.name, params, effects, run, about, guide, freeform, self.tables)
+            made = Tool(name, self.name, params, effects, run, about, guide, freeform, self.tables, builtin, bounded)
             self.tools[name] = made
             return made
 
         return declare
-
-
-def media_of(output: Any) -> tuple[str, str] | None:
-    """Return the type and the base64 data of an output that is an image, a PDF or the like; None for others."""
-    inline = output.get("inlineData") if isinstance(output, dict) else None
-    return (inline["mimeType"], inline["data"]) if inline else None
-
-
-def text_of(output: Any) -> str:
-    """Return an output as text: text as it is, an object as JSON."""
-    if media := media_of(output):
-        return f"The file is {media[0]}, which cannot be shown as text"
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
 """Words the warnings that accompany an answer, the same in every dialect."""
 
 from handrail.model.warnings import (
+    AnswerCut,
+    CellToolExists,
     CleanupFailed,
     DepthReached,
     FileSkipped,
     GitArmed,
+    GitIdentityMissing,
     GitNotSetAside,
     GitSetAside,
     GitUnseen,
@@ -13,6 +16,7 @@ from handrail.model.warnings import (
     JournaledElsewhere,
     LinesCut,
     LinesUncounted,
+    LongFile,
     MoreFilesSkipped,
     MorePages,
     NotAllTyped,
@@ -21,6 +25,7 @@ from handrail.model.warnings import (
     NotRemembered,
     ProcessesEnded,
     ProcessesLeft,
+    PromptNotRun,
     ProtectedInToolsOnly,
     RootReplaced,
     RuleNotStored,
@@ -30,6 +35,7 @@ from handrail.model.warnings import (
     SandboxRestarted,
     ScanIncomplete,
     SearchIncomplete,
+    UndoPartial,
 )
 from handrail.tools.messages import Facts, Message, Words
 
@@ -42,6 +48,9 @@ _SKIPPED = {
 _REFUSED = {
     "write_outside": "the sandbox blocks writes outside the workspace{where}; only the user can allow them",
     "guarded": "the sandbox blocks this change{where}: the user's own tools would run the file",
+    "git_config": "the sandbox blocks changes of git's configuration{where}, because the user's own git runs programs "
+    "that it names; pass a setting with git -c NAME=VALUE or in GIT_CONFIG_ variables, or ask the user to make it",
+    "packages": "the sandbox has no package manager of the system; only the user can install such packages",
     "network": "the sandbox blocks the network; only the user can allow it",
     "processes": "the command was stopped: it started too many processes",
     "memory": "the command was stopped: it used too much memory",
@@ -59,7 +68,9 @@ _NOT_GITS = {
     "unknown": "git does not normally write this name",
     "orders": "it contains commands that the user's own git would run; the next command gets it back",
     "outside": "it names files outside the tree, which the user's own git would write, read or delete",
-    "submodule": "the user's own git would run commands from its configuration or hooks",
+    "large": "it became too large to search it for files outside the tree; git reset makes a new index",
+    "replaced": "it replaced a link of the user's, and git runs what this name contains",
+    "submodule": "the user's own git could run commands from its configuration or hooks, or from its submodules",
 }
 _ARMED = {
     "hooks": "hooks",
@@ -84,6 +95,19 @@ def _where(facts: Facts) -> str:
 def _not_kept(facts: Facts) -> str:
     names = ", ".join(facts["names"]) + (", …" if facts["count"] > len(facts["names"]) else "")
     return f"the command changed {facts['count']} files whose old contents were not recorded: {names}"
+
+
+def _undo_partial(facts: Facts) -> str:
+    names = ", ".join(facts["names"]) + (", …" if facts["count"] > len(facts["names"]) else "")
+    return f"undo cannot restore what commands change in {names}: too many files, or too large; copy what matters first"
+
+
+def _long_file(facts: Facts) -> str:
+    first, last, total = facts["first"], facts["last"], facts["total"]
+    if (first, last) == (1, total):
+        return f"all {total} lines are shown, about {facts['tokens']} tokens; name a range of lines to read less"
+    rest = f"; to go on, read from line {last + 1}" if last < total else ""
+    return f"lines {first}-{last} of {total} are shown{rest}"
 
 
 def _processes(count: int) -> str:
@@ -119,6 +143,8 @@ NOTES: Words = {
         "the file is very large: counting its lines stopped after {seconds:g} seconds; there may be more lines",
     ),
     MorePages: Message("note", "showing {shown} of {total} entries; request page {page} for more"),
+    AnswerCut: Message("note", "showing {shown} of {total} results, to stay within {tokens} tokens; {how}"),
+    LongFile: Message("note", _long_file),
     RuleNotStored: Message("note", "{why}"),
     ProcessesLeft: Message(
         "note",
@@ -150,6 +176,7 @@ NOTES: Words = {
     ),
     JournaledElsewhere: Message("note", "the data for undo is stored in {path}, which may be cleared, because {why}"),
     NotKept: Message("note", _not_kept),
+    UndoPartial: Message("note", _undo_partial),
     ScanIncomplete: Message(
         "note", "more than {limit} files: changes by the command to further files were not recorded"
     ),
@@ -171,5 +198,12 @@ NOTES: Words = {
         ),
     ),
     GitUnseen: Message("note", "{what} is too large to search it for commands that git might run"),
+    GitIdentityMissing: Message(
+        "note",
+        "no author for the commit: the user's git configuration names none; name one with "
+        "git -c user.name=NAME -c user.email=ADDRESS commit, or ask the user",
+    ),
+    CellToolExists: Message("note", "a notebook was changed as text; {tool} changes single cells and keeps the rest"),
+    PromptNotRun: Message("note", "the prompt was not run: the output is the page itself"),
     NotAllTyped: Message("note", "only {written} of {size} bytes were written: the program does not read its input"),
 }

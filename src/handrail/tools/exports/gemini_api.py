@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from handrail.tools.exports import Json, plain
+from handrail.tools.media_output import SHOWN_IMAGES, media_of, text_of
 from handrail.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -28,9 +29,18 @@ def answer_gemini(router: "ToolRouter", function_call: Any) -> Json:
     if result.hints and not isinstance(result.output, str):
         response["hints"] = result.hints
     known = {"id": call["id"]} if call.get("id") else {}
-    return {"functionResponse": {**known, "name": call["name"], "response": response}}
+    shown = {"parts": [result.output]} if _has_part(result) else {}
+    return {"functionResponse": {**known, "name": call["name"], "response": response, **shown}}
+
+
+def _has_part(result: ToolResult) -> bool:
+    """Return whether the API takes the output as a part of its own: an image, or a PDF."""
+    media = media_of(result.output)
+    return media is not None and media[0] in (*SHOWN_IMAGES, "application/pdf")
 
 
 def _output(result: ToolResult) -> Any:
-    """Return a text with its hints. An object stays as it is: its hints go beside it."""
+    """Return a text with its hints. An object stays as it is, its hints go beside it; an image is a part."""
+    if _has_part(result):
+        return text_of(result.output)
     return result.text if isinstance(result.output, str) else result.output

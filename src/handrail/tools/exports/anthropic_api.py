@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from handrail.tools.exports import Json, api_name, plain
-from handrail.tools.tool import Tool, ToolResult, media_of
+from handrail.tools.media_output import SHOWN_IMAGES, media_of
+from handrail.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
     from handrail.tools.router import ToolRouter
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 def anthropic(tools: Iterable[Tool]) -> list[Json]:
     """Return the tools as the `tools` parameter takes them."""
     return [
-        {"name": api_name(tool.name), "description": tool.description, "input_schema": tool.params.schema()}
+        tool.builtin_for("anthropic")
+        or {"name": api_name(tool.name), "description": tool.description, "input_schema": tool.params.schema()}
         for tool in tools
     ]
 
@@ -28,7 +30,7 @@ def answer_anthropic(router: "ToolRouter", tool_use: Any) -> Json:
 
 def _content(result: ToolResult) -> Any:
     media = media_of(result.output)
-    if media is None or not (media[0].startswith("image/") or media[0] == "application/pdf"):
+    if media is None or media[0] not in (*SHOWN_IMAGES, "application/pdf"):
         return result.text
     source = {"type": "base64", "media_type": media[0], "data": media[1]}
     hints = [{"type": "text", "text": result.hints}] if result.hints else []

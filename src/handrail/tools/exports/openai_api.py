@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from handrail.tools.exports import Json, api_name, plain
-from handrail.tools.tool import Freeform, Tool, ToolResult, media_of
+from handrail.tools.media_output import SHOWN_IMAGES, media_of
+from handrail.tools.tool import Freeform, Tool, ToolResult
 
 if TYPE_CHECKING:
     from handrail.tools.router import ToolRouter
@@ -26,9 +27,12 @@ def openai_chat(tools: Iterable[Tool], *, strict: bool = False) -> list[Json]:
 def openai_responses(tools: Iterable[Tool], *, strict: bool = False, custom: bool = False) -> list[Json]:
     """Return the tools for Responses; with `custom`, a tool with a grammar becomes a custom tool without a schema."""
     return [
-        _custom(tool, tool.freeform)
-        if custom and tool.freeform
-        else {"type": "function", "strict": False, **_openai(tool, strict=strict)}
+        tool.builtin_for("openai-responses")
+        or (
+            _custom(tool, tool.freeform)
+            if custom and tool.freeform
+            else {"type": "function", "strict": False, **_openai(tool, strict=strict)}
+        )
         for tool in tools
     ]
 
@@ -110,12 +114,12 @@ def _answer_custom(router: "ToolRouter", call: Json) -> Json:
     declared = router.tools.get(router.real_name(call["name"]))
     parameter = declared.freeform.parameter if declared and declared.freeform else "input"
     result = router.call_named(call["name"], {parameter: call["input"]}, call["call_id"])
-    return {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": result.text}
+    return {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": _responses_output(result)}
 
 
 def _responses_output(result: ToolResult) -> Any:
     media = media_of(result.output)
-    if media is None:
+    if media is None or (media[0].startswith("image/") and media[0] not in SHOWN_IMAGES):
         return result.text
     url = f"data:{media[0]};base64,{media[1]}"
     hints = [{"type": "input_text", "text": result.hints}] if result.hints else []
