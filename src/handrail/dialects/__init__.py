@@ -6,7 +6,20 @@ from handrail.errors import UnknownDialectError, did_you_mean
 from handrail.tools.tool import Dialect
 
 DEFAULT = "file"
-NAMES = ("gemini", "context", "copilot", "file", "codex")
+NAMES = (
+    "gemini",
+    "context",
+    "copilot",
+    "file",
+    "codex",
+    "claude",
+    "claude-agent",
+    "claude-code",
+    "codex-2026",
+    "bash",
+    "openai",
+    "gemini-3",
+)
 
 
 def load(name: str) -> Dialect:
@@ -14,7 +27,7 @@ def load(name: str) -> Dialect:
     if name not in NAMES:
         known = f"Known dialects: {', '.join(NAMES)}"
         raise UnknownDialectError(f"unknown dialect {name!r}{did_you_mean(str(name), NAMES)}", known)
-    found: Dialect = import_module(f"handrail.dialects.{name}").dialect
+    found: Dialect = import_module(f"handrail.dialects.{name.replace('-', '_')}").dialect
     return found
 
 

@@ -4,12 +4,12 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from handrail.dialects.output_types import (
-    Entries,
+    CodexListing,
+    CodexSlice,
     MatchGroups,
     PatchedFile,
     PatchResults,
     ShellOutcome,
-    Slice,
     TerminalOutput,
 )
 from handrail.model.effects import Effect
@@ -78,8 +78,8 @@ class ListDirInput(CodexParams):
     limit: int = field("Maximum number of entries to return.", default=200, ge=1)
 
 
-@dialect.tool("list_dir", Effect.READ)
-def list_dir(p: ListDirInput, c: Call) -> Entries:
+@dialect.tool("list_dir", Effect.READ, bounded=True)
+def list_dir(p: ListDirInput, c: Call) -> CodexListing:
     """List directory entries breadth-first up to a depth."""
     top = c.files.listing(p.path)
 
@@ -102,12 +102,12 @@ class ReadFileInput(CodexParams):
 
 
 @dialect.tool("read_file", Effect.READ)
-def read_file(p: ReadFileInput, c: Call) -> Slice:
+def read_file(p: ReadFileInput, c: Call) -> CodexSlice:
     """Read a slice of a file with optional indentation formatting."""
     if p.mode not in ("slice", "indentation"):
-        raise BadParameters([Problem("mode", "choice", "slice, indentation", p.mode)])
+        raise BadParameters([Problem("mode", "choice", "slice, indentation", p.mode)], p.descriptions())
     page = c.files.page(p.path, p.offset + 1, p.limit)
-    text = page.data.decode(errors="replace")
+    text = c.files.text(p.path, page.data)
     if p.mode == "indentation" and text:
         text = p.indent + f"\n{p.indent}".join(text.removesuffix("\n").split("\n")) + "\n" * text.endswith("\n")
     return {"text": text, "truncated": page.more}
@@ -120,7 +120,7 @@ class GrepFilesInput(CodexParams):
     limit: int = field("Maximum matches to return.", default=200, ge=1)
 
 
-@dialect.tool("grep_files", Effect.READ)
+@dialect.tool("grep_files", Effect.READ, bounded=True)
 def grep_files(p: GrepFilesInput, c: Call) -> MatchGroups:
     """Recursive regex search with optional include globs."""
     result = c.finder.search(p.path, SearchRequest(p.pattern, limit=p.limit, scope=Scope(tuple(p.include or ()))))
@@ -224,8 +224,8 @@ def _terminal(c: Call, reading: "Reading") -> TerminalOutput:
     if not reading.alive:
         c.metadata.update(exit_code=reading.exit_code, signal=reading.signal)
     c.metadata["alive"] = reading.alive
-    shown = without_escapes(reading.data.decode(errors="replace")).replace("\n\r", "\n")
-    return {"output": shown, "truncated": reading.dropped_bytes > 0}
+    shown = without_escapes(output_text("output", reading.shown)).replace("\n\r", "\n")
+    return {"output": shown, "truncated": reading.dropped_bytes + reading.shown.cut_bytes > 0}
 
 
 def tool_registrations() -> list[Tool]:

@@ -17,6 +17,7 @@ from handrail.model.faults import (
     NotADirectory,
     NotFound,
     OutsideRoot,
+    PatchTyped,
     ProgramNotFound,
     TooLarge,
 )
@@ -115,12 +116,17 @@ WORDS: Words = {
         lambda f: f"Content for '{f['path']}' is larger than {size_text(f['limit'])}",
         "Write a smaller file, or create it with a command",
     ),
-    BadLineRange: Message("invalid_line_range", _requested, "Ask for lines that the file has"),
+    BadLineRange: Message("invalid_line_range", _requested, "Use lines from 1 to {total}"),
     ("file_search", InvalidPattern): Message(
         "invalid_pattern", "Invalid glob pattern '{pattern}'", "{reason} at position {position}; try: {example}"
     ),
     InvalidPattern: Message(
         "invalid_pattern", "Invalid {kind} pattern: {reason}", "At position {position} of '{pattern}'; try: {example}"
+    ),
+    PatchTyped: Message(
+        "not_a_program",
+        "apply_patch is not a program here; nothing was run",
+        "Call replace_string_in_file to change a file, or create_file to make a new one",
     ),
     ProgramNotFound: Message(
         "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
@@ -177,6 +183,7 @@ def read_file(p: ReadFile, c: Call) -> str:
     page = c.files.lines(p.path, first, p.end_line, room=c.limits.copilot_bytes, content=not binary)
     c.metadata.update(total_lines=page.total_lines, lines_returned=page.count, file_size_bytes=size)
     if binary:
+        c.files.note_binary(p.path)
         return f"Warning: File appears to be binary, displaying first 1KB as hex\n{hex_rows(head[:KIB])}"
     lines = split_lines(page.data.decode(errors="replace"))
     span = f"{first}-{first + page.count - 1}" if page.count else "0-0"
@@ -252,7 +259,7 @@ class GrepSearch(Params):
     max_results: int = field("Maximum number of results to return (default: 100)", default=100, ge=1, le=1000)
 
 
-@dialect.tool("grep_search", Effect.READ)
+@dialect.tool("grep_search", Effect.READ, bounded=True)
 def grep_search(p: GrepSearch, c: Call) -> str:
     """Search file contents for text or regex pattern"""
     scope = Scope((p.file_pattern,) if p.file_pattern else ())

@@ -74,7 +74,7 @@ class Read(Params):
 def read(p: Read, c: Call) -> FileRead:
     """Read file contents with optional pagination for large files."""
     page = c.files.page(p.path, p.offset, p.limit)
-    lines = split_lines(page.data.decode(errors="replace"))
+    lines = split_lines(c.files.text(p.path, page.data))
     content = "\n".join(numbered(lines, p.offset))
     return {"content": content, "total_lines": page.total_lines, "truncated": page.more}
 
@@ -129,7 +129,7 @@ class List(Params):
     pattern: str | None = field('Glob pattern, such as "**/*.ts" or "*.py".', default=None)
 
 
-@dialect.tool("file.list", Effect.READ)
+@dialect.tool("file.list", Effect.READ, bounded=True)
 def list_files(p: List, c: Call) -> FileListing:
     """List files in a directory with optional glob pattern filtering."""
     entries, stem = c.files.entries(p.path), c.files.stem(p.path)
@@ -166,7 +166,7 @@ class Search(Params):
     max_results: int = field("Limit of results.", default=100, ge=1, le=10_000)
 
 
-@dialect.tool("file.search", Effect.READ)
+@dialect.tool("file.search", Effect.READ, bounded=True)
 def search(p: Search, c: Call) -> FileMatches:
     """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
     scope = Scope((p.glob,) if p.glob else ())

@@ -22,6 +22,7 @@ from handrail.model.faults import (
     NotADirectory,
     NotFound,
     OutsideRoot,
+    PatchTyped,
     Problem,
     TooLarge,
 )
@@ -29,7 +30,7 @@ from handrail.model.files import Put
 from handrail.model.limits import BINARY_CHECK_BYTES
 from handrail.model.paths import is_absolute, quote, quote_all
 from handrail.ops.listing import collation_key, looks_binary, name_filter
-from handrail.ops.media import media_type
+from handrail.ops.media_types import media_type
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.shell.substitution import substitutes
 from handrail.ops.text.display import size_text, without_escapes
@@ -38,6 +39,7 @@ from handrail.runtime.call import Call
 from handrail.tools.command_output import output_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
+from handrail.tools.parameter_hints import parameter_hint
 from handrail.tools.schema import Params, field, shown
 from handrail.tools.tool import Dialect, Output
 
@@ -72,12 +74,22 @@ def _resolved(facts: Facts) -> str:
     return path if is_absolute(path) else f"{facts['root']}/{path}"
 
 
+def _absolute_form(facts: Facts) -> str:
+    below = facts["path"].removeprefix("~/").removeprefix("./")
+    return f"Write the path from the root on: {facts['root']}/{below}"
+
+
 def _rejected(facts: Facts, reason: str) -> str:
     return f"Command rejected: {shown(facts['params'].get('command', ''))}\nReason: {reason}"
 
 
+def schema_reasons(facts: Facts) -> str:
+    """Word all problems of a call like the JSON Schema checker of the original tools."""
+    return ", ".join(map(_reason, facts["problems"]))
+
+
 def _reasons(facts: Facts) -> str:
-    return _INVALID + ", ".join(map(_reason, facts["problems"]))
+    return _INVALID + schema_reasons(facts)
 
 
 def _too_large(facts: Facts) -> str:
@@ -86,13 +98,11 @@ def _too_large(facts: Facts) -> str:
 
 
 WORDS: Words = {
-    BadParameters: Message("invalid_parameters", _reasons, "Correct the parameters and call the tool again"),
+    BadParameters: Message("invalid_parameters", _reasons, parameter_hint),
     BadPath: Message("invalid_parameters", _INVALID + "Path cannot be used: {path}", "Use a shorter, plain path"),
-    NotAbsolute: Message(
-        "invalid_parameters", _INVALID + "File path must be absolute: {path}", "Start the path with {root}"
-    ),
+    NotAbsolute: Message("invalid_parameters", _INVALID + "File path must be absolute: {path}", _absolute_form),
     ("list_directory", NotAbsolute): Message(
-        "invalid_parameters", _INVALID + "Path must be absolute: {path}", "Start the path with {root}"
+        "invalid_parameters", _INVALID + "Path must be absolute: {path}", _absolute_form
     ),
     OutsideRoot: Message(
         "path_outside_workspace",
@@ -135,7 +145,7 @@ WORDS: Words = {
     MatchCount: Message(
         "match_count",
         "Failed to edit, Expected {expected} occurrence but found {found} for old_string in file: {path}",
-        "Set expected_replacements to the number found, or add surrounding lines",
+        "Set expected_replacements to {found}, or add surrounding lines to old_string",
     ),
     ("search_file_content", NotFound): Message(
         "file_not_found",
@@ -174,8 +184,8 @@ WORDS: Words = {
     ),
     ("run_shell_command", BadParameters): Message(
         "invalid_parameters",
-        lambda f: _rejected(f, ", ".join(map(_reason, f["problems"]))),
-        "Correct the parameters and call the tool again",
+        lambda f: _rejected(f, schema_reasons(f)),
+        parameter_hint,
     ),
     AbsoluteDirectory: Message(
         "invalid_parameters",
@@ -184,6 +194,11 @@ WORDS: Words = {
     ),
     EmptyCommand: Message(
         "invalid_parameters", lambda f: _rejected(f, "Command cannot be empty."), "Give a command to run"
+    ),
+    PatchTyped: Message(
+        "not_a_program",
+        "apply_patch is not a program here; nothing was run",
+        "Call replace to change a part of a file, or write_file to write a whole one",
     ),
     CommandTimedOut: Message("timeout", "{report}", "Run something shorter, or in the background with &"),
     ForbiddenSyntax: Message(
@@ -197,11 +212,12 @@ WORDS: Words = {
 }
 
 
-def _say_message(error: ToolError) -> str:
+def say_message(error: ToolError) -> str:
+    """Return what the model sees of an error."""
     return error.message
 
 
-dialect = Dialect("gemini", WORDS, _say_message)
+dialect = Dialect("gemini", WORDS, say_message, absolute_paths=True)
 
 
 class GeminiParams(Params):
@@ -219,7 +235,7 @@ class ListDirectory(GeminiParams):
     ignore: list[str] | None = field("List of glob patterns to ignore.", default=None)
 
 
-@dialect.tool("list_directory", Effect.READ)
+@dialect.tool("list_directory", Effect.READ, bounded=True)
 def list_directory(p: ListDirectory, c: Call) -> str:
     """Lists the names of files and subdirectories directly within a specified directory path."""
     ignored = name_filter(p.ignore or [])
@@ -248,6 +264,7 @@ def read_file(p: ReadFile, c: Call) -> Output:
     if media := media_type(path):
         return {"inlineData": {"mimeType": media, "data": b64encode(c.files.read(path).data).decode()}}
     if looks_binary(head):
+        c.files.note_binary(path)
         return f"Cannot display content of binary file: {quote(c.files.stem(path)[:-1])}"
     page = c.files.page(path, (p.offset or 0) + 1, p.limit)
     text = page.data.decode(errors="replace")
@@ -338,7 +355,7 @@ class SearchFileContent(GeminiParams):
     include: str | None = field("A glob pattern to filter which files are searched.", default=None)
 
 
-@dialect.tool("search_file_content", Effect.READ)
+@dialect.tool("search_file_content", Effect.READ, bounded=True)
 def search_file_content(p: SearchFileContent, c: Call) -> str:
     """Searches for a regular expression pattern within the content of files in a specified directory."""
     scope = Scope(include=(p.include,) if p.include else ())
@@ -359,12 +376,12 @@ class GlobParams(GeminiParams):
     case_sensitive: bool = field("Whether the search should be case-sensitive.", default=False)
 
 
-@dialect.tool("glob", Effect.READ)
+@dialect.tool("glob", Effect.READ, bounded=True)
 def glob(p: GlobParams, c: Call) -> str:
     """Finds files matching specific glob patterns, returning absolute paths sorted by modification time."""
     base, pattern = p.path or ".", p.pattern
     where = f"{c.root}/{c.files.stem(base)}".rstrip("/")
-    if (inside := c.finder.beneath_root(pattern)) is not None:
+    if (inside := c.finder.relative_glob(pattern)) is not None:
         c.files.listing(base)  # raises a PathFault if the path is no directory
         base, pattern = ".", inside
     scope = Scope((pattern,), anywhere=False, fold_case=not p.case_sensitive)

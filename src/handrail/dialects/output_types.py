@@ -1,6 +1,6 @@
 """Types the outputs of tools that answer with an object. The output schemas are derived from these types."""
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 # file
 
@@ -50,25 +50,25 @@ class FileMatches(TypedDict):
 # context
 
 
-class Content(TypedDict):
+class ContextRead(TypedDict):
     content: str
     total_lines: int
 
 
-class Done(TypedDict):
+class ContextDone(TypedDict):
     message: str
 
 
-class Written(Done):
+class ContextWritten(ContextDone):
     bytes_written: int
 
 
-class Replaced(Done):
+class ContextReplaced(ContextDone):
     replacements: int
     diff: str
 
 
-class Edited(Done):
+class ContextEdited(ContextDone):
     total_lines: int
     diff: str
 
@@ -81,7 +81,7 @@ class GrepMatch(TypedDict):
     after: list[str]
 
 
-class GrepMatches(Done):
+class GrepMatches(ContextDone):
     matches: list[GrepMatch]
     total_matches: int
     files_matched: int
@@ -89,22 +89,22 @@ class GrepMatches(Done):
     warnings: list[str]
 
 
-class GlobFiles(Done):
+class GlobFiles(ContextDone):
     files: list[str]
     total_files: int
     truncated: bool
     warnings: list[str]
 
 
-class Ranked(TypedDict):
+class ContextRankedFile(TypedDict):
     path: str
     score: float
     line: int | None
     content: str | None
 
 
-class Ranking(Done):
-    results: list[Ranked]
+class ContextRanking(ContextDone):
+    results: list[ContextRankedFile]
     total: int
     truncated: bool
 
@@ -115,7 +115,7 @@ class DirectoryEntry(TypedDict):
     size: int
 
 
-class Directory(TypedDict):
+class ContextDirectory(TypedDict):
     entries: list[DirectoryEntry]
     total_entries: int
     truncated: bool
@@ -124,11 +124,11 @@ class Directory(TypedDict):
 # codex
 
 
-class Entries(TypedDict):
+class CodexListing(TypedDict):
     entries: list[str]
 
 
-class Slice(TypedDict):
+class CodexSlice(TypedDict):
     text: str
     truncated: bool
 
@@ -172,3 +172,49 @@ class ShellOutcome(TypedDict):
 class TerminalOutput(TypedDict):
     output: str
     truncated: bool
+
+
+class ExecOutput(TypedDict):
+    wall_time_seconds: float
+    output: str
+    exit_code: NotRequired[int | None]
+    session_id: NotRequired[int]
+    original_token_count: NotRequired[int]
+
+
+class GrantedRights(TypedDict):
+    permissions: dict[str, Any]
+    scope: str
+
+
+class BashObservation(TypedDict):
+    returncode: int | None
+    output: NotRequired[str]
+    output_head: NotRequired[str]
+    output_tail: NotRequired[str]
+    elided_chars: NotRequired[int]
+    warning: NotRequired[str]
+
+
+# openai
+
+
+class ShellOutcomeItem(TypedDict):
+    type: str
+    exit_code: NotRequired[int]
+
+
+class ShellCallOutput(TypedDict):
+    stdout: str
+    stderr: str
+    outcome: ShellOutcomeItem
+
+
+class ShellOutputs(TypedDict):
+    output: list[ShellCallOutput]
+    max_output_length: NotRequired[int]
+
+
+class OperationResult(TypedDict):
+    status: str
+    output: str

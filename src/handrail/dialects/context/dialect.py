@@ -36,7 +36,7 @@ WORDS: Words = {
     BadLineRange: Message(
         "invalid_line_range",
         _bad_line_range,
-        "Use read_file to see the line numbers",
+        "Use lines from 1 to {total}; read_file shows them",
     ),
 }
 
@@ -55,7 +55,7 @@ class ContextParams(Params):
 _Run = Callable[[Any, Call], Output]
 
 
-def tool(name: str, effects: Effect, guide: Guide) -> Callable[[_Run], Tool]:
+def tool(name: str, effects: Effect, guide: Guide, *, bounded: bool = False) -> Callable[[_Run], Tool]:
     """Declare a tool of this dialect. The tool returns `terminate` to the agent loop in its metadata."""
 
     def declare(run: _Run) -> Tool:
@@ -64,6 +64,6 @@ def tool(name: str, effects: Effect, guide: Guide) -> Callable[[_Run], Tool]:
             c.metadata["terminate"] = p.terminate
             return run(p, c)
 
-        return dialect.tool(name, effects, guide)(with_terminate)
+        return dialect.tool(name, effects, guide, bounded=bounded)(with_terminate)
 
     return declare

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from handrail.dialects.context.dialect import MANAGEMENT, READING, WRITING, ContextParams, tool
-from handrail.dialects.output_types import Content, Done, Edited, Replaced, Written
+from handrail.dialects.output_types import ContextDone, ContextEdited, ContextRead, ContextReplaced, ContextWritten
 from handrail.model.effects import Effect
 from handrail.model.faults import BadParameters, Problem
 from handrail.model.files import File, Put
@@ -33,10 +33,10 @@ class ReadFile(ContextParams):
         "start_line and end_line read a part of a long file; total_lines in the answer says how long it is.",
     ),
 )
-def read_file(p: ReadFile, c: Call) -> Content:
+def read_file(p: ReadFile, c: Call) -> ContextRead:
     """Read a file, or some of its lines."""
     page = c.files.lines(p.path, p.start_line or 1, p.end_line)
-    return {"content": page.data.decode(errors="replace"), "total_lines": page.total_lines}
+    return {"content": c.files.text(p.path, page.data), "total_lines": page.total_lines}
 
 
 class CreateFile(ContextParams):
@@ -55,7 +55,7 @@ class CreateFile(ContextParams):
         "content is the whole file; terminate=true ends the turn.",
     ),
 )
-def create_file(p: CreateFile, c: Call) -> Written:
+def create_file(p: CreateFile, c: Call) -> ContextWritten:
     """Create a file that does not exist yet."""
     data = p.content.encode()
     c.files.commit(Put(p.path, data))
@@ -78,7 +78,7 @@ class UpdateFile(ContextParams):
         "content is the whole new file, not a part of it.",
     ),
 )
-def update_file(p: UpdateFile, c: Call) -> Written:
+def update_file(p: UpdateFile, c: Call) -> ContextWritten:
     """Replace the whole content of an existing file."""
     data = p.content.encode()
     c.files.commit(Put(p.path, data, c.files.read(p.path)))
@@ -101,7 +101,7 @@ class AppendFile(ContextParams):
         "content goes after the last byte; begin it with a line end if the file does not end with one.",
     ),
 )
-def append_file(p: AppendFile, c: Call) -> Written:
+def append_file(p: AppendFile, c: Call) -> ContextWritten:
     """Add text at the end of an existing file."""
     file = c.files.read(p.path)
     text = TextBuffer.of(file.data)
@@ -132,7 +132,7 @@ class ReplaceInFile(ContextParams):
         "is_regex=true takes a regular expression, with groups as $1 in replace.",
     ),
 )
-def replace_in_file(p: ReplaceInFile, c: Call) -> Replaced:
+def replace_in_file(p: ReplaceInFile, c: Call) -> ContextReplaced:
     """Find and replace text in a file, every occurrence."""
     file = c.files.read(p.path)
     if p.is_regex:
@@ -168,10 +168,10 @@ class EditLines(ContextParams):
         "an insert goes after start_line, and 0 is the top; end_line is inclusive.",
     ),
 )
-def edit_lines_tool(p: EditLines, c: Call) -> Edited:
+def edit_lines_tool(p: EditLines, c: Call) -> ContextEdited:
     """Insert, delete or replace lines of a file by number."""
     if p.content is None and p.operation != "delete":
-        raise BadParameters([Problem("", "missing", "content")])
+        raise BadParameters([Problem("", "missing", "content")], p.descriptions())
     file = c.files.read(p.path)
     last = p.start_line if p.operation == "insert" or p.end_line is None else p.end_line
     data, total = edit_lines(p.path, file.data, p.operation, (p.start_line, last), p.content or "")
@@ -207,7 +207,7 @@ class DeleteFile(ContextParams):
         "path is the only one; approval is always needed.",
     ),
 )
-def delete_file(p: DeleteFile, c: Call) -> Done:
+def delete_file(p: DeleteFile, c: Call) -> ContextDone:
     """Delete a file."""
     c.files.commit(c.files.removal(p.path))
     return {"message": f"Deleted {p.path}"}

@@ -2,13 +2,13 @@
 
 from handrail.dialects.context.dialect import SEARCH, ContextParams, tool
 from handrail.dialects.output_types import (
-    Directory,
+    ContextDirectory,
+    ContextRankedFile,
+    ContextRanking,
     DirectoryEntry,
     GlobFiles,
     GrepMatch,
     GrepMatches,
-    Ranked,
-    Ranking,
 )
 from handrail.kernel.search.ranking import RankRequest
 from handrail.model.effects import Effect
@@ -44,6 +44,7 @@ class Grep(ContextParams):
         "case_sensitive=false ignores case; file_type and path narrow the search; "
         "context_lines shows more around a match; max_results bounds the answer.",
     ),
+    bounded=True,
 )
 def grep(p: Grep, c: Call) -> GrepMatches:
     """Search file contents with a regular expression."""
@@ -89,6 +90,7 @@ class GlobParams(ContextParams):
         "Find files by name. node_modules, dist and their like are left out.",
         "exclude leaves out names and globs; path starts below a directory; max_results bounds the answer.",
     ),
+    bounded=True,
 )
 def glob(p: GlobParams, c: Call) -> GlobFiles:
     """Find files by a glob pattern, sorted alphabetically."""
@@ -127,13 +129,14 @@ class Search(ContextParams):
         "Find the files that have most to do with a few words. Names count more than contents.",
         "file_type and exclude_dirs narrow the search; path starts below a directory; max_results bounds the answer.",
     ),
+    bounded=True,
 )
-def search(p: Search, c: Call) -> Ranking:
+def search(p: Search, c: Call) -> ContextRanking:
     """Find files by relevance to a few words, in names and contents."""
     limit = min(p.max_results, c.limits.context_entries)
     scope = _scope(c, _of_type(p.file_type), tuple(f"{name.rstrip('/')}/" for name in p.exclude_dirs or ()))
     result, stem = c.finder.rank(p.path, RankRequest(p.query, scope, limit)), c.files.stem(p.path)
-    found: list[Ranked] = [
+    found: list[ContextRankedFile] = [
         {"path": quote(stem + each.path), "score": round(each.score, 2), "line": each.line, "content": each.content}
         for each in result.results
     ]
@@ -183,8 +186,9 @@ class ListDirectory(ContextParams):
         "A first look at a project, or at what a directory holds.",
         "path names the directory; without it, the root is listed.",
     ),
+    bounded=True,
 )
-def list_directory(p: ListDirectory, c: Call) -> Directory:
+def list_directory(p: ListDirectory, c: Call) -> ContextDirectory:
     """List the entries of a directory with their type and size."""
     entries, most = c.files.entries(p.path), c.limits.context_entries
     listed: list[DirectoryEntry] = [{"name": quote(e.name), "type": e.kind, "size": e.size} for e in entries[:most]]
