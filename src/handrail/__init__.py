@@ -4,6 +4,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # not from typing: with `python -m handrail` that could be a file of the workspace
 if TYPE_CHECKING:
+    from handrail.dialects.by_model import dialect_for
     from handrail.errors import (
         ClosedError,
         DeniedError,
@@ -46,6 +47,7 @@ __all__ = [
     "Verdict",
     "Workspace",
     "WorkspaceError",
+    "dialect_for",
 ]
 
 _HOMES = {
@@ -69,6 +71,7 @@ _HOMES = {
     "Verdict": "model.approval",
     "Workspace": "workspace",
     "WorkspaceError": "errors",
+    "dialect_for": "dialects.by_model",
 }
 
 

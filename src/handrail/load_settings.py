@@ -18,8 +18,7 @@ from handrail.settings import load as load_settings
 
 def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """Return the settings in force in a workspace, and warnings about settings that were ignored."""
-    user_file = f"{config_home()}/config.toml"
-    user = _readable(user_file, lambda: read_small_text(user_file, Limits().config_bytes))
+    user_file, user = _users_file()
     own = user or flags.get("limits")
     limits = load_settings(user=user, flags=flags, user_file=user_file)[0].limits if own else Limits()
     project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE, limits))
@@ -27,6 +26,18 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     return load_settings(
         user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
     )
+
+
+def users_models() -> Mapping[str, str]:
+    """Return the setting `models`, which no project decides."""
+    user_file, user = _users_file()
+    return load_settings(user=user, user_file=user_file)[0].models
+
+
+def _users_file() -> tuple[str, str]:
+    """Return the path and the text of the user's settings."""
+    path = f"{config_home()}/config.toml"
+    return path, _readable(path, lambda: read_small_text(path, Limits().config_bytes))
 
 
 def with_directories(settings: Settings, root: str, warnings: list[str]) -> Settings:

@@ -139,14 +139,14 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
                 sessions.pop(call.session).close()
 
 
-def _judged(call: Logged, got: dict[str, Any], told: dict[str, Any] | None) -> ReplayOutcome:
-    if told is None:
+def _judged(call: Logged, got: dict[str, Any], logged: dict[str, Any] | None) -> ReplayOutcome:
+    if logged is None:
         return ReplayOutcome(call, "unknown")
     if not call.answer_whole:
         return ReplayOutcome(call, "shortened")
     if call.denied and _is_denial(got):
         return ReplayOutcome(call, "same")  # the reason names who denied the call, which differs now
-    found = tuple(differences(told, got))
+    found = tuple(differences(logged, got))
     return ReplayOutcome(call, "differs", found) if found else ReplayOutcome(call, "same")
 
 
@@ -198,13 +198,13 @@ def replaced(text: str, names: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text) if names else text
 
 
-def differences(told: Any, got: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(logged: Any, got: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield where two results differ: path, value in the log, value now."""
-    if isinstance(told, dict) and isinstance(got, dict):
-        for key in [*told, *(key for key in got if key not in told)]:
-            yield from differences(told.get(key), got.get(key), f"{where}.{key}" if where else str(key))
-    elif isinstance(told, list) and isinstance(got, list) and len(told) == len(got):
-        for number, (one, two) in enumerate(zip(told, got, strict=True)):
+    if isinstance(logged, dict) and isinstance(got, dict):
+        for key in [*logged, *(key for key in got if key not in logged)]:
+            yield from differences(logged.get(key), got.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(logged, list) and isinstance(got, list) and len(logged) == len(got):
+        for number, (one, two) in enumerate(zip(logged, got, strict=True)):
             yield from differences(one, two, f"{where}[{number}]")
-    elif told != got:
-        yield where, told, got
+    elif logged != got:
+        yield where, logged, got

@@ -4,11 +4,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from handrail.errors import SettingsError, did_you_mean
 from handrail.model.faults import InvalidPattern
-from handrail.model.limits import LARGEST_INTEGER, MAY_BE_LOWERED, Limits
+from handrail.model.limits import ANSWER_TOKENS, BYTES_PER_TOKEN, LARGEST_INTEGER, MAY_BE_LOWERED, Limits
 from handrail.ops.glob.guarded_names import OWN_FILES
 from handrail.ops.glob.protected_names import SECRETS, alternatives, protection
 
@@ -18,6 +19,9 @@ _PARTS = 20
 """How many parts a dotted key may have: the parser's time grows with their square."""
 _KEY = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{_PARTS}}}")
+
+_DIGITS = 20
+"""As many as the largest number has, and one more."""
 
 OWN_VARIABLES = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
 
@@ -46,6 +50,12 @@ class Powers(NamedTuple):
     """Whether the built-in engine may search if there is no ripgrep."""
     ignore_files: bool = True
     hints: bool = True
+    answer_tokens: int = ANSWER_TOKENS
+
+    @property
+    def answer_bytes(self) -> int | None:
+        """About how many bytes one answer shows; None for no bound."""
+        return self.answer_tokens * BYTES_PER_TOKEN or None
 
 
 class Settings(NamedTuple):
@@ -76,8 +86,12 @@ class Settings(NamedTuple):
     """Whether searches leave out what .gitignore and similar files name, and directories such as node_modules."""
     hints: bool = True
     """Whether suggestions and warnings are part of what a model reads."""
+    answer_tokens: int = ANSWER_TOKENS
+    """About how many tokens of command output, search results or listings one answer shows; 0 for no bound."""
     protect: tuple[str, ...] = ()
     """Globs of files that no tool may reach; `@secrets` stands for the usual ones."""
+    models: Mapping[str, str] = MappingProxyType({})
+    """Globs of model names, each with the dialect for these models; they come before the built-in table."""
     rules: tuple[Any, ...] = ()
     """Approval rules of the project's own file; only those that deny count."""
     limits: Limits = Limits()
@@ -98,7 +112,8 @@ _CHOICES = {
 
 _LISTS = ("readable", "writable", "environment", "guarded", "allow_hosts", "protect")
 _YES_OR_NO = ("read_only", "allow_reduced", "builtin_search", "ignore_files", "hints")
-_NOT_SETTABLE = ("limits", "rules")
+_NUMBERS = ("answer_tokens",)
+_NOT_SETTABLE = ("limits", "models", "rules")
 """Settings that no variable can set."""
 _PREFIX = "HANDRAIL_"
 
@@ -106,6 +121,11 @@ _PREFIX = "HANDRAIL_"
 def _tighter_choice(name: str) -> Callable[[Any, Any], Any]:
     order = _CHOICES[name]
     return lambda old, new: max(old, new, key=order.index)
+
+
+def _tighter_number(old: int, new: int) -> int:
+    """Return the smaller number; 0 means no bound."""
+    return min(old, new) if old and new else old or new
 
 
 # What a project may tighten: (the user's value, the project's value) -> the value in force.
@@ -117,6 +137,7 @@ _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
     "read_only": lambda old, new: old or new,
     "allow_reduced": lambda old, new: old and new,
     "protect": lambda old, new: (*old, *new),
+    "answer_tokens": _tighter_number,
 }
 
 
@@ -211,6 +232,8 @@ def _checked(key: str, value: Any, where: str) -> Any:
         if key == "protect":
             _check_globs(value, where)
         return tuple(value)
+    if key in (*_NUMBERS, "models"):
+        return _models(value, where) if key == "models" else _number(key, value, where)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
             raise SettingsError(f"{where}{key} must be one of {', '.join(_CHOICES[key])}, not {value!r}")
@@ -219,6 +242,18 @@ def _checked(key: str, value: Any, where: str) -> Any:
     elif not isinstance(value, kinds[key][0]):
         raise SettingsError(f"{where}{key} must be {kinds[key][1]}, not {value!r}")
     return value
+
+
+def _number(key: str, value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_INTEGER:
+        raise SettingsError(f"{where}{key} must be a whole number, 0 or larger, not {value!r}")
+    return value
+
+
+def _models(value: Any, where: str) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for pair in value.items() for each in pair):
+        raise SettingsError(f"{where}models must be a table of globs and dialects, not {value!r}")
+    return MappingProxyType(dict(value))
 
 
 def _expect_few(globs: Any, where: str, limits: Limits) -> None:
@@ -248,6 +283,8 @@ def _from_text(key: str, value: str) -> Any:
         return value
     if key in _LISTS:
         return [each.strip() for each in value.split(",") if each.strip()]
+    if key in _NUMBERS and value.isascii() and value.isdigit():
+        return int(value[:_DIGITS])
     return words.get(value.lower(), value) if key in _YES_OR_NO else value
 
 

@@ -9,7 +9,7 @@ from handrail.dialects import load as load_dialect
 from handrail.errors import SettingsError
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.protected_files import ProtectedFiles
-from handrail.kernel.fs.reader import Reader
+from handrail.kernel.fs.trees import Trees
 from handrail.kernel.host.own_places import inside
 from handrail.kernel.host.remembered_files import RememberedFiles
 from handrail.kernel.host.session_log import SessionLog, warn
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
 
     from handrail.history import History
+    from handrail.kernel.process.job_records import RecordedJob
     from handrail.policy.callback import AnyApprover
 
 
@@ -63,7 +64,9 @@ class Workspace:
         builtin_search: Search with the built-in engine where there is no ripgrep.
         ignore_files: Leave out of searches what .gitignore and similar files name.
         hints: Show suggestions and warnings to the model, after the output.
+        answer_tokens: About how many tokens of output, matches or entries one answer shows; 0 for no bound.
         protect: Globs of files that no tool may reach; `"secrets"` stands for the usual ones.
+        models: Globs of model names, each with a dialect, for `tools_for`; they come before the built-in table.
         limits: Numbers that differ from the defaults, by name (docs/limits.md).
 
     Raises:
@@ -95,7 +98,9 @@ class Workspace:
         builtin_search: bool | None = None,
         ignore_files: bool | None = None,
         hints: bool | None = None,
+        answer_tokens: int | None = None,
         protect: Sequence[str] | Literal["secrets"] | None = None,
+        models: Mapping[str, str] | None = None,
         limits: Mapping[str, float] | None = None,
     ) -> None:
         given = locals()
@@ -141,7 +146,8 @@ class Workspace:
         """What the user should know about the settings and the state of the workspace."""
         self.settings = with_directories(asked, boundary.root, self.warnings)
         limits = self.settings.limits
-        own = inside(boundary.root, config_home(), state_home())
+        own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
+        own = inside(boundary.root, *own_files)
         state = State(boundary.root)
         if self.settings.protect or own:
             remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
@@ -150,9 +156,9 @@ class Workspace:
             self.warnings.append(state.warning)
         durability = self.settings.durability
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
-        writer = Writer(boundary, state, journal, durability)
-        reader = Reader(boundary, limits)
-        self._services = Services(boundary, state, limits, writer, reader, self.settings.powers, journal)
+        trees = Trees(boundary, state.path)
+        writer = Writer(trees, state, journal, durability)
+        self._services = Services(trees, state, limits, writer, self.settings.powers, journal, own_files)
         self._rules = self._load_rules(state)
         self.recovered = self._recover(writer)
         """How many commits of killed processes were rolled back or finished."""
@@ -187,6 +193,12 @@ class Workspace:
     def tools(self, dialect: str | Dialect) -> ToolRouter:
         """Return the tools of a dialect, such as `codex`. Raises UnknownDialectError for other names."""
         return self._default.tools(dialect)
+
+    def tools_for(self, model: str) -> ToolRouter:
+        """Return the tools that a model was trained on: `tools(dialect_for(model))`, with the setting `models`."""
+        from handrail.dialects.by_model import dialect_for  # noqa: PLC0415  most callers name a dialect
+
+        return self.tools(dialect_for(model, self.settings.models))
 
     def call(self, dialect: str, tool: str, params: Any = None) -> ToolResult:
         """Run one tool of a dialect: `tools(dialect).call(tool, params)`."""
@@ -289,6 +301,13 @@ class ClientSession:
             found = load_dialect(dialect) if isinstance(dialect, str) else dialect
             self._routers[name] = ToolRouter(found, self._session, self.log)
         return self._routers[name]
+
+    def jobs(self) -> "list[RecordedJob]":
+        """Return the jobs of this session: all that run, and the last ones that ended, the oldest first."""
+        from handrail.kernel.process.job_records import recorded  # noqa: PLC0415  most sessions have no jobs
+
+        known = self._session.known_jobs
+        return [recorded(self.id, job) for job in known.list()] if known else []
 
     def close(self) -> None:
         """Wait for running calls, and end all commands and terminals of this client."""

@@ -70,6 +70,8 @@ def happening(question: Question, view: QuestionView, *, colour: bool = False) -
         lines += _block(f"Typed into terminal {view.line(question.terminal)}", question.command, view)
     elif question.command:
         lines += [*_block("Command", question.command, view), *_about_command(question, view)]
+    if question.justification:
+        lines += _block("The model says why", question.justification, view)
     if question.host:
         lines.append(f"Host: {whole().line(question.host)}")
     if question.guarded:
@@ -109,5 +111,7 @@ def _about_command(question: Question, view: QuestionView) -> list[str]:
     if line.assigns:
         lines.append(f"Sets: {', '.join(map(view.line, line.assigns))}")
     lines.append(f"Directory: {view.line(question.directory) or '.'}")
+    if question.shell:
+        lines.append(f"Shell: {view.line(question.shell)}")
     lines.append(f"Sandbox: {_SANDBOX.get(question.sandbox, question.sandbox)}")
     return lines

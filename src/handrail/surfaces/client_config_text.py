@@ -32,18 +32,18 @@ class ClientKind(NamedTuple):
 
 
 CLIENTS = {
-    "claude-code": ClientKind("Claude Code", "copilot", lambda root: f"{root}/.mcp.json", typed=True),
+    "claude-code": ClientKind("Claude Code", "claude-code", lambda root: f"{root}/.mcp.json", typed=True),
     "claude-desktop": ClientKind(
         "Claude Desktop",
-        "copilot",
+        "claude-code",
         lambda _: f"{application_data()}/Claude/claude_desktop_config.json",
         in_project=False,
     ),
     "cursor": ClientKind("Cursor", "copilot", lambda root: f"{root}/.cursor/mcp.json"),
     "vscode": ClientKind("VS Code", "copilot", lambda root: f"{root}/.vscode/mcp.json", key="servers", typed=True),
-    "gemini-cli": ClientKind("Gemini CLI", "gemini", lambda root: f"{root}/.gemini/settings.json"),
+    "gemini-cli": ClientKind("Gemini CLI", "gemini-3", lambda root: f"{root}/.gemini/settings.json"),
     "codex": ClientKind(
-        "Codex", "codex", lambda _: f"{home()}/.codex/config.toml", in_project=False, key="mcp_servers", toml=True
+        "Codex", "codex-2026", lambda _: f"{home()}/.codex/config.toml", in_project=False, key="mcp_servers", toml=True
     ),
 }
 

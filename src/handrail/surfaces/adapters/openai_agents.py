@@ -6,7 +6,7 @@ from agents import FunctionTool
 from agents.tool_context import ToolContext
 
 from handrail.tools.exports import arguments_of
-from handrail.tools.exports.openai import openai_chat
+from handrail.tools.exports.openai_api import openai_chat
 from handrail.tools.router import ToolRouter
 
 

@@ -7,8 +7,9 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import Tool as AgentTool
 
 from handrail.tools.exports import api_name
+from handrail.tools.media_output import media_of
 from handrail.tools.router import ToolRouter
-from handrail.tools.tool import Tool, media_of
+from handrail.tools.tool import Tool
 
 
 def toolset(router: ToolRouter) -> FunctionToolset[Any]:

@@ -23,6 +23,7 @@ _COMMANDS = {
     "undo": "Undo changes.",
     "redo": "Undo the last undo.",
     "restore": "Restore a file to an earlier state.",
+    "jobs": "List the jobs of live sessions.",
     "replay": "Replay a session log on a copy of a tree, and list the differences.",
     "doctor": "Show what this machine supports and what is missing.",
     "demo": "Show a short scripted agent session.",
@@ -89,4 +90,4 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(handrail.__version__, prog_name="handrail")
 def main() -> None:
-    """Run tools for coding agents: one secure kernel, five tool dialects, every surface."""
+    """Run tools for coding agents: one secure kernel, twelve tool dialects, every surface."""

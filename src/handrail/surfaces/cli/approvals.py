@@ -20,7 +20,7 @@ from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, checked, from_text, pa
 from handrail.surfaces.cli.call import given_params
 from handrail.surfaces.cli.options import (
     dialect_of,
-    dialect_option,
+    dialect_options,
     json_option,
     open_workspace,
     root_option,
@@ -63,17 +63,17 @@ def list_rules(root: str, as_json: bool) -> None:
         listed = [(each, None if each.scope == FILE else counts.get(rules.key(each))) for each in rules.placed()]
         homes = {"user": rules.user.path, "project": rules.project.path, FILE: ".handrail.toml"}
     if as_json:
-        echo_json([_facts(standing, count) for standing, count in listed], indent=2)
+        echo_json([_facts(placed, count) for placed, count in listed], indent=2)
     elif not listed:
         click.echo(f"No rules. User rules are stored in {homes['user']}, project rules in {homes['project']}")
     for scope, home in {} if as_json else homes.items():
-        lines = [_line(standing, count) for standing, count in listed if standing.scope == scope]
+        lines = [_line(placed, count) for placed, count in listed if placed.scope == scope]
         if lines:
             click.echo(visible("\n".join([f"{scope} rules, in {home}:", *lines])))
 
 
-def _line(standing: PlacedRule, count: Count | None) -> str:
-    rule = standing.rule
+def _line(placed: PlacedRule, count: Count | None) -> str:
+    rule = placed.rule
     state = ["expired" if rule.expired else "on" if rule.enabled else "off"]
     if rule.deny:
         state.insert(0, "deny")
@@ -83,17 +83,17 @@ def _line(standing: PlacedRule, count: Count | None) -> str:
         state.append(f"until {rule.expires_at.isoformat()}")
     if rule.unattended:
         state.append("unattended")
-    if standing.scope != FILE:
+    if placed.scope != FILE:
         times = "once" if count and count.times == 1 else f"{count.times} times" if count else ""
         state.append(f"used {times}, last {count.last.isoformat()}" if count else "never used")
-    return f"  {standing.number}. {rule.tool}  {rule.covers}  ({', '.join(state)})"
+    return f"  {placed.number}. {rule.tool}  {rule.covers}  ({', '.join(state)})"
 
 
-def _facts(standing: PlacedRule, count: Count | None) -> dict[str, Any]:
-    rule = standing.rule
+def _facts(placed: PlacedRule, count: Count | None) -> dict[str, Any]:
+    rule = placed.rule
     return {
-        "scope": standing.scope,
-        "number": standing.number,
+        "scope": placed.scope,
+        "number": placed.number,
         "tool": rule.tool,
         **({"argv": list(rule.argv)} if rule.argv else {"pattern": rule.pattern}),
         "deny": rule.deny,
@@ -218,7 +218,7 @@ def _report(done: str, scope: str, number: int, rule: Rule, rule_file: RuleFile)
 @command.command("test", short_help="Show which rule would decide a call.")
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
-@dialect_option
+@dialect_options
 @root_option
 @json_option
 def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, as_json: bool) -> None:
@@ -237,7 +237,7 @@ def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, 
     summary = _summary(decision, trial)
     if as_json:
         others = decision.others if decision else ()
-        why_not = [{"rule": standing.name, "why_not": why} for standing, why in others]
+        why_not = [{"rule": placed.name, "why_not": why} for placed, why in others]
         by = [each.name for each in decision.by] if decision else []
         echo_json({"decision": summary, "by": by, "others": why_not}, indent=2)
     else:
@@ -259,4 +259,4 @@ def _summary(decision: Decision | None, trial: RuleTrial) -> str:
 
 
 def _why_not_others(decision: Decision | None) -> list[str]:
-    return [f"  not {standing.name}: {why}" for standing, why in (decision.others if decision else ())]
+    return [f"  not {placed.name}: {why}" for placed, why in (decision.others if decision else ())]

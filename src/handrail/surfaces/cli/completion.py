@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from handrail.kernel.host.path_completion import VARIABLE
+
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
@@ -12,4 +14,4 @@ def command(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     if found is None:
         raise click.UsageError(f"cannot complete commands in {shell}")
-    click.echo(found(ctx.find_root().command, {}, "handrail", "_HANDRAIL_COMPLETE").source())
+    click.echo(found(ctx.find_root().command, {}, "handrail", VARIABLE).source())

@@ -11,7 +11,7 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.options import dialect_option, read_only_option, root_option
+from handrail.surfaces.cli.options import dialect_options, read_only_option, root_option
 from handrail.surfaces.cli.terminal_access import refuse_unattended
 from handrail.surfaces.client_config_text import CLIENTS, Unmergeable, entry, entry_in, merged, snippet
 from handrail.tools.common_messages import COMMON
@@ -21,7 +21,7 @@ from handrail.tools.messages import render
 @click.command("config", epilog=f"CLIENT is one of {', '.join(CLIENTS)}.")
 @click.argument("client", type=click.Choice([*CLIENTS]), metavar="CLIENT")
 @root_option
-@dialect_option
+@dialect_options
 @read_only_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
 @click.option(

@@ -12,7 +12,7 @@ from handrail.kernel.host.std_streams import file_behind_stderr, say
 from handrail.model.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.options import dialect_option, log_option, open_workspace, read_only_option, sandbox_option
+from handrail.surfaces.cli.options import dialect_options, log_option, open_workspace, read_only_option, sandbox_option
 from handrail.tools.exports import api_name
 from handrail.workspace import Workspace
 
@@ -31,7 +31,7 @@ WAITING = "handrail: waiting for an MCP client; clients usually start this comma
     shell_complete=complete_paths.directories,
     help="A workspace; if there are several, each call names one.",
 )
-@dialect_option
+@dialect_options
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")

@@ -2,25 +2,53 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import click
 
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
+from handrail.dialects.by_model import choose_dialect
 from handrail.errors import HandrailError
+from handrail.load_settings import users_models
 from handrail.settings import APPROVE, SANDBOX
 from handrail.surfaces.cli import complete_paths, light_options
 from handrail.workspace import Workspace
 
+AUTO = "auto"
 _Function = Callable[..., Any]
 
-dialect_option = click.option("--dialect", type=click.Choice(NAMES), help="The tool dialect.")
 root_option, json_option = light_options.root_option, light_options.json_option
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer only tools that read.")
 log_option = click.option(
     "--log", metavar="FILE", shell_complete=complete_paths.files, help="The file for the session log."
 )
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="The sandbox level of commands.")
+
+
+def dialect_options(function: _Function) -> _Function:
+    """Add `--dialect` and `--model` to a command, which receives the chosen dialect, or None, as `dialect`."""
+
+    @click.option("--dialect", type=click.Choice([AUTO, *NAMES]), help="The tool dialect; auto follows --model.")
+    @click.option("--model", metavar="NAME", help="Use the dialect that this model was trained on.")
+    @wraps(function)
+    def choose(*args: Any, dialect: str | None, model: str | None, **options: Any) -> Any:
+        return function(*args, dialect=_chosen(dialect, model), **options)
+
+    return choose
+
+
+def _chosen(dialect: str | None, model: str | None) -> str | None:
+    if dialect == AUTO and model is None:
+        raise click.UsageError("--dialect auto needs --model NAME")
+    if model is None or dialect not in (None, AUTO):
+        return dialect
+    with usage_errors("."):
+        choice = choose_dialect(model, users_models())
+        load(choice.dialect)  # raises if the setting names an unknown dialect
+    if choice.note:
+        click.echo(f"handrail: {choice.note}", err=True)
+    return choice.dialect
 
 
 def workspace_options(function: _Function) -> _Function:
@@ -31,7 +59,7 @@ def workspace_options(function: _Function) -> _Function:
         read_only_option,
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch."),
         root_option,
-        dialect_option,
+        dialect_options,
     ):
         function = option(function)
     return function

@@ -2,16 +2,18 @@
 
 import click
 
-from handrail.dialects import NAMES, load
-from handrail.surfaces.cli.options import read_only_option
+from handrail.dialects import load
+from handrail.surfaces.cli.options import dialect_options, read_only_option
 from handrail.surfaces.system_prompt import system_prompt
 
 
 @click.command("prompt")
-@click.option("--dialect", type=click.Choice(NAMES), required=True, help="The tool dialect to describe.")
+@dialect_options
 @read_only_option
-def command(dialect: str, read_only: bool | None) -> None:
+def command(dialect: str | None, read_only: bool | None) -> None:
     """Print the section of a system prompt that describes a dialect's tools."""
+    if dialect is None:
+        raise click.UsageError("choose the tools to describe with --dialect or --model")
     dialect_name = load(dialect)
     offered = [tool for tool in dialect_name.tools.values() if not (read_only and tool.requires_approval)]
     click.echo(system_prompt(dialect_name, offered), nl=False)

@@ -7,10 +7,11 @@ import click
 
 from handrail.dialects import load
 from handrail.errors import DeniedError, HandrailError
-from handrail.history import History, Plan
+from handrail.history import History
 from handrail.kernel.host.session_log import SessionLog
 from handrail.model.approval import Question, Verdict
 from handrail.runtime.session import Session
+from handrail.runtime.undo_plan import Plan
 from handrail.surfaces.cli.light_options import journal_errors
 from handrail.tools.router import ToolRouter
 from handrail.workspace import Workspace, internals

@@ -53,21 +53,32 @@ def _head(entry: JournalEntry) -> Iterator[str]:
 
 def file_diff(journal: Journal, file: ChangedPath) -> str:
     """Return the change of one path as a diff, or as a line if it has no text to compare."""
-    nodes = [file.before, file.after]
-    if any(node is not None and node.kind != "file" for node in nodes):
-        return "".join(
-            _line(file.path, verb, node) for verb, node in zip(("deleted", "new"), nodes, strict=True) if node
+    before, after = file.before, file.after
+    if not (_is_file(before) and _is_file(after)):
+        return (_line(file.path, "deleted", before) if before else "") + (
+            _line(file.path, "new", after) if after else ""
         )
     try:
-        old, new = (None if node is None else journal.blobs.get(node.kept) if node.kept else b"" for node in nodes)
+        old, new = _content(journal, before), _content(journal, after)
     except BlobLost as error:
         return f"{quote(file.path)}: {error}\n"
-    if any(node is not None and not node.kept for node in nodes):
+    if any(node is not None and not node.kept for node in (before, after)):
         return f"{quote(file.path)}: the content was not recorded\n"
     if b"\0" in (old or b"") + (new or b""):
         return f"{quote(file.path)}: binary, {len(old or b'')} -> {len(new or b'')} bytes\n"
-    old_mode, new_mode = (node.mode if node else None for node in nodes)
+    old_mode, new_mode = (node.mode if node else None for node in (before, after))
     return unified(file.path, old, new, old_mode=old_mode, new_mode=new_mode, exact=True)
+
+
+def _is_file(node: KeptNode | None) -> bool:
+    return node is None or node.kind == "file"
+
+
+def _content(journal: Journal, node: KeptNode | None) -> bytes | None:
+    """Return the content of a file; None if there was no file, empty if its content was not recorded."""
+    if node is None:
+        return None
+    return journal.blobs.get(node.kept) if node.kept else b""
 
 
 def _line(path: str, verb: str, node: KeptNode) -> str:

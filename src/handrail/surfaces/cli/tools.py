@@ -11,10 +11,10 @@ from handrail.kernel.fs.boundary import FsBoundary
 from handrail.load_settings import settings_for
 from handrail.surfaces.cli.options import usage_errors, workspace_options
 from handrail.surfaces.cli.render import echo_json
-from handrail.tools.exports.anthropic import anthropic
-from handrail.tools.exports.gemini import gemini
-from handrail.tools.exports.mcp import mcp
-from handrail.tools.exports.openai import openai_chat, openai_responses, why_not_strict
+from handrail.tools.exports.anthropic_api import anthropic
+from handrail.tools.exports.gemini_api import gemini
+from handrail.tools.exports.mcp_tools import mcp
+from handrail.tools.exports.openai_api import openai_chat, openai_responses, why_not_strict
 from handrail.tools.tool import Tool
 
 _FORMS: dict[str, Callable[..., Any]] = {

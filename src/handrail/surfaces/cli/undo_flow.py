@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from handrail.errors import DeniedError, HandrailError
-from handrail.history import History, Plan
+from handrail.history import History
 from handrail.model.files import Change, Restore
 from handrail.model.paths import quote, unquote
 from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import visible
+from handrail.runtime.undo_plan import Plan
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.light_options import journal_errors, json_option, root_option
 from handrail.surfaces.cli.options import open_workspace
@@ -84,7 +85,7 @@ def _show(plan: Plan, *, dry_run: bool) -> None:
 
 
 def _names(change: Change) -> list[str]:
-    within = change.beneath() if isinstance(change, Restore) else ()
+    within = change.inner_changes() if isinstance(change, Restore) else ()
     return [change.path, *(quote(f"{unquote(change.path)}/{rel}") for rel, _, _ in within)]
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from handrail.model.faults import BadParameters, Problem
 from handrail.model.limits import Limits
 from handrail.tools.exports import api_name
-from handrail.tools.exports.mcp import mcp_tool
+from handrail.tools.exports.mcp_tools import mcp_tool
 from handrail.tools.tool import Dialect, Tool
 from handrail.workspace import Workspace
 

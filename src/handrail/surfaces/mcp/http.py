@@ -1,5 +1,6 @@
 """Serves MCP over Streamable HTTP to many clients, each with its own sessions."""
 
+import math
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,8 @@ def serve_http(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=2,
+            # longer than clients keep an idle connection: one that both ends drop at once loses a request
+            timeout_keep_alive=math.ceil(limits.request_seconds),
         ),
         shown,
     ).run()

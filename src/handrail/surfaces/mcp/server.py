@@ -22,7 +22,8 @@ from handrail.surfaces.mcp.elicitation import (
     refuse_without_elicitation,
     refuse_without_token,
 )
-from handrail.surfaces.mcp.results import to_mcp
+from handrail.surfaces.mcp.job_list import add_job_list
+from handrail.surfaces.mcp.mcp_results import to_mcp
 from handrail.surfaces.mcp.sealed_state import Forged, Sealer, StateRefused, digest
 from handrail.surfaces.mcp.sessions import CALLER, Client, Clients
 from handrail.tools.tool import ToolResult
@@ -42,6 +43,7 @@ def build(offer: Offer) -> "Server[Any]":
     server.middleware.clear()  # remove the telemetry of the SDK
     server.add_request_handler("tools/list", PaginatedRequestParams, handlers.list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
+    add_job_list(server, offer)
     return server
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_REQUEST
 
 from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.elicitation import ask_the_client
@@ -20,6 +22,9 @@ CALLER = "handrail.caller"
 """The key in the scope of an HTTP request that names the token of the caller; empty if the server has no tokens."""
 SESSION = "handrail/session"
 """The key in `_meta` of a stateless HTTP request that names one session of the client."""
+
+_NAME_CHARS = 200
+"""The longest name of a session: the server keeps it as long as the session."""
 
 
 class Client:
@@ -41,6 +46,11 @@ class Client:
             router = opened.tools(self._offer.dialect)
             self._routers[workspace] = router.only(*(name for name in router.tools if name in self._offer.tools))
         return self._routers[workspace]
+
+    @property
+    def sessions(self) -> "dict[str, ClientSession]":
+        """The open sessions of the client, by workspace."""
+        return {**self._sessions}
 
     def any_router(self) -> ToolRouter:
         """Return the router of the first workspace."""
@@ -87,9 +97,14 @@ class Clients:
         name = "pipe"
         if context.request is not None:
             session = (context.meta or {}).get(SESSION, "")
+            if not isinstance(session, str) or len(session) > _NAME_CHARS:
+                raise MCPError(INVALID_REQUEST, f"{SESSION} must be a string of at most {_NAME_CHARS} characters")
             name = f"{context.request.scope.get(CALLER, '')}/{session}"
         client = self._known.get(name)
         if client is None:
+            most = self._offer.limits.http_sessions
+            if len(self._known) >= most:
+                raise MCPError(INVALID_REQUEST, f"The server has {most} sessions already; use one of yours again")
             client = self._known[name] = Client(self._offer, name)
         client.last_seen = time.monotonic()
         return client

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from handrail.tools.tool import ToolResult, media_of, text_of
+from handrail.tools.media_output import beside_media, media_of, text_of
+from handrail.tools.tool import ToolResult
 
 ENVELOPE = "handrail/result"
 """The key in `_meta` of the envelope without its output."""
@@ -27,8 +28,8 @@ def to_mcp(result: ToolResult) -> dict[str, Any]:
         "resultType": "complete",
         "_meta": {ENVELOPE: envelope},
     }
-    if result.success and isinstance(output, dict) and not media_of(output):
-        made["structuredContent"] = output
+    if result.success and isinstance(output, dict) and (fields := beside_media(output) if media_of(output) else output):
+        made["structuredContent"] = fields
     return made
 
 
