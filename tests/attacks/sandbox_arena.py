@@ -55,6 +55,16 @@ class Arena:
         run = sh if language == "sh" else python
         return run(self.processes, text, environment=given, timeout_seconds=seconds)
 
+    def _victim_answers(self) -> bool:
+        """Return whether the victim repeats a line. A killed process does not, even if it has not ended yet."""
+        assert self.victim.stdin is not None
+        assert self.victim.stdout is not None
+        try:
+            self.victim.stdin.write(b"?\n")
+        except BrokenPipeError:
+            return False
+        return self.victim.stdout.readline() == b"?\n"
+
     def damage(self, before: dict[str, object], outcome: CommandOutcome) -> list[str]:
         """Return a line for each effect that the attack had outside the sandbox; an empty list means no effect."""
         text, after = said(outcome), self.state()
@@ -64,7 +74,7 @@ class Arena:
         if "ESCAPED" in text:
             found.append("the attack says that it got out")
         ours, its = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, self.victim.pid))
-        if self.victim.poll() is not None or its != ours:
+        if its != ours or not self._victim_answers():
             found.append("a process outside was touched")
         return found + [f"{name} was reached" for name, listener in self.listeners.items() if _heard(listener)]
 
@@ -113,12 +123,14 @@ def _heard(listener: socket.socket) -> bool:
 def opened(base: Path, settings: SandboxSettings) -> Iterator[Arena]:
     secret = f"TOP-{secrets.token_hex(8)}"
     _furnish(base, secret)
-    victim = subprocess.Popen(["sleep", "3600"], env={"VICTIM_API_KEY": secret}, cwd="/")
+    victim = subprocess.Popen(
+        ["cat"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"VICTIM_API_KEY": secret}, cwd="/"
+    )
     variables = {**os.environ, "HOME": str(base / "home"), "MY_SETTING": "visible"}
     variables |= {"FAKE_API_KEY": secret, "AWS_SECRET_ACCESS_KEY": secret}
     variables |= {"DATABASE_URL": f"postgres://u:{secret}@h", "SSH_AUTH_SOCK": secret}
     with contextlib.ExitStack() as stack:
-        stack.callback(victim.wait)
+        stack.enter_context(victim)
         stack.callback(victim.kill)
         arena = Arena(base, stack.enter_context(workspace(base / "ws", settings, variables)), secret, victim)
         for name, listener in _listeners(base).items():

@@ -19,10 +19,11 @@ from support.pseudo_terminal import Terminal
 from handrail import Verdict, Workspace
 from handrail.dialects import NAMES, load
 from handrail.errors import DeniedError
-from handrail.model.faults import Denied, Fault
+from handrail.model.facts import FactRecord
+from handrail.model.faults import Denied
 from handrail.model.warnings import SandboxRefused
 from handrail.policy.rules import Rule
-from handrail.surfaces.mcp.results import to_mcp
+from handrail.surfaces.mcp.mcp_results import to_mcp
 from handrail.surfaces.system_prompt import system_prompt
 from handrail.tools.messages import how_to_allow, render
 from handrail.tools.tool import ToolResult
@@ -30,10 +31,10 @@ from handrail.tools.tool import ToolResult
 SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|approver"
 KEY = re.compile(rf"\bhandrail [a-z]|(?<![\w-])--[a-z]|HANDRAIL_|\b(?:{SETTINGS}) ?=|\b(?:writable|allow_hosts)\b")
 """A command of ours, an option, a variable or a setting."""
-REFUSED = ("write_outside", "guarded", "network", "processes", "memory", "disk")
+REFUSED = ("write_outside", "guarded", "git_config", "packages", "network", "processes", "memory", "disk")
 
 
-def samples() -> list[Fault]:
+def samples() -> list[FactRecord]:
     """Return one fault or warning of every kind, and one for each thing that a sandbox refuses."""
     others = [sample(kind) for kind in kinds() if kind not in (Denied, SandboxRefused)]
     assert (SandboxRefused, "kind") in CHOSEN
@@ -65,10 +66,17 @@ def test_refusal_texts_for_user_say_how_to_allow() -> None:
     keys = {type(fault).__name__: how_to_allow(tables, "file.write", fault, CONTEXT) for fault in samples()}
     told = {name for name, key in keys.items() if key}
     # The samples end with a sandbox refusal of kind disk, which nothing allows.
-    assert told == {"Denied", "ForbiddenAddress", "ReadOnlyWorkspace", "SandboxUnavailable"}
+    assert told == {
+        "Denied",
+        "ForbiddenAddress",
+        "ReadOnlyWorkspace",
+        "RightsNotGranted",
+        "SandboxDemanded",
+        "SandboxUnavailable",
+    }
     assert all(KEY.search(keys[name]) for name in told)
     hints = [how_to_allow(tables, "file.write", SandboxRefused(kind, "/x"), CONTEXT) for kind in REFUSED]
-    assert [bool(KEY.search(hint)) for hint in hints] == [True, False, True, False, False, False]
+    assert [bool(KEY.search(hint)) for hint in hints] == [True, False, False, False, True, False, False, False]
 
 
 def _say_no(_question: Any) -> bool:

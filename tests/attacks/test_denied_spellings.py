@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 from support.bash_oracle import find_sandbox, observe
+from support.ordinary_commands import ORDINARY
 
 from handrail import Workspace
+from handrail.model.approval import Question
+from handrail.model.effects import Effect
+from handrail.model.limits import Limits
+from handrail.policy.rule_match import PlacedRule, decide
 from handrail.policy.rules import Rule
 
 NO_RM = Rule("run_in_terminal", argv=("rm", "..."), deny=True)
@@ -83,6 +88,18 @@ EVALUATED_BY_THE_SHELL = [
     "PS4='$(rm v)'; set -x; :",
     "mapfile -C 'rm v #' -c 1 a <<< x",
     "trap 'rm v' EXIT",
+    # words after a redirection belong to the command
+    "command >/dev/null rm v",
+    "command </dev/null >/dev/null rm v",
+    "command <&- rm v",
+    "command <<E rm v\nE",
+    "command <<< x rm v",
+    "command {fd}>/dev/null rm v",
+    "command {fd[0]}>/dev/null rm v",
+    "true && ! command 2>&1 rm v",
+    "true | command 2>&1 rm v",
+    "eval >/dev/null rm v",
+    "trap 2>&1 'rm v' EXIT",
 ]
 RUN_BY_A_PROGRAM = [
     "env 'BASH_FUNC_echo%%=() { rm v; }' bash -c echo",
@@ -155,6 +172,22 @@ RUN_BY_A_PROGRAM = [
     "set -- -x; getopts x 'a[$(rm v)]'",
     "enable -f ./x y",
     "sqlite3 x.db <<'E'\n.shell rm v\nE",
+    "xargs < f rm",
+    "xargs < f sh -c 'rm $0'",
+    "xargs {fd}< f rm",
+    "exec {fd}>x rm v",
+    "nohup </dev/null 2>&1 rm v",
+    "true | env >y rm v",
+    "find . >y -exec rm {} +",
+    "tar cf x f -I'rm v;cat'",
+    "tar cf x f -Irm",
+    "git grep -O'rm v' x",
+    "git grep -nO'rm v' x",
+    "GIT_EXTERNAL_DIFF='rm v' git diff",
+    "export GIT_EXTERNAL_DIFF='rm v'; git diff",
+    "env GIT_EXTERNAL_DIFF='rm v' git diff",
+    "GIT_EDITOR='rm v' git commit",
+    "EDITOR='rm v' git commit",
 ]
 # The test combines every way to give x a hostile value with every way to evaluate x.
 SOURCES = [
@@ -229,78 +262,6 @@ SINKS = [
     'declare "$x=1"',
     'export "$x=1"',
 ]
-ORDINARY = [
-    "make test",
-    "make -j4 CC=gcc all",
-    "pytest -x tests/a.py",
-    "npm test",
-    "npm run build",
-    'npm test -- "$a" "$b"',
-    "tr [ x < f",
-    "npm rm left-pad",
-    "python x.py",
-    "python3 -u -m pytest -q",
-    "python --version",
-    "node server.js",
-    "node --test",
-    "ruby -Itest test/a.rb",
-    "perl -Ilib script.pl",
-    "cargo build --release",
-    "tar czf x.tgz src",
-    "timeout 5 make",
-    "./run.sh a b",
-    "find . -name rm | xargs grep -l x",
-    "for f in *; do echo $f; done",
-    "for f in *.py; do python $f; done",
-    "[ -f x ] && cat x",
-    '[ "$x" = y ]',
-    '[ -n "$HOME" ] || [ $# -eq 0 ]',
-    "x=foo; [ $x = foo ]",
-    "[[ -f x ]] && [[ $y == z ]]",
-    "n=5; [[ $n -gt 3 ]]",
-    "[[ $# -eq 0 ]]",
-    '[[ ${#a[@]} -gt 0 ]] || [[ "$n" -lt 3 ]]',
-    "test -f x",
-    "(( i++ ))",
-    "i=0; while (( i < 5 )); do (( i++ )); done",
-    "i=0; while [ $i -lt 5 ]; do i=$((i+1)); done",
-    "for i in 1 2 3; do echo $((i*2)); done",
-    "for i in {1..5}; do echo $i $(( i + 0x1f )); done",
-    "for ((i=0;i<3;i++)); do echo $i; done",
-    "let i=i+1 'j += 2'",
-    "x=; echo $((x))",
-    "echo ${x:-y} ${#x} ${x%.py} ${x##*/} ${x/a/b} ${x^^} ${x@Q} ${!a[@]} ${!A*}",
-    "echo ${a[0]} ${a[-1]} ${a[@]} ${#a[@]} ${x:1:2} ${@:2}",
-    'export PATH="$PATH:/x" A=1',
-    'export "PATH=$PATH:/x"',
-    'while read -r line; do echo "$line"; done < f',
-    'while IFS= read -r -p "$q" a b; do echo "$a"; done < f',
-    "printf '%s\\n' \"$x\"",
-    "printf -v x %s y",
-    "unset x 'a[0]'",
-    "f() { local x=1; }; f",
-    "declare -A m; m[a]=1; echo ${m[a]}",
-    "declare -i n=5",
-    "sleep 1 & wait $!",
-    "grep -rn rm src",
-    "echo rm -rf v",
-    "ls rm; cat rm; which rm; type rm",
-    "git rm x",
-    "git commit -m 'rm the old files'",
-    "git log --oneline | head -3",
-    "PAGER=cat git log",
-    "docker rm x",
-    "docker run --rm img ls",
-    "awk '{print $1}' f",
-    "awk -F, '{ s += $2 } END { if (s || NR) print s }' f",
-    "sed -n '1,5p' f",
-    "sed -i 's/a/b/g' f",
-    "sed -i.bak -e '/x/{s/[a-z]*$/b/;d}' -e '$a new line' f",
-    "sed -E -e 's#^(a|b)#\\1#' -e '/^$/d' f",
-    "cat > x.py <<'E'\nx[a] = 1\nE",
-    "cat <<'E' > s.sh\n(( x )) ${x@P} rm v\nE",
-    "python src/rm/x.py",
-]
 
 
 @pytest.fixture(scope="module")
@@ -338,6 +299,16 @@ def test_denied_program_run_by_another_program_is_not_approved(denying: Any, com
 @pytest.mark.parametrize("command", ORDINARY)
 def test_ordinary_command_is_approved_despite_deny_rule(denying: Any, command: str) -> None:
     assert denying(command) == "free"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git <x push", "git 2>&1 push -f", "git {fd}>x push", "git <<E push\nE", "git <&- push", "ls && git >x push"],
+)
+def test_denied_subcommand_after_redirection_is_denied(command: str) -> None:
+    question = Question("copilot", "run_in_terminal", {}, Effect.RUN, command=command, resolved={"command": command})
+    rule = PlacedRule(Rule("run_in_terminal", argv=("git", "push", "..."), deny=True), "user", 1)
+    assert decide([rule], question, Limits()).allowed is False
 
 
 def test_bash_runs_denied_program_in_every_shell_attack() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,13 @@ from support.sandboxes import has_bubblewrap
 
 from handrail import Workspace
 from handrail.kernel.sandbox import find_bwrap
+from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
 from handrail.kernel.sandbox.landlock_exec import abi
 from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
+from handrail.kernel.sandbox.launch import WorkspaceView
+from handrail.kernel.sandbox.levels import SandboxSettings
+from handrail.model.faults import SandboxUnavailable
+from handrail.model.limits import Limits
 from handrail.settings import load
 
 pytestmark = pytest.mark.sandbox
@@ -161,3 +167,32 @@ def test_project_settings_can_forbid_but_not_allow_reduced_level(root: Path) -> 
         assert refused.error is not None
         assert refused.error.code == "sandbox_unavailable"
     assert load(user="allow_reduced = true", project="allow_reduced = false")[0].allow_reduced is False
+
+
+def test_lack_of_handles_is_no_reason_for_weaker_level(strict_root: Path) -> None:
+    """Commands can make Handrail run out of handles: each one that leaves a process costs three."""
+    fd = os.open(strict_root, os.O_RDONLY | os.O_DIRECTORY)
+    choice = ConfinementChoice(WorkspaceView(str(strict_root), fd, SandboxSettings(allow_reduced=True), {}))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = os.dup(fd)
+    os.close(spare)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spare + 2, hard))
+    try:
+        with pytest.raises(SandboxUnavailable):
+            choice.give_up_current("too many open files")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(fd)
+    assert choice.current.level == "strict"
+
+
+def test_lack_of_time_is_no_reason_for_weaker_level(strict_root: Path) -> None:
+    """Commands of another session can make the machine slow."""
+    fd = os.open(strict_root, os.O_RDONLY | os.O_DIRECTORY)
+    settings = SandboxSettings(allow_reduced=True, limits=Limits()._replace(sandbox_start_seconds=0.0))
+    choice = ConfinementChoice(WorkspaceView(str(strict_root), fd, settings, {}))
+    try:
+        with pytest.raises(SandboxUnavailable):
+            choice.give_up_current("did not start in time")
+    finally:
+        os.close(fd)

@@ -93,19 +93,19 @@ def test_directories_beyond_limit_are_named_as_not_searched(root: Path) -> None:
 def test_skipped_directories_look_finds_new_gone_and_replaced_trees(root: Path, watched: bool) -> None:
     user(root, "mkdir -p m/a/b m/c/.git")
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    found = SkippedDirectories(fd, 100)
+    found = SkippedDirectories(fd, 100, 200)
     try:
         if not watched:
             found.close()
-        found.look(["m"])
+        found.search(["m"])
         assert found.repositories == ["m/c"]
         user(root, "mkdir -p m/a/b/n/.git && rm -r m/c")
-        found.look(["m"])
+        found.search(["m"])
         assert found.repositories == ["m/a/b/n"]
         user(root, "mv m/a old && mkdir -p m/a/b && touch m/a/b/HEAD")
-        found.look(["m"])
+        found.search(["m"])
         assert found.repositories == ["m/a/b"]
-        found.look([])
+        found.search([])
         assert found.repositories == []
     finally:
         found.close()

@@ -72,7 +72,7 @@ def test_own_approver_on_server_without_token_is_not_asked(planted: Path, era: s
 
 
 def test_own_approver_with_leaked_token_can_approve(planted: Path, tmp_path: Path) -> None:
-    """The attack is a real one: whoever has the token is asked, and is believed."""
+    """Show that the attack is real: a process that has the token is asked, and Handrail accepts its answer."""
     (tmp_path / "tokens").write_text("a token that leaked\n")
     with over_http("--root", planted, *OPTIONS, "--token-file", tmp_path / "tokens", dialect="copilot") as (url, _):
         told = ATTACK.read_text().replace("ACCEPT = {", 'ACCEPT = {"authorization": "Bearer a token that leaked", ')

@@ -81,6 +81,18 @@ def test_replay_command_reports_malformed_or_too_large_log(root: Path, tmp_path:
     assert f"cannot read {log}: it is larger than {256 * MIB} bytes" in done.stderr
 
 
+def test_replay_of_pipe_without_writer_does_not_wait(root: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log")
+    done = handrail("replay", str(tmp_path / "log"), "--root", str(root))
+    assert (done.returncode, "contains no calls" in done.stderr) == (2, True)
+
+
+def test_replay_of_log_through_pipe_reads_all_of_it(root: Path) -> None:
+    words = [sys.executable, "-P", "-m", "handrail", "replay", "/dev/stdin", "--root", str(root)]
+    done = subprocess.run(words, input=json.dumps(REQUEST), capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 calls" in done.stdout) == (0, True), done
+
+
 def test_scratch_copy_keeps_sparse_file_sparse(root: Path, room: Path) -> None:
     with (root / "sparse").open("wb") as file:
         file.write(b"begin")

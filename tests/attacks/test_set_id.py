@@ -134,7 +134,7 @@ def test_changes_never_add_set_id_bits(
     """Add no bit by a new mode, nor by making a file executable whose set-group-id bit had no effect before."""
     program(str(root), before)
     reader = workspace._services.reader
-    change: Change = Restore("tool", reader.standing("tool"), Node("file", b"old\n", wanted))
+    change: Change = Restore("tool", reader.node("tool"), Node("file", b"old\n", wanted))
     if kind is Put:
         change = Put("tool", b"old\n", reader.read("tool"), mode=wanted)
     commit(workspace._services.writer, [change], ["tool"])
@@ -144,7 +144,7 @@ def test_changes_never_add_set_id_bits(
 def test_restored_directory_contains_no_set_id_file(workspace: Workspace, root: Path) -> None:
     program(str(root), 0o755)
     tree = Node("directory", b"", 0o755, inside=(("inner", Node("file", b"x", 0o6755)),))
-    restore: list[Change] = [Restore("tool", workspace._services.reader.standing("tool"), tree)]
+    restore: list[Change] = [Restore("tool", workspace._services.reader.node("tool"), tree)]
     commit(workspace._services.writer, restore, ["tool"])
     assert stat.S_IMODE((root / "tool/inner").stat().st_mode) == 0o755
 
