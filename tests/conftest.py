@@ -4,8 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from handrail import Workspace
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # no test depends on a quiet machine
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background shell; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,7 +16,7 @@ import handrail
 from handrail import ToolRouter, Workspace
 from handrail.dialects import codex
 from handrail.ops.patch.grammar import GRAMMAR
-from handrail.tools.exports.openai import openai_responses
+from handrail.tools.exports.openai_api import openai_responses
 from handrail.tools.tool import ToolResult
 
 SCHEMAS = json.loads((Path(__file__).parent / "codex_schemas.json").read_bytes())

@@ -49,7 +49,8 @@ def _groups() -> Iterator[Any]:
     """Group the cases that one server can serve: same dialect and same settings."""
     groups: dict[tuple[str, str], list[contract_cases.Case]] = {}
     for case in CASES:
-        alike = json.dumps([case.settings, case.options.get("patient", False)], sort_keys=True)
+        options = [case.options.get(name) for name in ("patient", "limits", "answer_tokens")]
+        alike = json.dumps([case.settings, *options], sort_keys=True)
         groups.setdefault((case.dialect, alike), []).append(case)
     for (dialect, _), cases in groups.items():
         if cases[0].settings.keys() <= contract_cases.FLAGS.keys():

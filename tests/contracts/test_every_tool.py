@@ -13,7 +13,8 @@ from handrail.tools.tool import Tool
 
 TOOLS = tool_scenarios.every_tool()
 WITH_PATHS = [tool for tool in TOOLS if tool.params.paths]
-OUTSIDE_CODES = {"path_outside_workspace", "path_outside_working_dir"}
+OUTSIDE_CODES = {"path_outside_workspace", "path_outside_working_dir", "path_outside_memory"}
+ABSOLUTE_ONLY = {"gemini", "claude", "claude-code"}
 
 
 def name_of(tool: Tool) -> str:
@@ -24,6 +25,7 @@ def name_of(tool: Tool) -> str:
 def planted(root: Path) -> Path:
     tool_scenarios.plant(root)
     (root / "out").symlink_to("/")
+    tool_scenarios.memory_of(root)
     return root
 
 
@@ -36,7 +38,9 @@ def test_dialect_tool_order_matches_contract(name: str) -> None:
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)
 def test_every_tool_example_call_succeeds(tool: Tool, planted: Path) -> None:
     with Workspace(str(planted), approve="auto") as workspace:
-        result = workspace.call(tool.dialect, tool.name, tool_scenarios.example(tool, planted))
+        params = tool_scenarios.example(tool, planted)
+        tool_scenarios.prepare(workspace, tool, params)
+        result = workspace.call(tool.dialect, tool.name, params)
     assert result.success is (tool.name not in tool_scenarios.NEEDS_MORE), result
 
 
@@ -63,7 +67,10 @@ def test_every_tool_outside_path_is_refused(tool: Tool, planted: Path) -> None:
         for path, params in tool_scenarios.path_scenarios(tool, planted, tool_scenarios.OUTSIDE_PATHS):
             result = workspace.call(tool.dialect, tool.name, params)
             assert result.error is not None, (path, result)
-            absolute_directory = tool.name == "run_shell_command"  # its contract refuses every absolute path first
+            absolute_directory = (tool.dialect, tool.name) == (
+                "gemini",
+                "run_shell_command",
+            )  # its contract refuses every absolute path first
             expected = {"invalid_parameters"} if absolute_directory else OUTSIDE_CODES
             assert result.error.code in expected, (path, result)
     assert not (planted.parent / "x").exists()
@@ -91,7 +98,7 @@ def test_every_tool_windows_path_never_escapes(tool: Tool, planted: Path) -> Non
                 assert result.error is None or result.error.code not in OUTSIDE_CODES, (path, result)
             else:
                 assert result.error is not None, (path, result)
-                codes = OUTSIDE_CODES | ({"invalid_parameters"} if tool.dialect == "gemini" else set())
+                codes = OUTSIDE_CODES | ({"invalid_parameters"} if tool.dialect in ABSOLUTE_ONLY else set())
                 assert result.error.code in codes, (path, result)
     assert not any("Windows" in each.name or "server" in each.name for each in planted.rglob("*"))
 
@@ -99,24 +106,32 @@ def test_every_tool_windows_path_never_escapes(tool: Tool, planted: Path) -> Non
 @pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
 def test_every_tool_odd_file_name_works(tool: Tool, planted: Path) -> None:
     """Call with odd names: a call that works with a plain name works with an odd one."""
-    (field,) = tool.params.paths
-    plain = tool_scenarios.example(tool, planted)
-    given = Path(plain[field])
-    kind = {True: "directory", False: "file"}[(planted / given).is_dir()]
-    exists = (planted / given).exists()
-    for name in tool_scenarios.ODD_NAMES:
-        odd = planted / "odd" / name
-        odd.parent.mkdir(exist_ok=True)
-        if exists and kind == "directory":
-            odd.mkdir()
-            (odd / "b.py").write_text("one\n")
-        elif exists:
-            odd.write_text("one\n")
-        with Workspace(str(planted), approve="auto") as workspace:
-            path = str(odd) if given.is_absolute() else f"odd/{name}"
-            result = workspace.call(tool.dialect, tool.name, {**plain, field: path})
-        assert result.success, (name, result)
-        json.dumps(result.to_dict()).encode()
+    for field in sorted(tool.params.paths):
+        (planted / "a.txt").write_text("one\n")  # an earlier call may have moved it
+        plain = tool_scenarios.example_with(tool, field, planted)
+        top = tool_scenarios.memory_of(planted) if tool.params.mount else planted
+        given = Path(plain[field])
+        there = top / given.relative_to(tool.params.mount) if tool.params.mount else planted / given
+        exists, is_directory = there.exists(), there.is_dir()
+        for odd_name in tool_scenarios.ODD_NAMES:
+            name = f"{odd_name}{given.suffix}" if given.suffix == ".ipynb" else odd_name
+            odd = top / f"odd-{field}" / name
+            (planted / "a.txt").write_text("one\n")
+            odd.parent.mkdir(exist_ok=True)
+            if exists and is_directory:
+                odd.mkdir()
+                (odd / "b.py").write_text("one\n")
+            elif exists:
+                odd.write_bytes(there.read_bytes())
+            tool_scenarios.memory_of(planted)
+            path = str(odd.relative_to(top))
+            if given.is_absolute():
+                path = f"{tool.params.mount or planted}/{path}"
+            with Workspace(str(planted), approve="auto") as workspace:
+                tool_scenarios.prepare(workspace, tool, {**plain, field: path})
+                result = workspace.call(tool.dialect, tool.name, {**plain, field: path})
+            assert result.success, (name, result)
+            json.dumps(result.to_dict()).encode()
 
 
 def test_every_tool_has_ten_cases_and_every_scenario_kind() -> None:
@@ -140,14 +155,15 @@ def test_every_tool_has_ten_cases_and_every_scenario_kind() -> None:
         if lacks:
             missing[name_of(tool)] = lacks
     assert missing == {}
-    assert len(TOOLS) == 42
-    assert len(NAMES) == 5
+    assert {name_of(tool) for tool in TOOLS} == {
+        f"{dialect}.{tool}" for dialect, examples in tool_scenarios.EXAMPLES.items() for tool in examples
+    }
 
 
 def test_run_coverage_low_file_or_tool_is_named_with_lines() -> None:
     """Check what `make coverage` does with the report: it names a tool or file below the floor, with lines."""
     tools = run_coverage.functions_of_tools()
-    assert len(tools) == 42
+    assert len(tools) == len(TOOLS)
     where = {file for file, _ in tools.values()}
     assert "src/handrail/dialects/copilot.py" in where
     files = {

@@ -140,7 +140,7 @@ def test_readme_dialects_have_right_tool_counts() -> None:
 
 def test_readme_fits_three_screens() -> None:
     lines = text("README.md").splitlines()
-    assert sum(-(-max(1, len(line)) // 100) for line in lines) <= 120
+    assert sum(-(-max(1, len(line)) // 100) for line in lines) <= 130
 
 
 def test_command_line_page_lists_every_command() -> None:

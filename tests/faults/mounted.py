@@ -65,7 +65,7 @@ def main(directory: str) -> dict[str, Any]:
         found["full, delete"] = code(workspace, "file.delete", path="filler")
         found["room again"] = attempts(workspace, "y")
     before = snapshot(directory)
-    subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", directory], check=True)
     with Workspace(directory, approve="auto") as workspace:
         found["read-only"] = {**attempts(workspace, "z"), "delete": code(workspace, "file.delete", path="file.txt")}
         found["read-only, answers"] = answers(workspace)

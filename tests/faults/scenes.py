@@ -62,9 +62,9 @@ def _turned(workspace: Workspace) -> bool:
     """A directory becomes a file, a file a directory, and another file goes along."""
     reader, writer = workspace._services.reader, workspace._services.writer
     try:
-        sub, file = reader.standing("sub"), reader.standing("replace.txt")
+        sub, file = reader.node("sub"), reader.node("replace.txt")
         assert sub is not None
-        inside = tuple((name, node) for name in sorted(reader.names("sub")) if (node := reader.standing(f"sub/{name}")))
+        inside = tuple((name, node) for name in sorted(reader.names("sub")) if (node := reader.node(f"sub/{name}")))
         deep = Node("directory", b"", 0o755, inside=(("link", Node("link", b"one", 0)),))
         tree = Node("directory", b"", 0o750, inside=(("deep", deep), ("one", Node("file", b"one\n" * 9, 0o640))))
         changes: list[Change] = [

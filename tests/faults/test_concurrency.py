@@ -228,7 +228,7 @@ def _commit(workspace: Workspace, change: Put) -> bool:
 
 
 def test_file_replaced_by_directory_during_commit_is_a_conflict(root: Path) -> None:
-    """Moving it aside instead of linking it must not carry somebody's directory off."""
+    """Moving it aside instead of linking it must not move the directory of another process."""
     for at in range(1, 100):
         top = root / str(at)
         (top / "theirs").mkdir(parents=True)

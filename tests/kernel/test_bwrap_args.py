@@ -9,7 +9,7 @@ import pytest
 
 from handrail.kernel.fs.trusted_paths import resolved
 from handrail.kernel.sandbox import bwrap_args, seccomp
-from handrail.kernel.sandbox.denials import Denial, explain
+from handrail.kernel.sandbox.denials import Denial, Printed, explain
 from handrail.kernel.sandbox.levels import looks_secret
 from handrail.kernel.sandbox.sandbox import Confinement
 from handrail.kernel.sandbox.view import toolchains, visible_paths
@@ -278,18 +278,19 @@ def test_environment_has_only_basic_and_listed_variables() -> None:
         (b"touch: cannot touch '/etc/x': Read-only file system\n", [Denial("write_outside", "/etc/x")]),
         (b"bash: line 1: /usr/x: Read-only file system\n", [Denial("write_outside", "/usr/x")]),
         (b"bash: /w/.git/hooks/x: Read-only file system\n", [Denial("guarded", "/w/.git/hooks/x")]),
-        (b"error: could not write config file .git/config: Read-only file system", [Denial("guarded", ".git/config")]),
+        (
+            b"error: could not write config file .git/config: Read-only file system",
+            [Denial("git_config", ".git/config")],
+        ),
         (b"curl: (6) Could not resolve host: example.com\n", [Denial("network")]),
         (b"OSError: [Errno 101] Network is unreachable\n", [Denial("network")]),
         (b"Permission denied\n", []),
     ],
 )
 def test_explain_names_kind_and_path_of_denial(stderr: bytes, denials: list[Denial]) -> None:
-    assert explain(stderr, failed=True, limit=None, root="/w", confinement=STRICT) == denials
+    assert explain(Printed(stderr), failed=True, root="/w", confinement=STRICT) == denials
 
 
-def test_explain_returns_nothing_for_success_or_sandbox_off() -> None:
-    stderr = b"x: Read-only file system; Network is unreachable"
-    assert explain(stderr, failed=False, limit=None, root="/w", confinement=STRICT) == []
-    off = Confinement("off", "nothing")
-    assert explain(stderr, failed=True, limit=None, root="/w", confinement=off) == []
+def test_explain_returns_nothing_for_sandbox_off() -> None:
+    printed = Printed(b"x: Read-only file system; Network is unreachable")
+    assert explain(printed, failed=True, root="/w", confinement=Confinement("off", "nothing")) == []

@@ -263,7 +263,7 @@ def test_canaries_give_reason_when_no_sandbox_works(tmp_path: Path, monkeypatch:
 
 def test_program_that_is_not_bubblewrap_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent.write_text("#!/bin/sh\nexit 1\n")
     silent.chmod(0o755)
     useless = tmp_path / "useless"
     useless.write_text("not a program")

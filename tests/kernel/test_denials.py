@@ -4,12 +4,22 @@ import time
 
 import pytest
 
-from handrail.kernel.sandbox.denials import READ_BYTES, Denial, explain
+from handrail.kernel.sandbox.denials import READ_BYTES, Denial, Printed, explain
 from handrail.kernel.sandbox.levels import Confinement, Level
 
 
-def told(text: str, level: Level = "strict", *, failed: bool = True, limit: str | None = None) -> list[Denial]:
-    return explain(text.encode(), failed=failed, limit=limit, root="/ws", confinement=Confinement(level, "it"))
+def told(
+    text: str,
+    level: Level = "strict",
+    *,
+    failed: bool = True,
+    limit: str | None = None,
+    tried: bool | None = None,
+    command: str = "",
+) -> list[Denial]:
+    printed = Printed(b"", text.encode(), command) if command else Printed(text.encode())
+    how = Confinement(level, "it")
+    return explain(printed, failed=failed, limit=limit, tried_network=tried, root="/ws", confinement=how)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +66,47 @@ def test_explain_names_the_limit_that_was_hit(limit: str) -> None:
     assert told("", limit=limit, failed=False) == [Denial(limit)]  # type: ignore[arg-type]
 
 
-def test_successful_or_unconfined_command_is_not_explained() -> None:
-    assert told("Read-only file system", failed=False) == []
-    assert told("Read-only file system", "off") == []
+def test_unconfined_command_is_not_explained() -> None:
+    assert told("/x: Read-only file system; Network is unreachable", "off") == []
+
+
+def test_successful_command_is_explained_by_its_error_output() -> None:
+    assert told("touch: cannot touch '/usr/x': Read-only file system", failed=False) == [
+        Denial("write_outside", "/usr/x")
+    ]
+
+
+@pytest.mark.parametrize("command", ["x 2>&1 | head", "x &> log; cat log", "x |& tail"])
+def test_joined_streams_are_both_explained(command: str) -> None:
+    assert told("touch: /usr/x: Read-only file system", command=command) == [Denial("write_outside", "/usr/x")]
+
+
+def test_plain_output_is_not_explained() -> None:
+    assert told("docs: Read-only file system, Network is unreachable", command="grep -r x") == []
+
+
+def test_counted_attempts_decide_about_network() -> None:
+    assert told("", failed=False, tried=True) == [Denial("network")]
+    assert told("Could not resolve host: a test prints this", tried=False) == []
+    assert told("socket: Address family not supported by protocol", tried=False) == [Denial("network")]
+    assert told("", "network", tried=True) == []
+
+
+@pytest.mark.parametrize("reason", ["Device or resource busy", "Read-only file system"])
+@pytest.mark.parametrize("doing", ["lock", "write"])
+def test_git_configuration_is_explained(doing: str, reason: str) -> None:
+    said = f"error: could not {doing} config file .git/config: {reason}"
+    assert told(said) == [Denial("git_config", ".git/config")]
+
+
+def test_guarded_mount_is_explained_only_inside_workspace() -> None:
+    assert told("rm: cannot remove '.git/modules': Device or resource busy") == [Denial("guarded", ".git/modules")]
+    assert told("umount: /mnt: Device or resource busy") == []
+
+
+def test_package_manager_of_system_is_explained() -> None:
+    said = "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (2: No such file or directory)"
+    assert told(said) == [Denial("packages")]
 
 
 @pytest.mark.parametrize("piece", ["a", "a=", ":", "'", "/", "a/=", " '", "Read-only file system/"])

@@ -15,6 +15,7 @@ import pytest
 from support.sandboxes import (
     PYTHON,
     await_word,
+    begun,
     gone,
     level_of,
     none_left,
@@ -114,6 +115,7 @@ def test_background_processes_live_on_if_kept(processes: Processes, marker: str)
     outcome = sh(processes, f"sleep {marker} & setsid sleep {marker} & echo done", keep_background=True)
     assert (outcome.stdout.head, len(outcome.background), outcome.exit_code) == (b"done\n", 2, 0)
     assert outcome.background == tuple(sorted(outcome.background))
+    assert begun(marker, 2)
     again = sh(processes, f"kill {outcome.background[0]}; kill -0 {outcome.background[1]} && echo alive")
     assert again.stdout.head == b"alive\n"
     assert none_left(lambda: sleeping(marker)[1:])
@@ -144,6 +146,7 @@ def test_parallel_commands_end_only_their_own_processes(processes: Processes, ma
     for thread in threads:
         thread.join()
     assert sorted(results) == sorted(f"{n}\n".encode() for n in range(8))
+    assert begun(marker)
     assert len(sleeping(marker)) == len(server.background) == 1
 
 

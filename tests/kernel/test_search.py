@@ -9,7 +9,7 @@ from support.ordinary_user import bound_by_permissions
 from support.search_trees import Open, found
 
 from handrail.kernel.sandbox import landlock_exec
-from handrail.kernel.search.builtin import Builtin
+from handrail.kernel.search.builtin import BuiltinEngine
 from handrail.kernel.search.hidden_files import EXCLUSIONS
 from handrail.kernel.search.ranking import RankRequest
 from handrail.kernel.search.searcher import EngineName, Searcher
@@ -343,7 +343,7 @@ def test_look_through_hidden_files_without_time_is_incomplete(searcher: Searcher
 
 def test_look_without_ignore_files_searches_nothing_again(tree: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     fd, counted = tree({"a": b"x", "d": {"b": b"x"}}), []
-    monkeypatch.setattr(Builtin, "count", lambda *asked: counted.append(asked))
+    monkeypatch.setattr(BuiltinEngine, "count", lambda *asked: counted.append(asked))
     assert Searcher(engine="builtin").search(fd, SearchRequest("hit")).hidden is None
     assert counted == []
 

@@ -13,7 +13,8 @@ from support.sandboxes import PYTHON, Level, gone, level_of, open_handles, sh, s
 
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.process.terminals import Terminal, Terminals
-from handrail.model.faults import CommandNotStarted, TerminalBusy, TooManyTerminals, UnknownTerminal
+from handrail.model.faults import CommandNotStarted
+from handrail.model.terminal_faults import TerminalBusy, TooManyTerminals, UnknownTerminal
 
 pytestmark = pytest.mark.sandbox
 

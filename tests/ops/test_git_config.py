@@ -105,3 +105,10 @@ def test_is_plain_config_files_of_git_are_plain(tmp_path: Path) -> None:
     subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
     for config in ("a/.git/config", "b/.git/config", "c/config"):
         assert is_plain_config((tmp_path / config).read_bytes()), config
+
+
+def test_is_plain_config_long_line_takes_linear_time() -> None:
+    """A pattern that gives blanks back and tries again needs hours for such a line."""
+    for unit in (b" ", b"\t", b"a", b"-", b"=", b"= ", b"[", b"."):
+        for start in (b"name", b"name=", b"[remote", b'[remote "'):
+            assert not is_plain_config(b"[user]\n" + start + unit * ((1 << 19) // len(unit)) + b'"x')

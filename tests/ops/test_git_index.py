@@ -233,6 +233,13 @@ def test_read_index_compressed_long_names_are_refused_at_once() -> None:
     assert read_index(index_of(*many, version=4)) == Index([], plain=False)
 
 
+def test_read_index_of_many_compressed_paths_is_not_plain() -> None:
+    """Seven megabytes of entries that share a path of 8000 bytes would need a gigabyte of memory."""
+    many = [compressed(b"a" * 8000, length=0xFFF), *[compressed(b"b", b"\1", length=0xFFF)] * 100_000]
+    assert read_index(index_of(*many, version=4)) == Index([], plain=False)
+    assert read_index(index_of(*many[:100], version=4)).plain
+
+
 def test_read_index_cut_anywhere_is_not_plain() -> None:
     whole = index_of(entry(b"a"), entry(b"b", SUBMODULE), extensions=extension(b"TREE", b"x" * 30))
     assert read_index(whole) == Index(["b"])

@@ -105,3 +105,20 @@ def test_is_harmless_files_that_name_paths(name: str, content: bytes, harmless: 
 def test_pointed_to_reads_gitdir_line() -> None:
     assert pointed_to(b"gitdir: ../x\n") == "../x"
     assert pointed_to(b"anything: ../x\n") == ""
+
+
+UNITS = (" ", "\t", "a", "'", "''", "'\\''", "-", "a/", "x ", "#", "pick ", "[", "=", "\0", ".")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("sequencer/opts", "sequencer/todo", "rebase-apply/apply-opt", "rebase-merge/author-script"),
+        *("rebase-merge/strategy_opts", "MERGE_RR", "BISECT_NAMES", "BISECT_LOG"),
+    ],
+)
+def test_is_harmless_long_line_takes_linear_time(name: str) -> None:
+    """A pattern that gives blanks back and tries again needs hours for such a line."""
+    for unit in UNITS:
+        for start in ("", "signoff", "git bisect ", "GIT_AUTHOR_NAME='"):
+            is_harmless(name, (start + unit * ((1 << 19) // len(unit)) + "!").encode())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handrail.model.files import Change, File, MakeDirectory, Put, Remove, Version
+from handrail.model.files import Change, File, MakeDirectory, Node, Put, Remove, Restore, Version
 from handrail.ops.text.change_preview import change_diff
 
 VERSION = Version(0, 0, 0, 0, 0)
@@ -10,6 +10,10 @@ VERSION = Version(0, 0, 0, 0, 0)
 
 def file(data: bytes, path: str = "f", mode: int = 0o644) -> File:
     return File(path, data, VERSION, mode)
+
+
+def node(data: bytes) -> Node:
+    return Node("file", data, 0o644)
 
 
 @pytest.mark.parametrize(
@@ -36,13 +40,18 @@ def test_change_diff_without_change_is_empty() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (Put("f", b"\0\1\2"), "Binary file f (3 bytes)\n"),
-        (Put("f", b"text\n", file(b"\0")), "Binary file f (5 bytes)\n"),
+        (Restore("f", None, node(b"\0\1\2")), "Binary file f (3 bytes)\n"),
+        (Restore("f", node(b"\0"), node(b"text\n")), "Binary file f (5 bytes)\n"),
         (Remove("f", file(b"\0")), "Binary file f (deleted)\n"),
     ],
 )
 def test_change_diff_binary_file_shows_only_size(change: Change, line: str) -> None:
     assert change_diff(change) == line
+
+
+@pytest.mark.parametrize("base", [None, file(b"\0\xff"), file(b"#!/bin/sh\n")])
+def test_change_diff_text_with_nul_is_shown(base: File | None) -> None:
+    assert "\n+rm -rf ~\n+\0\n" in change_diff(Put("f", b"#!/bin/sh\nrm -rf ~\n\0\n", base))
 
 
 @pytest.mark.parametrize("path", ["a\nb", '"a\\nb"'])
@@ -51,4 +60,4 @@ def test_change_diff_quotes_odd_names_once(path: str) -> None:
     assert '\n--- "a/a\\nb"\n' in change_diff(Remove(path, file(b"x\n", path)))
     assert change_diff(Remove(path)) == 'deleted "a\\nb"\n'
     assert change_diff(MakeDirectory(path)) == 'new directory "a\\nb"\n'
-    assert change_diff(Put(path, b"\0")) == 'Binary file "a\\nb" (1 bytes)\n'
+    assert change_diff(Remove(path, file(b"\0", path))) == 'Binary file "a\\nb" (deleted)\n'

@@ -21,7 +21,7 @@ def reader(root: Path) -> Iterator[Workspace]:
     (root / "link.txt").symlink_to("secret.txt")
 
     def never(_: object) -> bool:
-        raise AssertionError("nobody is asked about reading")
+        raise AssertionError("no approver is asked about reading")
 
     with Workspace(str(root), approver=never) as workspace:
         yield workspace

@@ -89,7 +89,7 @@ def test_command_cannot_change_handrail_files_in_workspace(root: Path, monkeypat
         (root / name).mkdir()
     (root / "config" / "approvals.toml").write_text("")
     told = shell(root, "echo x > config/approvals.toml; touch state/x; echo x > own")
-    assert told["output"]["stderr"].count("Read-only file system") == 2
+    assert told["output"]["stderr"].count("Permission denied") == 2  # the directories are covered
     assert (root / "config" / "approvals.toml").read_text() == ""
     assert (root / "own").read_text() == "x\n"
 

@@ -66,8 +66,14 @@ def test_grep_search_timeout_warning_comes_first(root: Path, engine: EngineName)
 class Overtaken(Searcher):
     """Deletes the first file that a find returns, like another process."""
 
-    def find(self, dir_fd: int, request: FindRequest, cancel: threading.Event | None = None) -> FindResult:
-        result = super().find(dir_fd, request, cancel)
+    def find(
+        self,
+        dir_fd: int,
+        request: FindRequest,
+        cancel: threading.Event | None = None,
+        seconds: float | None = None,
+    ) -> FindResult:
+        result = super().find(dir_fd, request, cancel, seconds)
         os.unlink(result.files[0], dir_fd=dir_fd)
         return result
 

@@ -42,6 +42,7 @@ def test_settings_defaults_ask_and_protect() -> None:
         builtin_search=True,
         ignore_files=True,
         hints=True,
+        answer_tokens=10_000,
         limits=Limits(),
     )
 
@@ -77,6 +78,7 @@ def test_settings_user_file_sets_everything() -> None:
         builtin_search = false
         ignore_files = false
         hints = false
+        answer_tokens = 500
         [limits]
         edit_bytes = 5
         rule_seconds = 1
@@ -96,6 +98,7 @@ def test_settings_user_file_sets_everything() -> None:
         builtin_search=False,
         ignore_files=False,
         hints=False,
+        answer_tokens=500,
         limits=limits,
     )
     assert isinstance(in_force(user=user).limits.rule_seconds, float)
@@ -113,6 +116,7 @@ def test_settings_variables_and_flags_override_defaults() -> None:
         "HANDRAIL_BUILTIN_SEARCH": "no",
         "HANDRAIL_IGNORE_FILES": "no",
         "HANDRAIL_HINTS": "no",
+        "HANDRAIL_ANSWER_TOKENS": "0",
         "HANDRAIL_LIMITS": "no such thing",
         "HANDRAIL_STATE_DIR": "not a setting",
         "HOME": "/",
@@ -128,6 +132,7 @@ def test_settings_variables_and_flags_override_defaults() -> None:
         builtin_search=False,
         ignore_files=False,
         hints=False,
+        answer_tokens=0,
     )
     assert in_force(env=dict.fromkeys(env, "")) == Settings()
     flags = {"sandbox": "off", "limits": {"edit_bytes": 7}}
@@ -312,3 +317,19 @@ def test_settings_too_deep_nesting_is_usage_error(root: Path) -> None:
     (root / ".handrail.toml").write_text(f"rule = {'[' * 5000}{']' * 5000}")
     said = ".handrail.toml: not valid TOML: it is nested too deeply"
     assert usage_error(handrail("call", "file.list", "--root", str(root))) == said
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "expected"), [(100, 50, 50), (100, 200, 100), (100, 0, 100), (0, 50, 50), (0, 0, 0)]
+)
+def test_answer_tokens_project_may_only_lower(user: int, project: int, expected: int) -> None:
+    settings = in_force(user=f"answer_tokens = {user}", project=f"answer_tokens = {project}")
+    assert settings.answer_tokens == expected
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "true", '"many"', str(2**63)])
+def test_answer_tokens_bad_value_is_error(value: str) -> None:
+    with pytest.raises(SettingsError):
+        in_force(user=f"answer_tokens = {value}")
+    with pytest.raises(SettingsError, match="answer_tokens must be a whole number"):
+        in_force(env={"HANDRAIL_ANSWER_TOKENS": value.strip('"')})

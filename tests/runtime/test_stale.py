@@ -19,6 +19,7 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
     "context": ("read_file", {"path": "file"}),
     "copilot": ("read_file", {"path": "file"}),
     "codex": ("read_file", {"path": "file"}),
+    "claude-code": ("Read", {"file_path": "{root}/file"}),
 }
 BY = "by another process"
 DIFF = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
@@ -36,6 +37,8 @@ EDITS: list[tuple[str, str, dict[str, Any]]] = [
     ("context", "delete_file", {"path": "file"}),
     ("copilot", "replace_string_in_file", {"path": "file", "old_string": "one", "new_string": "1"}),
     ("codex", "apply_patch_freeform", {"patch": PATCH}),
+    ("claude-code", "Edit", {"file_path": "{root}/file", "old_string": "one", "new_string": "1"}),
+    ("claude-code", "Write", {"file_path": "{root}/file", "content": "mine"}),
 ]
 
 

@@ -10,8 +10,8 @@ from support.tree import snapshot
 
 from handrail import Question, Workspace
 from handrail.errors import DeniedError, UndoError
-from handrail.history import Plan
 from handrail.kernel.journal.journal import JournalEntry
+from handrail.runtime.undo_plan import Plan
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import Any
 from handrail.model.paths import unquote
 
 CONTRACTS = Path(__file__).parent.parent.parent / "contracts"
-FLAGS = {"approve": "--approve", "read_only": "--read-only"}
+FLAGS = {"approve": "--approve", "read_only": "--read-only", "sandbox": "--sandbox"}
 """The settings that a case may have, and the flags that set them on the command line."""
 _FENCE = re.compile(r"^(`{3,})(\w+)[ ]?(.*)$")
 AFTERWARDS = ("after", "bytes", "gone", "mode")
 """Expectations about files, not about the answer."""
-NOT_SETTINGS = ("limits", "one_session", "ordinary_user", "patient")
+NOT_SETTINGS = ("answer_tokens", "limits", "one_session", "ordinary_user", "patient")
 """Options that say how to play a case. They are no settings."""
 _HEADING = re.compile(r"^(#{2,3}) (.+)$")
 
@@ -103,11 +103,14 @@ def _add(case: Case, kind: str, argument: str, body: str) -> None:
 def build(case: Case, root: Path) -> None:
     """Make the workspace that a case starts from, and the configuration of its user."""
     limits = {"terminal_quiet_seconds": 1.0} if case.options.get("patient") else {}
-    if limits | case.options.get("limits", {}):
+    limits |= case.options.get("limits", {})
+    tokens = case.options.get("answer_tokens")
+    if limits or tokens is not None:
         home = Path(os.environ["HANDRAIL_CONFIG_DIR"])
         home.mkdir(exist_ok=True)
-        lines = [f"{name} = {value}\n" for name, value in (limits | case.options.get("limits", {})).items()]
-        (home / "config.toml").write_text("[limits]\n" + "".join(lines))
+        budget = "" if tokens is None else f"answer_tokens = {tokens}\n"
+        lines = [f"{name} = {value}\n" for name, value in limits.items()]
+        (home / "config.toml").write_text(f"{budget}[limits]\n" + "".join(lines))
     for block in case.before:
         if block.kind == "file":
             target = root / unquote(block.argument)
@@ -172,6 +175,8 @@ def check(step: Step, result: dict[str, Any], root: Path) -> None:
             assert result["error"]["code"] == block.argument, result["error"]
             assert result["error"]["suggestion"], result["error"]
             assert _same(body[:-1], result["error"]["message"]), result["error"]
+        elif block.kind == "suggestion":
+            assert _same(body[:-1], result["error"]["suggestion"]), result["error"]
         elif block.kind in ("metadata", "warnings"):
             assert _same(json.loads(body), result.get(block.kind)), result.get(block.kind)
         elif block.kind == "affected":

@@ -3,17 +3,22 @@
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
+from handrail.model.editor_faults import PagesUnknown
+from handrail.model.facts import FactRecord
 from handrail.model.faults import (
     BadPatch,
     BadPath,
     Denied,
-    Fault,
     HunkNotFound,
     NotADirectory,
+    NotFound,
+    OutsideRoot,
     PathTooLong,
     Problem,
     SandboxUnavailable,
 )
+from handrail.model.media_faults import ImageTooLarge
+from handrail.model.notebook_faults import BadNotebook
 from handrail.model.warnings import FileSkipped, HiddenMatches, MoreFilesSkipped, SandboxRefused
 
 CONTEXT = {"root": "/w", "params": {}}
@@ -27,30 +32,34 @@ VALUES: dict[Any, Any] = {
     list[str]: ["a", "b"],
     list[int]: [1, 5],
     list[Problem]: [Problem("", "missing", "path")],
+    dict[str, str]: {"path": "The path of the file."},
 }
-CHOSEN: dict[tuple[type[Fault], str], str] = {
+CHOSEN: dict[tuple[type[FactRecord], str], str] = {
     (BadPath, "why"): "nul",
     (PathTooLong, "why"): "too_long",
     (BadPatch, "why"): "no_hunks",
     (HunkNotFound, "part"): "lines",
     (FileSkipped, "why"): "too_large",
+    (BadNotebook, "why"): "shape",
     (HiddenMatches, "what"): "lines",
+    (ImageTooLarge, "why"): "pixels",
+    (PagesUnknown, "why"): "form",
     (MoreFilesSkipped, "why"): "unreadable",
     (SandboxRefused, "kind"): "network",
     (SandboxUnavailable, "reason"): "machine",
 }
 
 
-def kinds(of: type[Fault] = Fault) -> Iterator[type[Fault]]:
+def kinds(of: type[FactRecord] = FactRecord) -> Iterator[type[FactRecord]]:
     """Yield the kinds that Handrail raises: the leaves of the class tree, and some others."""
     for kind in of.__subclasses__():
         if kind.__module__.startswith("handrail."):
-            if kind in (BadPath, Denied, NotADirectory) or not kind.__subclasses__():
+            if kind in (BadPath, Denied, NotADirectory, NotFound, OutsideRoot) or not kind.__subclasses__():
                 yield kind
             yield from kinds(kind)
 
 
-def sample(kind: type[Fault]) -> Fault:
+def sample(kind: type[FactRecord]) -> FactRecord:
     types = get_type_hints(kind)
     facts = {name: CHOSEN.get((kind, name), VALUES[types[name]]) for name in kind.fact_names}
     if "difference" in facts:

@@ -105,6 +105,8 @@ def envelope(result: Any) -> dict[str, Any]:
         data = content.resource.blob if content.type == "resource" else content.data
         kind = content.resource.mime_type if content.type == "resource" else content.mime_type
         output = {"inlineData": {"mimeType": kind, "data": data}}
+        if result.structured_content is not None:  # the other fields of an answer that holds the image as an address
+            output = {"image_url": f"data:{kind};base64,{data}", **result.structured_content}
     found: dict[str, Any] = {**result.meta["handrail/result"], "output": output}
     assert found["success"] is not result.is_error
     _assert_hints_are_content(result, found)

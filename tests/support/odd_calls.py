@@ -15,12 +15,19 @@ from handrail.tools.schema import Params
 from handrail.tools.tool import Tool, ToolResult
 from support import tool_scenarios
 
-PLAIN: dict[str, tuple[str, dict[str, str]]] = {
+PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "gemini": ("read_file", {"absolute_path": "{root}/src/b.py"}),
     "context": ("read_file", {"path": "src/b.py"}),
     "copilot": ("read_file", {"path": "src/b.py"}),
     "file": ("file.read", {"path": "src/b.py"}),
     "codex": ("read_file", {"path": "src/b.py"}),
+    "claude-code": ("Read", {"file_path": "{root}/src/b.py"}),
+    "claude": ("str_replace_based_edit_tool", {"command": "view", "path": "{root}/src/b.py"}),
+    "codex-2026": ("exec_command", {"cmd": "true"}),
+    "bash": ("bash", {"command": "true"}),
+    "openai": ("shell", {"commands": ["true"]}),
+    "gemini-3": ("read_file", {"file_path": "src/b.py"}),
+    "claude-agent": ("read", {"file_path": "src/b.py"}),
 }
 """A plain call of each dialect, which must succeed after every odd call."""
 
@@ -35,10 +42,12 @@ class Arena:
         self.root.mkdir()
         tool_scenarios.plant(self.root)
         self._place, self._outside = place, dict(_outside(place))
-        quick = {"terminal_quiet_seconds": 0.01, "terminal_wait_seconds": 0.1}
+        quick = {"terminal_quiet_seconds": 0.01, "terminal_wait_seconds": 0.1, "job_wait_seconds": 0.1}
         self._workspace = Workspace(str(self.root), approve="auto", durability="none", limits=quick)
         if dialect == "codex":
             self._workspace.call(dialect, "exec_command", {"session_id": "living", "cmd": "stty raw -echo; exec cat"})
+        if dialect == "codex-2026":  # the first session has the number 1, as in the example
+            self._workspace.call(dialect, "exec_command", {"cmd": "stty raw -echo; exec cat", "tty": True})
 
     def __enter__(self) -> Self:
         return self
@@ -64,8 +73,10 @@ class Arena:
         for tool in (tool for tool in every if not (reading and tool.requires_approval)):
             for name in tool.params.paths:
                 for path in paths:
-                    with self._example(tool) as fine:
-                        given = quote(f"{self.root}/{path}" if fine[name].startswith("/") else path)
+                    with self._example(tool) as made:
+                        fine = made if name in made else tool_scenarios.example_with(tool, name, self.root)
+                        top = tool.params.mount or self.root
+                        given = quote(f"{top}/{path}" if fine[name].startswith("/") else path)
                         if problem := self._problem(tool, {**fine, name: given}):
                             found[tool.name, name, ascii(path)[:60]] = problem
         return found
@@ -77,8 +88,9 @@ class Arena:
         file = self.root / f"a{number}.txt"
         file.write_text("one\n")
         fine = json.dumps(tool_scenarios.example(tool, self.root))
-        made: dict[str, Any] = json.loads(fine.replace("a.txt", file.name).replace("new", f"new{number}"))
-        yield made | ({"session_id": "living"} if tool.name == "write_stdin" else {})
+        made: dict[str, Any] = json.loads(fine.replace("a.txt", file.name).replace("/new", f"/new{number}"))
+        tool_scenarios.prepare(self._workspace, tool, made)
+        yield made | ({"session_id": "living"} if (tool.dialect, tool.name) == ("codex", "write_stdin") else {})
         file.unlink(missing_ok=True)
 
     def _problem(self, tool: Tool, params: dict[str, Any]) -> str:
@@ -94,7 +106,7 @@ class Arena:
     def _plain(self) -> ToolResult:
         name, params = PLAIN[self._dialect]
         return self._workspace.call(
-            self._dialect, name, {key: value.replace("{root}", str(self.root)) for key, value in params.items()}
+            self._dialect, name, json.loads(json.dumps(params).replace("{root}", str(self.root)))
         )
 
 

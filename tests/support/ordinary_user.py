@@ -18,7 +18,8 @@ from support.forked_processes import processes, start
 _NOBODY = 65534
 _DROP_FROM_BOUNDING_SET, _CAPABILITIES_3 = 24, 0x20080522
 _READ_EVERYTHING = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-_LOADED = ("handrail.dialects", "handrail.kernel", "handrail.ops", "handrail.workspace")
+_LIBRARIES = ("regex", "tree_sitter", "tree_sitter_bash")
+_NOT_LOADED = ("handrail.__main__", "handrail.surfaces")
 
 
 def as_ordinary_user(function: Callable[[str], Any], strangers_file: str = "") -> Any:
@@ -76,9 +77,9 @@ def _in_another_process(function: Callable[[str], Any], top: str) -> Any:
 
 
 def _run(function: Callable[[str], Any], top: str, send: Any) -> None:
-    for each in pkgutil.walk_packages(handrail.__path__, "handrail."):  # later it may not read these files
-        if each.name.startswith(_LOADED):
-            import_module(each.name)
+    own = [each.name for each in pkgutil.walk_packages(handrail.__path__, "handrail.")]
+    for name in (*_LIBRARIES, *(name for name in own if not name.startswith(_NOT_LOADED))):
+        import_module(name)  # later this process may not read these files
     os.environ.update(HANDRAIL_STATE_DIR=f"{top}/state", HANDRAIL_CONFIG_DIR=f"{top}/config")
     if os.geteuid() == 0:
         os.setgroups([])

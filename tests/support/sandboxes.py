@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -89,6 +90,23 @@ def none_left(look: Callable[[], list[int]], seconds: float = 60) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+def begun(marker: str, count: int = 1) -> bool:
+    """Wait until that many processes are `sleep MARKER`."""
+    return none_left(lambda: [] if len(sleeping(marker)) >= count else [0])
+
+
+def cancelled_when_begun(marker: str) -> threading.Event:
+    """Return an event that is set as soon as a process is `sleep MARKER`."""
+    event = threading.Event()
+
+    def wait() -> None:
+        begun(marker)
+        event.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return event
 
 
 def open_handles() -> int:

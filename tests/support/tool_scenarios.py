@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from handrail import Workspace
 from handrail.dialects import NAMES, load
+from handrail.kernel.host.state_dir import State
 from handrail.tools.tool import Tool
 from support import contract_cases
 
@@ -81,19 +83,88 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "exec_command": {"session_id": "s", "cmd": "true", "workdir": "src"},
         "write_stdin": {"session_id": "s", "chars": "x"},
     },
+    "claude-code": {
+        "Read": {"file_path": "{root}/a.txt"},
+        "Write": {"file_path": "{root}/new.txt", "content": "x"},
+        "Edit": {"file_path": "{root}/a.txt", "old_string": "one", "new_string": "1"},
+        "NotebookEdit": {"notebook_path": "{root}/n.ipynb", "cell_id": "cell-0", "new_source": "1"},
+        "Bash": {"command": "true"},
+        "TaskStop": {"task_id": "1"},
+        "Glob": {"pattern": "*", "path": "{root}/src"},
+        "Grep": {"pattern": "one", "path": "{root}/src"},
+        "WebFetch": {"url": "http://127.0.0.1/", "prompt": "x"},
+    },
+    "claude": {
+        "str_replace_based_edit_tool": {"command": "view", "path": "{root}/a.txt"},
+        "bash": {"command": "true"},
+        "memory": {"command": "view", "path": "/memories"},
+    },
+    "codex-2026": {
+        "exec_command": {"cmd": "true", "workdir": "src"},
+        "write_stdin": {"session_id": 1, "chars": "x"},
+        "apply_patch": {"input": "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"},
+        "view_image": {"path": "dot.png"},
+        "request_permissions": {"permissions": {"file_system": {"write": ["{root}/x"]}}},
+    },
+    "bash": {"bash": {"command": "true"}},
+    "claude-agent": {
+        "bash": {"command": "true"},
+        "read": {"file_path": "a.txt"},
+        "write": {"file_path": "new.txt", "content": "x"},
+        "edit": {"file_path": "a.txt", "old_string": "one", "new_string": "1"},
+        "glob": {"pattern": "*", "path": "src"},
+        "grep": {"pattern": "one", "path": "src"},
+    },
+    "gemini-3": {
+        "list_directory": {"dir_path": "src"},
+        "read_file": {"file_path": "a.txt"},
+        "read_many_files": {"include": ["*.txt"]},
+        "write_file": {"file_path": "new.txt", "content": "x"},
+        "replace": {"file_path": "a.txt", "instruction": "Say 1.", "old_string": "one", "new_string": "1"},
+        "grep_search": {"pattern": "one", "dir_path": "src"},
+        "glob": {"pattern": "*", "dir_path": "src"},
+        "run_shell_command": {"command": "true", "dir_path": "src"},
+    },
+    "openai": {
+        "shell": {"commands": ["true"]},
+        "apply_patch": {"type": "update_file", "path": "a.txt", "diff": "-one\n+1"},
+    },
 }
-NEEDS_MORE = {"terminal_last_command", "fetch_webpage", "write_stdin"}
+OTHER_EXAMPLES: dict[tuple[str, str], dict[str, Any]] = {
+    ("memory", name): {"command": "rename", "old_path": "/memories/a.txt", "new_path": "/memories/moved"}
+    for name in ("old_path", "new_path")
+} | {("apply_patch", "move_to"): {"type": "update_file", "path": "a.txt", "diff": "", "move_to": "moved.txt"}}
+"""A call of a tool with several commands that uses a parameter, by tool and parameter."""
+NEEDS_MORE = {"terminal_last_command", "fetch_webpage", "write_stdin", "TaskStop", "WebFetch"}
 """Tools that need a server, or a command or session before them. The contracts and tests/kernel/ have such cases."""
 
 
-ELSEWHERE = {("copilot", "fetch_webpage"): {SUCCESS: "contracts/test_copilot_fetch.py"}}
+READ_FIRST = {("claude-code", "Edit"): "file_path", ("claude-code", "NotebookEdit"): "notebook_path"}
+"""Tools that change only files that the session has read, with the parameter that names the file."""
+ELSEWHERE = {
+    ("copilot", "fetch_webpage"): {SUCCESS: "contracts/test_copilot_fetch.py"},
+    ("claude-code", "WebFetch"): {SUCCESS: "contracts/test_claude_code.py"},
+}
 """Kinds that no contract can hold, with the tests that cover them."""
+
+
+def memory_of(root: Path) -> Path:
+    """Return the memory directory of a workspace as it was before any call: one file, and a link that leads out."""
+    memory = Path(State.of(str(root)).path) / "memories"
+    memory.mkdir(mode=0o700, exist_ok=True)
+    (memory / "a.txt").write_text("one\n")
+    (memory / "moved").unlink(missing_ok=True)
+    if not (memory / "out").is_symlink():
+        (memory / "out").symlink_to("/")
+    return memory
 
 
 def plant(root: Path) -> None:
     (root / "src").mkdir()
     (root / "a.txt").write_text("one\n")
     (root / "src/b.py").write_text("one\n")
+    (root / "n.ipynb").write_text('{"cells": [{"cell_type": "code", "source": "one", "outputs": []}]}')
+    (root / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1")
 
 
 def every_tool() -> list[Tool]:
@@ -103,6 +174,17 @@ def every_tool() -> list[Tool]:
 def example(tool: Tool, root: Path) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(json.dumps(EXAMPLES[tool.dialect][tool.name]).replace("{root}", str(root)))
     return made
+
+
+def prepare(workspace: Workspace, tool: Tool, params: dict[str, Any]) -> None:
+    """Read the file that a call is about to change, if the tool demands that."""
+    if name := READ_FIRST.get((tool.dialect, tool.name)):
+        workspace.call(tool.dialect, "Read", {"file_path": params[name]})
+
+
+def example_with(tool: Tool, name: str, root: Path) -> dict[str, Any]:
+    """Return a call in which the tool uses the parameter of this name."""
+    return dict(OTHER_EXAMPLES.get((tool.name, name)) or example(tool, root))
 
 
 def wrong_parameters(tool: Tool, root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -137,8 +219,8 @@ def path_scenarios(tool: Tool, root: Path, paths: tuple[str, ...]) -> Iterator[t
     """Yield pairs: the path, and the call."""
     for name in sorted(tool.params.paths):
         for path in paths:
-            given = path.replace("{root}", str(root))
-            yield given, {**example(tool, root), name: given}
+            given = path.replace("{root}", tool.params.mount or str(root))
+            yield given, {**example_with(tool, name, root), name: given}
 
 
 def contract_kinds() -> dict[tuple[str, str], dict[str, int]]:

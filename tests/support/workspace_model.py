@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from handrail import ToolResult, Workspace
 from handrail.errors import UndoError
-from handrail.history import Plan
 from handrail.kernel.journal.journal import Damage, JournalEntry
+from handrail.runtime.undo_plan import Plan
 from support.fault_injection import faults, killed, killed_in_the_middle
 
 PATHS = ("a", "b", "d/a", "d/e/b")

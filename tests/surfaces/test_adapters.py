@@ -21,11 +21,14 @@ def router(workspace: Workspace, root: Path) -> Any:
 
 
 READ = {"content": "     1\tone", "total_lines": 2, "truncated": True}
-GONE = {"error": "file_not_found", "message": "File 'gone' does not exist"}
 
 
 def _error(text: str) -> str:
-    found: str = json.loads(text)["error"]
+    """Return the code in an error that a model reads: the output, a blank line, and the suggestion."""
+    output, blank, suggestion = text.partition("\n\n")
+    assert blank
+    assert suggestion
+    found: str = json.loads(output)["error"]
     return found
 
 

@@ -98,7 +98,7 @@ def test_call_logged_remedy_allows_exactly_that_call(root: Path, tmp_path: Path)
 
 
 def test_call_logged_remedy_does_not_hold_in_weaker_sandbox(root: Path, tmp_path: Path) -> None:
-    call = ("call", "run_shell_command", "command=echo a", "--root", str(root), "--sandbox")
+    call = ("call", "run_shell_command", "command=echo a", "--dialect", "gemini", "--root", str(root), "--sandbox")
     do_what_is_told(tmp_path / "log", *call, "network")
     assert [handrail(*call, level).returncode for level in ("off", "network")] == [3, 0]
 
@@ -166,7 +166,7 @@ def test_call_unknown_tool_names_known_tools(root: Path) -> None:
     assert envelope(done.stdout)["error"] == {
         "code": "unknown_tool",
         "message": "Unknown tool 'file.rename'",
-        "suggestion": f"Use one of: {', '.join(_file_tools())}",
+        "suggestion": f"The nearest tool is file.read. Use one of: {', '.join(_file_tools())}",
     }
 
 
@@ -288,7 +288,7 @@ def test_help_lists_commands_and_version_is_printed() -> None:
 
 def test_call_ambiguous_tool_needs_dialect(root: Path) -> None:
     assert usage_error(handrail("call", "read_file", "path=a", "--root", str(root))) == (
-        "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex"
+        "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex, gemini-3"
     )
 
 

@@ -76,7 +76,7 @@ def test_completion_of_key_value_word_offers_paths(root: Path, monkeypatch: pyte
     assert told("path=s") == ["path=setup.py", "path=src/"]
     assert told("path=") == ["path=setup.py", "path=src/"]
     assert told("path=.s") == ["path=.secret"]
-    assert told("path=src/") == ["path=src/a b.py", "path=src/deep/"]
+    assert told("path=src/") == ["path=src/deep/"]  # bash would insert a name with a space as two words
     assert told("path=nowhere/x") == []
     assert told("limit=s") == []
 

@@ -215,8 +215,8 @@ def test_config_write_reports_replaced_entry(tmp_path: Path, root: Path, client:
     (backup,) = tmp_path.glob(f"{file}.*.bak")
     assert replaced.stdout.split("\n")[:4] == [
         f"Replaced in {place}",
-        f"  before: {json.dumps(before)}",
-        f"  now: {json.dumps(_entry(client, place.read_text()))}",
+        f"  before: {json.dumps(before, ensure_ascii=False)}",
+        f"  now: {json.dumps(_entry(client, place.read_text()), ensure_ascii=False)}",
         f"A backup of the file is in {backup}",
     ]
 

@@ -142,3 +142,39 @@ def test_http_thousand_silent_connections_do_not_block_others(url: str) -> None:
     finally:
         for connection in silent:
             connection.close()
+
+
+def test_http_sessions_that_stateless_client_names_are_limited(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client without a handshake chooses the names of its sessions; each has threads and open files."""
+    set_limits(monkeypatch, tmp_path, http_sessions=3)
+    (root / "a.txt").write_text("x\n")
+    with over_http("--root", root) as (url, process):
+        answers = [status_of(url, STATELESS, _reading(f"s{number}"))[1] for number in range(20)]
+        again = status_of(url, STATELESS, _reading("s0"))[1]
+        threads = usage_of(process.pid)[1]
+    assert ["isError" in each for each in answers] == [True] * 3 + [False] * 17
+    assert "3 sessions already" in answers[3]
+    assert '"isError":false' in again
+    assert threads < 20
+
+
+@pytest.mark.parametrize("name", ["x" * 201, 7, ["s"], {"s": 1}])
+def test_http_session_with_odd_name_is_refused(url: str, name: object) -> None:
+    assert "must be a string of at most 200 characters" in status_of(url, STATELESS, _reading(name))[1]
+
+
+STATELESS = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "file.read"}
+
+
+def _reading(session: object) -> bytes:
+    """Return a call of `file.read` in a named session."""
+    meta = {
+        "handrail/session": session,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+    }
+    params = {"name": "file.read", "arguments": {"path": "a.txt"}, "_meta": meta}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()

@@ -256,7 +256,7 @@ def test_mcp_print_in_tool_does_not_reach_protocol(root: Path, era: str) -> None
 
     program = (
         "import sys, handrail.dialects.file as f\n"
-        "from handrail.runtime.files import Files\n"
+        "from handrail.runtime.file_access import Files\n"
         "read = Files.page\n"
         "def noisy(*a, **k):\n"
         "    print('stray'); sys.stdout.flush(); import os; os.system('echo stray'); return read(*a, **k)\n"

@@ -38,7 +38,7 @@ def test_cli_mistyped_command_gets_suggestion(typed: str, says: str) -> None:
 def test_call_mistyped_tool_lists_tools_of_meant_dialect(root: Path, typed: str, meant: str) -> None:
     done = handrail("call", typed, "{}", "--root", str(root))
     assert done.returncode == 1
-    assert re.search(rf"Suggestion: Use one of: .*\b{re.escape(meant)}\b", done.stdout)
+    assert re.search(rf"Suggestion: The nearest tool is .* Use one of: .*\b{re.escape(meant)}\b", done.stdout)
 
 
 def test_call_unknown_tool_lists_tools_of_first_dialect(root: Path) -> None:

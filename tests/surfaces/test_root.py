@@ -22,6 +22,7 @@ LINES = {
     "run": ["run"],
     "config": ["config", "cursor"],
     "tools": ["tools"],
+    "jobs": ["jobs"],
     "approvals list": ["approvals", "list"],
     "approvals add": ["approvals", "add", "file.read", ".*"],
     "approvals remove": ["approvals", "remove", "1"],

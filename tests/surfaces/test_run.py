@@ -98,7 +98,7 @@ def test_run_lone_surrogates_are_answered(root: Path) -> None:
 def test_run_ambiguous_tool_needs_dialect(root: Path) -> None:
     (root / "a").write_text("x")
     line = '{"tool": "read_file", "params": {"path": "a"}, "id": 1}\n'
-    message = "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex"
+    message = "several dialects have read_file; choose one with --dialect: gemini, context, copilot, codex, gemini-3"
     assert run(root, line) == [bad(message, id=1, tool="read_file")]
     (named,) = run(root, line, "--dialect", "context")
     assert named["success"] is True

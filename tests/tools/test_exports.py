@@ -15,10 +15,10 @@ from handrail.dialects import NAMES, load
 from handrail.model.effects import Effect
 from handrail.surfaces.cli import main
 from handrail.tools.exports import api_name
-from handrail.tools.exports.anthropic import anthropic
-from handrail.tools.exports.gemini import gemini
-from handrail.tools.exports.mcp import mcp
-from handrail.tools.exports.openai import openai_chat, openai_responses, strict_schema, why_not_strict
+from handrail.tools.exports.anthropic_api import anthropic
+from handrail.tools.exports.gemini_api import gemini
+from handrail.tools.exports.mcp_tools import mcp
+from handrail.tools.exports.openai_api import openai_chat, openai_responses, strict_schema, why_not_strict
 from handrail.tools.output_schema import output_schema
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Tool
@@ -219,7 +219,7 @@ def test_call_openai_arguments_not_an_object_is_error_answer(router: Any, argume
     output, _, hint = router.call_openai(call)["content"].partition("\n\n")
     assert (json.loads(output)["error"], hint) == (
         "invalid_parameters",
-        "Correct the parameters and call the tool again",
+        "Send the parameters as an object",
     )
 
 
@@ -239,7 +239,7 @@ def test_call_media_results_use_api_blocks(workspace: Workspace, root: Path) -> 
     source = {"type": "base64", "media_type": "image/png", "data": data}
     assert anthropic("a.png") == [{"type": "image", "source": source}]
     assert anthropic("b.pdf")[0]["type"] == "document"
-    assert anthropic("c.mp3") == "The file is audio/mpeg, which cannot be shown as text"
+    assert anthropic("c.mp3") == "The file is audio/mpeg, 5 bytes; it cannot be shown as text"
     assert responses("a.png") == [{"type": "input_image", "image_url": f"data:image/png;base64,{data}"}]
     assert responses("b.pdf")[0]["type"] == "input_file"
 

@@ -4,8 +4,9 @@ import pytest
 from support.fault_samples import CONTEXT, kinds, sample
 
 from handrail.dialects import NAMES, load
+from handrail.model.facts import FactRecord
 from handrail.model.faults import BadPath, Fault, NotFound, TooLarge
-from handrail.model.warnings import Note
+from handrail.model.warnings import ToolWarning
 from handrail.tools.common_messages import COMMON
 from handrail.tools.messages import Message, ToolError, Words, render
 
@@ -22,9 +23,9 @@ def test_every_fault_has_message_in_every_dialect(name: str) -> None:
     ] == []
 
 
-def is_whole(said: ToolError, kind: type[Fault]) -> bool:
+def is_whole(said: ToolError, kind: type[FactRecord]) -> bool:
     filled = "{" not in said.message + said.suggestion
-    return bool(said.code and said.message and (said.suggestion or issubclass(kind, Note)) and filled)
+    return bool(said.code and said.message and (said.suggestion or issubclass(kind, ToolWarning)) and filled)
 
 
 def test_render_prefers_tool_then_dialect_message() -> None:
@@ -53,3 +54,7 @@ def test_fault_str_shows_facts() -> None:
 def test_bad_path_reasons_have_distinct_messages() -> None:
     reasons = ("empty", "nul", "too_long", "not_text", "reserved")
     assert len({render((COMMON,), "t", BadPath("p", why), CONTEXT).message for why in reasons}) == len(reasons)
+
+
+def test_warning_cannot_be_raised() -> None:
+    assert not issubclass(ToolWarning, BaseException)

@@ -62,7 +62,7 @@ def test_router_unknown_tool_is_error_result(router: ToolRouter, tool: Any) -> N
     result = router.call(tool, {})
     assert result.error is not None
     assert (result.tool, result.error.code) == (str(tool), "unknown_tool")
-    assert result.error.suggestion == "Use one of: buggy, fine, restless, note"
+    assert result.error.suggestion.endswith("Use one of: buggy, fine, restless, note")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_tool_validate_names_problems_in_words_of_dialect() -> None:
     assert read.validate(None) == ToolError(
         "invalid_parameters",
         "Missing required parameter 'path'",
-        "Correct the parameters and call the tool again",
+        "Add 'path'",
     )
     said = load("gemini").tools["read_file"].validate({"absolute_path": 7})
     assert said is not None
