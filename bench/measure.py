@@ -48,5 +48,5 @@ def show(title: str, rows: list[Row]) -> None:
 
 
 def settle(path: str | os.PathLike[str]) -> None:
-    """Wait until a file has been left alone for a while: nobody can rely on what is known of one that just changed."""
+    """Wait until a file has been left alone for a while: no cache can rely on a file that just changed."""
     time.sleep(max(0.0, os.stat(path).st_ctime + SETTLED_SECONDS - time.time()))

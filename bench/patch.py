@@ -115,7 +115,7 @@ def carried_out(files: dict[str, bytes], text: str) -> Row:
 
 @contextmanager
 def own_homes() -> Iterator[None]:
-    """Nothing of the person's own state and rules."""
+    """Use nothing of the user's own state and rules."""
     with tempfile.TemporaryDirectory() as home:
         names = ("HANDRAIL_STATE_DIR", "HANDRAIL_CONFIG_DIR")
         before = {name: os.environ.get(name) for name in names}

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.measure import Row, row
+from handrail.kernel.process.remembered_shell import Shells
 from handrail.kernel.process.runner import Command, Processes
+from handrail.kernel.process.shells import BASH
 from handrail.kernel.process.terminals import Terminals
 from handrail.kernel.sandbox import find_bwrap, launch
 from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
@@ -24,7 +26,7 @@ IDLE_SECONDS = 3.0
 
 
 def run() -> list[Row]:
-    return [first_command(), next_command(), much_output(), terminal_echo(), idle()]
+    return [first_command(), next_command(), remembered_shell(), much_output(), terminal_echo(), idle()]
 
 
 def first_command() -> Row:
@@ -39,6 +41,22 @@ def next_command() -> Row:
         processes.run(command)
         ours, bare = interleaved(200, lambda: timed(lambda: processes.run(command)), _bare_true)
     return row("following sandboxed true, of a bare spawn", ours, bare, 4.0)
+
+
+def remembered_shell() -> Row:
+    """What a call does around the command, `look`, counts too."""
+    with workspace() as processes, contextlib.closing(Shells(processes)) as shells:
+        shell = shells.get("main", merged=True)
+        fresh = Command([BASH, "-c", TRUE])
+
+        def ours() -> None:
+            shell.look()
+            assert shell.run(TRUE, 60).exit_code == 0
+
+        ours()
+        processes.run(fresh)
+        ours_ms, fresh_ms = interleaved(200, lambda: timed(ours), lambda: timed(lambda: processes.run(fresh)))
+    return row("true in the shell that remembers, of a new shell in the same sandbox", ours_ms, fresh_ms, 1.2)
 
 
 def much_output() -> Row:

@@ -1,4 +1,4 @@
-"""The tools as the agent makes them, with nobody to ask: everything is approved."""
+"""Calls the tools as the agent makes them, without an approver: everything is approved."""
 
 import asyncio
 import sys

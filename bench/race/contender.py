@@ -46,7 +46,7 @@ class Contender:
         raise NotImplementedError
 
     def env(self) -> dict[str, str]:
-        """A home of its own, so that nothing of the person's is read or changed."""
+        """Return a home of its own, so that no file of the user is read or changed."""
         xdg = {f"XDG_{kind}_HOME": f"{self.home}/.{kind.lower()}" for kind in ("CONFIG", "DATA", "CACHE", "STATE")}
         return {"HOME": self.home, "NO_COLOR": "1", "PATH": path()} | xdg
 

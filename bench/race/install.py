@@ -91,7 +91,7 @@ class PyPI:
 
 
 def path() -> str:
-    """PATH for the peers, with the ripgrep that Handrail uses in front: nobody is slower for want of it."""
+    """Return PATH for the peers, with the ripgrep that Handrail uses in front: no peer is slower without it."""
     rg, folder = program(), os.path.join(FOLDER, "bin")
     os.makedirs(folder, exist_ok=True)
     if rg and not os.path.exists(f"{folder}/rg"):
