@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-typing bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-references test-typing bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -33,6 +33,13 @@ test-adapters: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/adapters
 	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,adapters]'
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
+
+test-references: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/references
+	@if $(VENV)/references/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[dev]' --requirement tests/references/requirements.txt; \
+	then $(VENV)/references/bin/python -m pytest -rs tests/references; \
+	else echo 'test-references: skipped, the references cannot be installed'; test -z '$(REQUIRED)'; fi
 
 test-typing: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/typing
@@ -81,6 +88,7 @@ soak: $(VENV)/ready
 	HANDRAIL_LONG=1000 $(BIN)/python -m pytest tests/properties/test_undo_trees.py
 	HANDRAIL_LONG=5000 $(BIN)/python -m pytest tests/properties/test_patch_any.py \
 		tests/ops/test_patch_differential.py tests/ops/test_patch_fuzz.py tests/ops/test_diff.py
+	HANDRAIL_LONG=2000 $(BIN)/python -m pytest -n auto tests/properties/test_commit_replay.py
 	HANDRAIL_EXAMPLES=5000 $(BIN)/python -m pytest tests/kernel/test_engines_agree.py tests/kernel/test_globs_like_ripgrep.py
 	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -m slow \
 		tests/kernel/test_endings.py tests/kernel/test_terminals.py

@@ -17,7 +17,7 @@ _FONT = re.compile(r"\s*@font-face \{[^}]*\}")
 
 def draw() -> str:
     """Plays the demo and returns it as an SVG that loads nothing from elsewhere."""
-    os.environ["LANG"] = "C.UTF-8"  # the commands of the demo speak English, whoever draws
+    os.environ["LANG"] = "C.UTF-8"  # the commands of the demo speak English for every user
     lines: list[str] = []
     play(lines.append)
     console = Console(record=True, width=WIDTH, force_terminal=True, color_system="truecolor", file=io.StringIO())
