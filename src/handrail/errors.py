@@ -21,9 +21,9 @@ class HandrailError(Exception):
         super().__init__(message)
         self.message = message
         self.suggestion = suggestion
-        """What to do about it; empty if there is nothing to say."""
+        """The action that helps; empty if none is known."""
         self.allow = allow
-        """What would allow it, for the user and never for the model; empty if nothing would."""
+        """The action that would allow it, for the user and never for the model; empty if none would."""
 
     def __str__(self) -> str:
         return f"{self.message}. {self.suggestion}." if self.suggestion else self.message

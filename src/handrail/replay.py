@@ -51,7 +51,7 @@ class Log:
     roots: list[str] = field(default_factory=list)
     calls: list[Logged] = field(default_factory=list)
     unread: int = 0
-    """How many lines are not part of a log."""
+    """The number of lines that are not part of a log."""
 
 
 class ReplayOutcome(NamedTuple):

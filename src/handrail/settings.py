@@ -14,9 +14,9 @@ from handrail.ops.glob.guarded_names import OWN_FILES
 from handrail.ops.glob.protected_names import SECRETS, alternatives, protection
 
 _DEEPEST = 100
-"""How deep TOML may be nested: more than any file needs, less than Python's recursion limit."""
+"""The depth to which TOML may be nested: more than any file needs, less than Python's recursion limit."""
 _PARTS = 20
-"""How many parts a dotted key may have: the parser's time grows with their square."""
+"""The most parts of a dotted key: the parser's time grows with their square."""
 _KEY = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{_PARTS}}}")
 
@@ -47,7 +47,7 @@ class Powers(NamedTuple):
     allow_hosts: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
     builtin_search: bool = True
-    """Whether the built-in engine may search if there is no ripgrep."""
+    """Let the built-in engine search if there is no ripgrep."""
     ignore_files: bool = True
     hints: bool = True
     answer_tokens: int = ANSWER_TOKENS
@@ -65,10 +65,10 @@ class Settings(NamedTuple):
     read_only: bool = False
     sandbox: str = "strict"
     allow_reduced: bool = False
-    """Whether commands may run at level `reduced` on a machine that cannot give the level of `sandbox`."""
+    """Let commands run at level `reduced` on a machine that cannot give the level of `sandbox`."""
     durability: str = "full"
     journal: str = "on"
-    """Whether changes are recorded so that they can be undone; `required`: refuse a change that cannot be recorded."""
+    """Record changes so that they can be undone; `required`: refuse a change that cannot be recorded."""
     log: str | None = None
     log_level: str = "info"
     readable: tuple[str, ...] = ()
@@ -83,9 +83,9 @@ class Settings(NamedTuple):
     """Hosts that may be fetched from although their address is not public."""
     builtin_search: bool = True
     ignore_files: bool = True
-    """Whether searches leave out what .gitignore and similar files name, and directories such as node_modules."""
+    """Leave out of searches what .gitignore and similar files name, and directories such as node_modules."""
     hints: bool = True
-    """Whether suggestions and warnings are part of what a model reads."""
+    """Show suggestions and warnings to the model."""
     answer_tokens: int = ANSWER_TOKENS
     """About how many tokens of command output, search results or listings one answer shows; 0 for no bound."""
     protect: tuple[str, ...] = ()

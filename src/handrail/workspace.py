@@ -143,7 +143,7 @@ class Workspace:
 
     def _open(self, boundary: FsBoundary, given: Mapping[str, Any]) -> None:
         asked, self.warnings = settings_for(boundary, given)
-        """What the user should know about the settings and the state of the workspace."""
+        """The warnings for the user about the settings and the state of the workspace."""
         self.settings = with_directories(asked, boundary.root, self.warnings)
         limits = self.settings.limits
         own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
@@ -161,7 +161,7 @@ class Workspace:
         self._services = Services(trees, state, limits, writer, self.settings.powers, journal, own_files)
         self._rules = self._load_rules(state)
         self.recovered = self._recover(writer)
-        """How many commits of killed processes were rolled back or finished."""
+        """The number of commits of killed processes that were rolled back or finished."""
 
     def _load_rules(self, state: State) -> Rules:
         limits, homes = self.settings.limits, (config_home(), state.path)

@@ -26,7 +26,7 @@ dialect = Dialect(
 SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """A command that prints this as its first line ends the task; the rest of its output is the result."""
 _SHOWN = 5000
-"""How many characters an answer shows of each end of a long output."""
+"""The number of characters that an answer shows of each end of a long output."""
 
 
 class Bash(Params):

@@ -53,7 +53,7 @@ _REASONS: dict[type[PathFault], tuple[str, str, str]] = {
     PathTooLong: ("invalid_parameters", "file name too long", "Use shorter names"),
     WriteFailed: ("write_failed", "{why}", "Nothing was changed; fix the cause and try again"),
 }
-"""What a tool says after its name and the path: a code, the reason in the words of the reference, what to do."""
+"""The end of an error, after tool and path: a code, the reason in the words of the reference, what to do."""
 _SHORTEST_MATCH = len("/a:1:\n")
 _OPERATIONS = ("read", "write", "edit", "glob", "grep")
 

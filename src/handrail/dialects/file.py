@@ -54,7 +54,7 @@ _REFUSED: dict[type[PathFault], tuple[str, str]] = {
     LinkLoop: ("it leads into a loop of symbolic links", "Use the path of the file itself"),
     PathTooLong: ("the path or one of its names is too long", "Use shorter names"),
 }
-"""What the operating system refuses to write: the reason, and what to do instead."""
+"""Answers to writes that the operating system refuses: the reason, and what to do instead."""
 
 WORDS: Words = {
     ("file.write", fault): Message("write_failed", f"Cannot write '{{path}}': {reason}", instead)

@@ -29,7 +29,7 @@ class Question(NamedTuple):
     terminal: str = ""
     sandbox: str = ""
     shell: str = ""
-    """If set, the words of the command may not mean what they say: an earlier command may have changed the shell."""
+    """Set if the words of the command may not mean what they say: an earlier command may have changed the shell."""
     justification: str = ""
     """Why the model asks for this call, in its own words."""
     host: str = ""
@@ -42,7 +42,7 @@ class Question(NamedTuple):
     guarded: str = ""
     """The guarded name, such as .git, that the call reaches into: no rule and no policy approves that."""
     unasked: str = ""
-    """If set, only deny rules are checked: `beginning` (before the tool runs) or `redirect` (of an approved page)."""
+    """Set if only deny rules are checked: `beginning` (before the tool runs) or `redirect` (of an approved page)."""
     doubt: str = ""
     """Why it is asked although a rule or the policy would approve it."""
     root: str = ""
@@ -71,13 +71,13 @@ Scope = Literal["session", "project", "user"]
 
 
 class Keep(NamedTuple):
-    """What to remember of a yes: this very call, or all calls that a rule covers."""
+    """Says what to remember of a yes: this very call, or all calls that a rule covers."""
 
     scope: Scope = "project"
     rule: str = ""
     """A regular expression over the call, or, for a command, its words as a JSON list; empty: exactly this call."""
     hours: float | None = None
-    """How long; None: until the rule is removed."""
+    """The duration; None: until the rule is removed."""
 
 
 class Verdict(NamedTuple):
@@ -85,18 +85,18 @@ class Verdict(NamedTuple):
 
     allowed: bool
     decided_by: str
-    """Who decided: a policy, a rule, the user, a callback."""
+    """The decider: a policy, a rule, the user, a callback."""
     always: bool = False
     """Remember what `keep` says, and do not ask again."""
     keep: Keep = Keep()
     reason: str = ""
     """Why not, for the model."""
     remedy: str = ""
-    """What the model should do instead."""
+    """The action that the model should take instead."""
     warning: str = ""
     """A warning for the result, in addition to the decision."""
     how_to_allow: str = ""
-    """What would allow the call: for the user, never for the model."""
+    """The action that would allow the call: for the user, never for the model."""
 
     @classmethod
     def allow(cls, *, remember: Keep | Scope | None = None, decided_by: str = "callback") -> "Verdict":

@@ -33,7 +33,7 @@ class RangeNotAllowed(PathFault):
     """The path has no lines to choose from."""
 
     what: str
-    """What the path names, with its article."""
+    """The kind of thing that the path names, with its article."""
 
 
 class RangeTooLarge(PathFault):

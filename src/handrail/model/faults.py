@@ -324,7 +324,7 @@ class CommandTimedOut(Fault):
     seconds: float
     """The limit that the command reached."""
     report: str
-    """What the command had printed, in the form of the dialect."""
+    """The output of the command until then, in the form of the dialect."""
 
 
 class CommandFailed(Fault):
@@ -350,9 +350,9 @@ class Denied(Fault):
     tool: str
     reason: str
     remedy: str
-    """What the model can do instead."""
+    """The action that the model can take instead."""
     allow: str = ""
-    """How the user can allow the call. The model never sees it."""
+    """The way in which the user can allow the call. The model never sees it."""
 
 
 class ReadOnlyWorkspace(Denied):

@@ -25,7 +25,7 @@ class Limits(NamedTuple):
     page_bytes: int = 16 * MIB
     """The most bytes in one page of a file."""
     page_seconds: float = 30.0
-    """How long a page read counts the lines of a file; the answer holds the lines counted until then."""
+    """The time in which a page read counts the lines of a file; the answer holds the lines counted until then."""
     gemini_read_bytes: int = 20 * MIB
     listed_files: int = 100_000
     """The most files that a listing by glob returns."""
@@ -63,9 +63,9 @@ class Limits(NamedTuple):
     memory_entries: int = 1000
     """The most files and directories that one call of `memory` lists, deletes or renames."""
     conflict_retries: int = 64
-    """How often an edit is retried because its file changed before the commit."""
+    """The most retries of an edit whose file changed before the commit."""
     resolve_retries: int = 128
-    """How often a path is resolved again because another process renamed a part of it."""
+    """The most times that a path is resolved again because another process renamed a part of it."""
     links: int = 40
     """The most symbolic links in one path, as in the Linux kernel."""
     command_chars: int = 8 * KIB
@@ -114,31 +114,31 @@ class Limits(NamedTuple):
     skipped_directories: int = 10_000
     """The most directories in `node_modules` and other skipped directories that are searched for git repositories."""
     journal_days: int = 90
-    """How long a pruned journal keeps entries; session logs and unfinished intents are kept as long."""
+    """The time for which a pruned journal keeps entries; session logs and unfinished intents are kept as long."""
     journal_bytes: int = 2 * GIB
     """The most disk space of the contents in a pruned journal."""
     patch_search: int = 200_000_000
     """The most lines that a patch compares in one file, over all its hunks."""
     places: int = 20
-    """How many places the answer to an ambiguous edit lists."""
+    """The most places that the answer to an ambiguous edit lists."""
     nearest_bytes: int = 32 * MIB
     """The most bytes that are searched for the place most similar to a text that was not found."""
     command_seconds: float = 120.0
-    """How long a command may run if the call names no timeout."""
+    """The time limit of a command if the call names none."""
     output_bytes: int = 256 * KIB
     """The most bytes of one output stream in an answer: half from its start, half from its end."""
     spools: int = 16
-    """How many complete outputs are kept in files."""
+    """The most complete outputs that are kept in files."""
     spool_seconds: float = DAY
-    """How long a file with a whole output is kept."""
+    """The time for which a file with a whole output is kept."""
     spool_bytes: int = 256 * MIB
     """The most bytes of one output stream that are kept in a file."""
     end_grace_seconds: float = 0.25
     """The time between SIGTERM and SIGKILL."""
     end_patience_seconds: float = 5.0
-    """How long a killed command may take to end before its whole sandbox is killed."""
+    """The time in which a killed command must end before its whole sandbox is killed."""
     sandbox_start_seconds: float = 10.0
-    """How long a sandbox may take to start."""
+    """The time in which a sandbox must start."""
     sandbox_tmp_bytes: int = GIB
     """The size of each private directory: /tmp, /dev/shm and home."""
     sandbox_processes: int = 1024
@@ -156,11 +156,11 @@ class Limits(NamedTuple):
     terminal_bytes: int = MIB
     """The most unread output of one terminal; the oldest output is dropped first."""
     terminal_wait_seconds: float = 10.0
-    """How long a read waits until the terminal is quiet or ends."""
+    """The longest wait of a read until the terminal is quiet or ends."""
     terminal_write_seconds: float = 5.0
-    """How long a program may take to read typed input."""
+    """The time in which a program must read typed input."""
     terminal_quiet_seconds: float = 0.15
-    """How long a terminal must print nothing to count as quiet."""
+    """The time without output after which a terminal counts as quiet."""
     jobs: int = 64
     """The most jobs of one session that may run at once."""
     job_wait_seconds: float = 600.0
@@ -170,9 +170,9 @@ class Limits(NamedTuple):
     search_seconds: float = 30.0
     """The time limit of one search; the answer holds the matches found until then."""
     hidden_seconds: float = 2.0
-    """How long a search that found nothing looks through the files that ignore files hide."""
+    """The time in which a search that found nothing looks through the files that ignore files hide."""
     nearest_seconds: float = 0.5
-    """How long a search for the file that a wrong path may mean lasts."""
+    """The time for a search for the file that a wrong path may mean."""
     regex_seconds: float = 5.0
     """The time limit for matching one file, in an engine that can backtrack without end."""
     diff_chars: int = MIB
@@ -200,11 +200,11 @@ class Limits(NamedTuple):
     search_silent_seconds: float = 1.0
     """After how long without output from ripgrep its ignore files are checked for one that blocks it."""
     skipped_names: int = 20
-    """How many skipped files an answer names; it counts the rest."""
+    """The most skipped files that an answer names; it counts the rest."""
     rank_candidates: int = 200
-    """How many files beyond the shown ones are read before the ranking is final."""
+    """The number of files beyond the shown ones that are read before the ranking is final."""
     query_words: int = 8
-    """How many words of a query the ranking uses."""
+    """The most words of a query that the ranking uses."""
     fetch_bytes: int = MIB
     """The most bytes of a decompressed web page that are kept; also the longest Markdown made from it."""
     fetch_redirects: int = 5
@@ -244,7 +244,7 @@ class Limits(NamedTuple):
     claude_code_output_chars: int = 30_000
     """The most characters of a command's output that `Bash` shows."""
     claude_code_background_seconds: float = 1800.0
-    """How long a command in the background may run if the call of `Bash` names no timeout."""
+    """The time limit of a command in the background if the call of `Bash` names none."""
     claude_code_page_chars: int = 100_000
     """The most characters of a page that one `WebFetch` shows."""
     claude_code_fetch_seconds: float = 60.0
@@ -258,11 +258,11 @@ class Limits(NamedTuple):
     client_calls: int = 32
     """The most calls of one MCP client that run at once; others wait."""
     question_seconds: float = 600.0
-    """How long an MCP client may take to answer a question."""
+    """The time in which an MCP client must answer a question."""
     idle_seconds: float = 600.0
     """After how long without a request the session of an HTTP client ends, with its terminals."""
     request_seconds: float = 20.0
-    """How long an HTTP client may take to send a request, and how long its connection may stay idle."""
+    """The time in which an HTTP client must send a request, and for which its connection may stay idle."""
     http_sessions: int = 1000
     http_silent: int = 200
     """The most connections that have not sent a request yet; beyond it, the oldest one is closed."""

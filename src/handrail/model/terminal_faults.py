@@ -21,7 +21,7 @@ class TerminalEnded(TerminalFault):
     exit_code: int | None
     signal: str
     output: str
-    """What no call has read yet."""
+    """The output that no call has read yet."""
 
 
 class TooManyTerminals(TerminalFault):

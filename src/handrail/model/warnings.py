@@ -107,7 +107,7 @@ class AnswerCut(ToolWarning):
     total: int
     tokens: int
     how: str
-    """How to see the rest."""
+    """The way to see the rest."""
 
 
 class LongFile(ToolWarning):
@@ -195,7 +195,7 @@ class GitArmed(ToolWarning):
 
     path: str
     what: str
-    """What git would run: hooks, configuration, redirection, orders."""
+    """The things that git would run: hooks, configuration, redirection, orders."""
 
 
 class GitUnseen(ToolWarning):

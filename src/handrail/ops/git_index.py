@@ -25,7 +25,7 @@ _NTFS = re.compile(r"(?:\.git|git~1)[. ]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 _HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Characters that macOS file systems ignore in names."""
 _SUSPECT = re.compile(rb"(?:\A|[/\\])(?:\.|git~1|/|\Z)|\xe2[\x80\x81]|\xef\xbb\xbf", re.IGNORECASE)
-"""What every path contains that may have a strange part; few ordinary paths contain it."""
+"""A text in every path that may have a strange part; few ordinary paths contain it."""
 
 
 class Index(NamedTuple):
@@ -54,9 +54,9 @@ class _Entries(NamedTuple):
     names: list[bytes]
     kinds: list[int]
     merged: list[bool]
-    """Whether an entry is not a side of a conflict."""
+    """True if an entry is not a side of a conflict."""
     starts: list[int]
-    """Where each entry begins."""
+    """The offset of each entry."""
     whole: set[int]
     """The entries (of version 4) that take nothing from the name before them."""
     end: int

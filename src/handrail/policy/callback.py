@@ -8,7 +8,7 @@ from handrail.model.approval import Approver, Keep, Question, Scope, Verdict
 from handrail.model.faults import Cancelled, Denied
 
 AnyApprover = Callable[[Question], Verdict | bool] | Callable[[Question], Awaitable[Verdict | bool]]
-"""What a caller may pass as `approver=`: a function or an async function."""
+"""The type of `approver=`: a function or an async function."""
 
 _REMEDY = "Nothing was done; the session log has the details"
 

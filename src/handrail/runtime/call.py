@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
 _UNNUMBERED = Asked()
 _CALL_ID_CHARS = 200
-"""How many characters of the caller's name for a call the journal keeps."""
+"""The most characters of the caller's name for a call that the journal keeps."""
 
 
 @record
@@ -49,7 +49,7 @@ class Call:
     paths: frozenset[str] = frozenset()
     """The parameters that are paths."""
     mount: str = ""
-    """Where these paths lie: empty for the workspace, `/memories` for the memory directory."""
+    """The tree of these paths: empty for the workspace, `/memories` for the memory directory."""
     asked: Asked = _UNNUMBERED
     files_affected: list[str] = field(default_factory=list)
     warnings: list[ToolWarning] = field(default_factory=list)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from handrail.runtime.call import Call
 
 _ABOUT = 200
-"""How many characters of a command the journal keeps."""
+"""The most characters of a command that the journal keeps."""
 
 
 _TURN_SECONDS = 0.05
@@ -52,7 +52,7 @@ class Ran(NamedTuple):
 
     outcome: "CommandOutcome"
     shell_ended: "ShellEnded | None" = None
-    """How the shell ended, if the command ran in a shell that remembers and that shell ended with it."""
+    """The end of the shell, if the command ran in a shell that remembers and that shell ended with it."""
 
     @property
     def returncode(self) -> int:

@@ -23,13 +23,13 @@ class JobOptions(NamedTuple):
     program: tuple[str, ...] = (BASH, "-c")
     """The program and options in front of the text."""
     terminal: bool = False
-    """Whether the job has a terminal, so that a call can type; otherwise its input is empty."""
+    """True if the job has a terminal, so that a call can type; otherwise its input is empty."""
     merged: bool = True
-    """Whether output and error are one stream, `stdout`."""
+    """True if output and error are one stream, `stdout`."""
     to_file: bool = False
-    """Whether the whole output goes into a file, too."""
+    """True if the whole output goes into a file, too."""
     brief: bool = False
-    """Whether a job that ends while the call waits is forgotten: nothing is left to be read of it."""
+    """True if a job that ends while the call waits is forgotten: nothing is left to be read of it."""
 
 
 _PLAIN = JobOptions()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from handrail.runtime.call import Call
 
 _HEAD_BYTES = 256 * KIB
-"""Where the header of an image is: a JPEG may begin with a preview and a colour profile."""
+"""The part of a file that holds the header of an image: a JPEG may begin with a preview and a colour profile."""
 
 
 def read_media(call: "Call", path: str, *, scale: bool = True) -> Media | None:

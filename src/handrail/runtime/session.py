@@ -145,7 +145,7 @@ class Session:
         self.id = f"{time.strftime('%Y%m%d-%H%M%S')}-{random_token()}"
         self.last_command: LastCommand | None = None
         self.directory = "."
-        """Where the next command starts, in a dialect whose commands keep the directory."""
+        """The directory in which the next command starts, in a dialect whose commands keep the directory."""
         self.seen = SeenFiles(services.limits.seen_bytes)
         self.open_calls = OpenCalls()
         self._lock, self._closing, self._ended = threading.Lock(), threading.RLock(), False
@@ -226,7 +226,7 @@ class Session:
 
     @property
     def processes(self) -> "Processes":
-        """What runs commands in the sandbox of this session."""
+        """Return the runner of commands in the sandbox of this session."""
         _ = self.sandbox
         assert self._processes is not None  # noqa: S101  made together with the sandbox
         return self._processes

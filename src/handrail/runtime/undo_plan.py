@@ -26,12 +26,12 @@ class UndoConflict(NamedTuple):
     why: str
     """`changed`, `in_the_way`, `not_kept`, `damaged` or `unreadable`."""
     diff: str = ""
-    """What others changed in it since."""
+    """The changes that others made in it since."""
 
 
 @record
 class Plan:
-    """What an undo, a redo or a restore does, or would do."""
+    """Describes what an undo, a redo or a restore does, or would do."""
 
     kind: str
     entries: list[JournalEntry]

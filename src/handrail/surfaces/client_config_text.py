@@ -24,10 +24,10 @@ class ClientKind(NamedTuple):
     file: Callable[[str], str]
     """Returns the path of the configuration file, given the root of the workspace."""
     in_project: bool = True
-    """Whether the client keeps a file in each project."""
+    """True if the client keeps a file in each project."""
     key: str = "mcpServers"
     typed: bool = False
-    """Whether the entry must name its type, `stdio`."""
+    """True if the entry must name its type, `stdio`."""
     toml: bool = False
 
 

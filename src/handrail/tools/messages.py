@@ -15,13 +15,13 @@ Sentence = str | Callable[[Facts], str]
 
 
 class Message(NamedTuple):
-    """What a table says about one kind of fault."""
+    """Holds what a table says about one kind of fault."""
 
     code: str
     message: Sentence
     suggestion: Sentence = ""
     allow: Sentence = ""
-    """What would allow the call: for the user, never part of a result."""
+    """The action that would allow the call: for the user, never part of a result."""
 
 
 class ToolError(NamedTuple):

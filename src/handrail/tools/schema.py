@@ -98,7 +98,7 @@ class Params:
     paths: ClassVar[frozenset[str]] = frozenset()
     unknown_allowed: ClassVar[bool] = False
     mount: ClassVar[str] = ""
-    """Where the paths lie: empty for the workspace, `/memories` for the memory directory."""
+    """The tree of the paths: empty for the workspace, `/memories` for the memory directory."""
 
     def __init_subclass__(cls) -> None:
         inherited, cls.fields = cls.fields, {}

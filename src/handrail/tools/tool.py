@@ -24,10 +24,10 @@ class Guide(NamedTuple):
 
     category: str
     termination_behavior_doc: str
-    """When to end the turn with this call, and when not."""
+    """The guidance on when to end the turn with this call, and when not."""
     example: dict[str, Any]
     use: str
-    """What the tool is commonly used for."""
+    """The common uses of the tool."""
     options: str
     """The important options, and what they do."""
 
@@ -66,7 +66,7 @@ class Tool(NamedTuple):
     """The words for its errors, the dialect's own first."""
     builtin: Builtin | None = None
     bounded: bool = False
-    """Whether `answer_tokens` shortens its output: true for searches and listings without a limit of their own."""
+    """True if `answer_tokens` shortens its output: true for searches and listings without a limit of their own."""
 
     def builtin_for(self, api: str) -> dict[str, Any] | None:
         """Return the declaration of a tool that an API has built in; None for every other tool and API."""
@@ -131,7 +131,7 @@ class Dialect:
     categories: dict[str, str] = field(default_factory=dict)
     """In the order of the system prompt, each with its description."""
     absolute_paths: bool = False
-    """Whether its tools take absolute paths only."""
+    """True if its tools take absolute paths only."""
 
     @property
     def tables(self) -> tuple[Words, ...]:
@@ -166,7 +166,7 @@ class ToolResult:
     tool: str
     success: bool
     output: Output
-    """What the dialect's contract says: text, or an object (`dialects/output_types.py` has their types)."""
+    """The answer as the dialect's contract has it: text, or an object (`dialects/output_types.py` has their types)."""
     files_affected: list[str]
     """Paths of the files that the call changed, relative to the root."""
     execution_time_ms: float
@@ -176,7 +176,7 @@ class ToolResult:
     warnings: list[str] = field(default_factory=list)
 
     show_hints: bool = field(default=True, repr=False)
-    """Whether `hints` and `text` hold suggestion and warnings; the setting `hints`."""
+    """True if `hints` and `text` hold suggestion and warnings; the setting `hints`."""
 
     @property
     def hints(self) -> str:

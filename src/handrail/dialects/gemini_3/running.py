@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CANCELLED = "Command was automatically cancelled because it exceeded the timeout of {}."
 _SILENT = " There was no output before it was cancelled."
 _START_SECONDS = 0.2
-"""How long a command in the background is watched for an immediate error, if the call does not say."""
+"""The time for which a command in the background is watched for an immediate error, if the call does not say."""
 
 
 class RunShellCommand3(Gemini3Params):

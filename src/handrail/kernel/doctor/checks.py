@@ -41,12 +41,12 @@ class MachineFacts(NamedTuple):
     landlock_needed: int
     """The lowest version of Landlock that the level `reduced` needs."""
     can_filter_calls: bool
-    """Whether a system call filter can confine the HTML converter, which reads hostile pages."""
+    """True if a system call filter can confine the HTML converter, which reads hostile pages."""
     bubblewraps: dict[str, find_bwrap.BwrapProblem]
     """Every bubblewrap that was found, best first, with the reason why it is not used; "" for a usable one."""
     ripgrep: FoundProgram
     ripgrep_in_workspace: bool
-    """Whether ripgrep is not run because an agent could have put it there."""
+    """True if ripgrep is not run because an agent could have put it there."""
     shell: ProgramFacts
     bash: ProgramFacts
     state: DirectoryFacts
@@ -62,7 +62,7 @@ class SandboxFacts(NamedTuple):
     why_not: str
     """Why no sandbox could be started."""
     reduced_possible: bool
-    """Whether no sandbox was started, but the level `reduced` could be, if the settings allowed it."""
+    """True if no sandbox was started, but the level `reduced` could be, if the settings allowed it."""
     canaries: list[Canary]
 
 

@@ -16,7 +16,7 @@ _CHUNK = 1 << 17
 _INDEXED_BYTES = 4 << 20
 _INDEXED_FILES = 64
 _HOLE_SHOWN = 1 << 20
-"""How many bytes of a hole in a sparse file a page shows; the page ends there."""
+"""The most bytes of a hole in a sparse file that a page shows; the page ends there."""
 _MARKS_AT_MOST = 1 << 16
 _SETTLED_NS = 2_000_000_000
 """A file changed more recently than this is not indexed: a change within the same clock tick keeps its version."""
@@ -48,7 +48,7 @@ class _PageLines:
         self._pieces: list[bytes] = []
         self._line_ends = 0
         self.cut = False
-        """Whether the page ends early, because it has no more room or because of a hole."""
+        """True if the page ends early, because it has no more room or because of a hole."""
 
     def add(self, line: int, chunk: bytes, ends: int, hole: int) -> None:
         """Add the lines of the page that lie in a chunk. The chunk begins in `line` and has `ends` line ends."""

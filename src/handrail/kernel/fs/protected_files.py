@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OWN_RULE = "Handrail's own files"
 _DELETED = " (deleted)"
-"""What Linux adds to the path of an open file whose name was deleted."""
+"""The text that Linux adds to the path of an open file whose name was deleted."""
 _REUSE_FACTOR = 20
 """A scan result is reused for at least this many times the time that the scan took."""
 

@@ -75,7 +75,7 @@ class ProtectedNames:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the scan listed every directory, so that a file that it did not find is gone."""
+        """True if the scan listed every directory, so that a file that it did not find is gone."""
         return not (self.unreadable or self.too_deep or self.covered)
 
 

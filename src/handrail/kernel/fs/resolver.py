@@ -202,7 +202,7 @@ class _Route:
         self.todo = deque(parts)
         self.links = 0
         self.ends_in_link = False
-        """Whether the last component of the path was a link."""
+        """True if the last component of the path was a link."""
 
     def mode(self, name: str) -> int | None:
         """Return the mode of an entry of the current directory; None if there is no such entry."""

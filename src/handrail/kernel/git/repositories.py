@@ -23,7 +23,7 @@ class GitDirectory(NamedTuple):
 
     path: str
     linked: bool = False
-    """Whether it belongs to a linked worktree, which shares most files with the main repository."""
+    """True if it belongs to a linked worktree, which shares most files with the main repository."""
 
 
 class Repositories(NamedTuple):
@@ -52,7 +52,7 @@ class _Read(NamedTuple):
     names: Index | None
     """None if it is too large."""
     sure: bool
-    """Whether the file was old enough when it was read: a later change has another mark."""
+    """True if the file was old enough when it was read: a later change has another mark."""
 
 
 Known = dict[str, _Read]

@@ -63,7 +63,7 @@ class Sweep:
         self._root_fd, self._most, self._deepest = root_fd, most_directories, deepest
         self._listed: dict[str, _SweptDirectory] = {}
         self.cut = False
-        """Whether there were more directories than the limit allows."""
+        """True if there were more directories than the limit allows."""
 
     def search(self, directories: Iterable[GitDirectory]) -> list[Offence]:
         """Return the offences in some git directories."""

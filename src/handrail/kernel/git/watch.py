@@ -24,9 +24,9 @@ from handrail.ops.git_names import ASIDE, OCCUPIED
 
 _Warn = Callable[[ToolWarning], None]
 _ALWAYS = ("link", "special", "submodule")
-"""What is set aside even while other commands run; the rest may be their current work."""
+"""The kinds that are set aside even while other commands run; the rest may be their current work."""
 _NAMED = 20
-"""How many entries of one git directory the answer names one by one."""
+"""The most entries of one git directory that the answer names one by one."""
 
 
 class GitWatch:
@@ -48,11 +48,11 @@ class GitWatch:
         """The git directories and `.git` files that existed when the session ran its first command."""
         self._arms, self._armed = ArmedTrees(root_fd, root, self._sweep), Armed()
         self._left: Armed | None = None
-        """What git would have run before the first command of a session that was killed; None if none was killed."""
+        """The programs that git would have run before the first command of a killed session; None without one."""
         self._trees: list[str] = []
         """The repositories that the last scan found."""
         self._quiet = True
-        """Whether no process of the session has run since the last scan: then the user made what is new."""
+        """True if no process of the session has run since the last scan: then the user made what is new."""
 
     @contextmanager
     def around(self, warn: _Warn) -> Iterator["GitChecks"]:

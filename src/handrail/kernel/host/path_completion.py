@@ -9,7 +9,7 @@ VARIABLE = "_HANDRAIL_COMPLETE"
 _LITERAL = re.compile(r"[\w./+@%:,=-]*")
 """A word that bash reads as it is written: it inserts a completion without quotes, so `$(x)` in a name would run."""
 _MOST = 10_000
-"""How many paths are offered."""
+"""The most paths that are offered."""
 
 
 def paths_beginning(root: str, start: str) -> list[str]:

@@ -28,7 +28,7 @@ from handrail.model.paths import quote
 from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete, ToolWarning, UndoPartial
 
 _NAMED_PATHS = 5
-"""How many paths a warning names."""
+"""The most paths that a warning names."""
 _Warn = Callable[[ToolWarning], None]
 
 

@@ -35,7 +35,7 @@ class Watcher:
 
     @property
     def works(self) -> bool:
-        """Whether directories are watched."""
+        """True if directories are watched."""
         return self._fd >= 0
 
     def add(self, fd: int, path: str) -> None:

@@ -96,7 +96,7 @@ class HistoryEntry(NamedTuple):
 
     @property
     def undoable(self) -> bool:
-        """Whether the entry is not undone and all its contents are stored. Only a dry run finds conflicting changes."""
+        """True if the entry is not undone and all its contents are stored. Only a dry run finds conflicting changes."""
         nodes = [node for file in self.entry.files for node in (file.before, file.after)]
         return not self.undone and all(node is None or node.kind != "file" or node.kept for node in nodes)
 
@@ -131,7 +131,7 @@ class Journal:
 
     @property
     def on(self) -> bool:
-        """Whether changes are recorded."""
+        """True if changes are recorded."""
         return self.mode != "off"
 
     def check(self) -> None:

@@ -45,18 +45,18 @@ class _Directory:
     left_out: set[str] = field(default_factory=set)
     """The directories in it that the scan does not enter."""
     unsure: bool = False
-    """Whether files may change without an event: they have hard links, or are on another file system."""
+    """True if files may change without an event: they have hard links, or are on another file system."""
     fresh: set[str] = field(default_factory=set)
     """Files that changed so shortly before the scan that a change right after it may not be visible."""
 
     @property
     def size(self) -> int:
-        """How much it counts for the limit: one for itself, for each file and for each skipped directory."""
+        """Count it for the limit: one for itself, for each file and for each skipped directory."""
         return 1 + len(self.files) + len(self.left_out)
 
     @property
     def is_repository(self) -> bool:
-        """Whether git may take the directory for a repository: a git directory has a HEAD; its parts may lie apart."""
+        """True if git may take the directory for a repository: a git directory has a HEAD; its parts may lie apart."""
         return ".git" in self.files or ".git" in self.left_out or "HEAD" in self.files
 
 
@@ -79,7 +79,7 @@ class Scan:
         self._ignored = IgnoredDirectories(limits.scan_ignored_files)
         self._count = 0
         self.cut = False
-        """Whether there are more files or deeper directories than the limits allow."""
+        """True if there are more files or deeper directories than the limits allow."""
 
     @property
     def repositories(self) -> list[str]:

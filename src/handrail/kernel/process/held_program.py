@@ -39,7 +39,7 @@ class HeldProgram:
         self.open = {"channel", *sources}
         """The sources from which something may still arrive."""
         self.reads_to_end = False
-        """Whether the output is complete only when its stream is closed: a terminal hands it on with a delay."""
+        """True if the output is complete only when its stream is closed: a terminal hands it on with a delay."""
         self._failed = 0
 
     def take_message(self, message: bytes) -> None:
@@ -67,7 +67,7 @@ class HeldProgram:
 
     @property
     def lost(self) -> bool:
-        """Whether the sandbox died with the program, so that its exit status is unknown."""
+        """True if the sandbox died with the program, so that its exit status is unknown."""
         return self.status is None and "channel" not in self.open
 
     def end(self, seconds: float) -> None:
@@ -156,7 +156,7 @@ class OutputProgram(HeldProgram):
 
     @property
     def alive(self) -> bool:
-        """Whether the program itself runs, or its output is not complete yet."""
+        """True if the program itself runs, or its output is not complete yet."""
         return (self.status is None and "channel" in self.open) or (self.reads_to_end and self._unread)
 
     @property

@@ -37,9 +37,9 @@ class JobStart(NamedTuple):
     size: tuple[int, int] | None = None
     """The rows and columns of its terminal; None for a job without one, whose input is empty."""
     merged: bool = True
-    """Whether output and error are one stream; with a terminal they always are."""
+    """True if output and error are one stream; with a terminal they always are."""
     to_file: bool = False
-    """Whether the whole output goes into a file, too."""
+    """True if the whole output goes into a file, too."""
 
 
 class JobReading(NamedTuple):
@@ -51,7 +51,7 @@ class JobReading(NamedTuple):
     exit_code: int | None
     signal: str | None
     timed_out: bool
-    """Whether the job was ended because its time was up."""
+    """True if the job was ended because its time was up."""
     background: tuple[int, ...]
     """The processes that an ended job left behind."""
     ended_processes: int
@@ -228,7 +228,7 @@ class Jobs:
 
     @property
     def any_busy(self) -> bool:
-        """Whether a job runs."""
+        """True if a job runs."""
         with self._lock:
             return any(job.alive for job in self._all.values())
 

@@ -27,7 +27,7 @@ class Output(NamedTuple):
     spool: str = ""
     """A file with the whole output, if something was cut."""
     spooled_bytes: int = 0
-    """How much of the output the file has: all of it, unless its own limit or a full disk prevented that."""
+    """The number of bytes of the output in the file: all of it, unless its own limit or a full disk prevented that."""
 
     @property
     def total_bytes(self) -> int:
@@ -163,7 +163,7 @@ class BoundedOutput:
 
     @property
     def wants_more(self) -> bool:
-        """Whether the buffer should be filled before it is written to the file."""
+        """True if the buffer should be filled before it is written to the file."""
         return self._held > 0
 
     def _begin_to_cut(self) -> None:

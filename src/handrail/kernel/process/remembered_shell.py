@@ -53,9 +53,9 @@ class RememberedShell(OutputProgram):
         self.name, self.why_ended = name, "exited"
         self.turn = threading.Lock()
         self.changes_words = False
-        """Whether a command may have changed what later words mean: a function, an alias, a variable."""
+        """True if a command may have changed what later words mean: a function, an alias, a variable."""
         self.forged = False
-        """Whether a command reported an end that did not happen."""
+        """True if a command reported an end that did not happen."""
         self.children: tuple[int, ...] = ()
         """The processes that the commands have left, at the last look."""
         self.directory = ""
@@ -112,7 +112,7 @@ class RememberedShell(OutputProgram):
 
     @property
     def busy(self) -> bool:
-        """Whether processes run that a finished command has left."""
+        """True if processes run that a finished command has left."""
         if not self.alive:
             return False
         self.look()

@@ -36,9 +36,9 @@ class Command:
     timeout_seconds: float | None = None
     output_bytes: int | None = None
     merged: bool = False
-    """Whether output and error are one stream, `stdout`."""
+    """True if output and error are one stream, `stdout`."""
     keep_background: bool = False
-    """Whether children that outlive the command run until the workspace closes, or end with the command."""
+    """True if children that outlive the command run until the workspace closes; otherwise they end with the command."""
     cancel: threading.Event | None = None
 
 
@@ -58,10 +58,10 @@ class CommandOutcome(NamedTuple):
     limit: str | None
     """The limit that ended it: processes, memory or disk."""
     tried_network: bool | None
-    """Whether it tried to reach a network that the sandbox does not have; None if that is not known."""
+    """True if it tried to reach a network that the sandbox does not have; None if that is not known."""
     sandbox_died: bool
     restarted: bool
-    """Whether the session's earlier sandbox had died, so that this command started a new one."""
+    """True if the session's earlier sandbox had died, so that this command started a new one."""
     confinement: Confinement
     seconds: float
 

@@ -28,7 +28,7 @@ class Reading(NamedTuple):
     """Holds the output since the last read, with plain line ends."""
 
     shown: Output
-    """What an answer shows of it: all, unless a budget cut it."""
+    """The part that an answer shows: all, unless a budget cut it."""
     dropped_bytes: int
     """The number of older bytes that no call read in time."""
     because: Reason
@@ -83,7 +83,7 @@ class Terminal(HeldProgram):
 
     @property
     def alive(self) -> bool:
-        """Whether the program runs or unread output may still arrive."""
+        """True if the program runs or unread output may still arrive."""
         return bool(self.open)
 
     def write(self, data: bytes, seconds: float) -> int:

@@ -22,7 +22,7 @@ class ConfinementChoice:
         self._why_not: list[str] = []
         self._ways = self._possible_ways()
         self._works: bool | None = None
-        """Whether bubblewrap works on this machine; None before a question needed to know."""
+        """True if bubblewrap works on this machine; None before a question needed to know."""
 
     def _possible_ways(self) -> list[Confinement]:
         settings = self._view.settings
@@ -45,7 +45,7 @@ class ConfinementChoice:
 
     @property
     def uses_bubblewrap(self) -> bool:
-        """Whether a way is left and bubblewrap is the next to be used."""
+        """True if a way is left and bubblewrap is the next to be used."""
         return bool(self._ways) and self._ways[0].by_bubblewrap
 
     def settle(self, *, running: bool) -> Level:

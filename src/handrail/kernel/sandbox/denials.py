@@ -32,7 +32,7 @@ _CONFIG_LINE = re.compile(rb"^[^\n]*config file [^\n]*\n?", re.MULTILINE)
 """A refused change of git's configuration; git goes on if it does not need it. Behind a pipe it may have failed."""
 _PIPE = re.compile(r"(?<!\|)\|(?!\|)")
 READ_BYTES = 64 * 1024
-"""How much of the end of the error output is read."""
+"""The number of bytes at the end of the error output that are read."""
 
 
 class Denial(NamedTuple):

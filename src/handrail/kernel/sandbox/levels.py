@@ -24,7 +24,7 @@ class SandboxSettings(NamedTuple):
 
     level: Literal["strict", "network", "off"] = "strict"
     allow_reduced: bool = False
-    """Whether commands may run at level `reduced` if bubblewrap does not start."""
+    """True if commands may run at level `reduced` if bubblewrap does not start."""
     readable: tuple[str, ...] = ()
     """Directories outside the workspace that commands may read."""
     writable: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Confinement(NamedTuple):
     by: str
     """The path of bubblewrap, "landlock", or "nothing"."""
     cannot_stop: tuple[str, ...] = ()
-    """What this level cannot stop; explained in docs/sandbox.md."""
+    """The things that this level cannot stop; explained in docs/sandbox.md."""
     why: tuple[str, ...] = ()
     """Why a stronger level was not possible."""
     unguarded: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Confinement(NamedTuple):
 
     @property
     def by_bubblewrap(self) -> bool:
-        """Whether bubblewrap confines the command."""
+        """True if bubblewrap confines the command."""
         return self.level in ("strict", "network")
 
 

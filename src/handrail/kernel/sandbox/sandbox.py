@@ -33,7 +33,7 @@ class StartedCommand(NamedTuple):
     channel: Channel
     confinement: Confinement
     restarted: bool
-    """Whether an earlier sandbox of this session had died, and all its processes with it."""
+    """True if an earlier sandbox of this session had died, and all its processes with it."""
     network: NetworkAttempts | None = None
     """Counts the attempts to reach the network; None at levels that have one, or that share the machine's."""
     info: int | None = None
@@ -76,12 +76,12 @@ class Sandbox:
 
     @property
     def has_background(self) -> bool:
-        """Whether children of a finished command may still be running."""
+        """True if children of a finished command may still be running."""
         return any(channel.link.alive and not channel.has_news for channel in self.background)
 
     @property
     def confinement(self) -> Confinement | None:
-        """What confines commands now; None before the first command."""
+        """Return the confinement of commands; None before the first command."""
         return self._choice.current if self._started else None
 
     def settle_level(self) -> Level:

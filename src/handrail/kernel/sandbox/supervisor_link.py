@@ -89,7 +89,7 @@ class Channel:
 
     @property
     def has_news(self) -> bool:
-        """Whether a message waits or the channel is closed; after a command's end: whether its children have ended."""
+        """True if a message waits or the channel is closed; after a command's end: if its children have ended."""
         poller = select.poll()
         poller.register(self._sock, select.POLLIN)
         return bool(poller.poll(0))
@@ -180,12 +180,12 @@ class Link:
 
     @property
     def ran_something(self) -> bool:
-        """Whether anything ran inside; meaningful once the sandbox has ended."""
+        """True if anything ran inside; meaningful once the sandbox has ended."""
         return self.forked() or READY in self._messages
 
     @property
     def ready(self) -> bool:
-        """Whether the supervisor runs by now."""
+        """True if the supervisor runs by now."""
         self.forked()
         return READY in self._messages
 
@@ -196,13 +196,13 @@ class Link:
 
     @property
     def error_text(self) -> str:
-        """What the program printed to standard error, without the messages of the supervisor."""
+        """Return the standard error of the program, without the messages of the supervisor."""
         text = b"".join(message for message in self._messages if message not in (READY, FORKED))
         return text.decode(errors="replace").strip()
 
     @property
     def alive(self) -> bool:
-        """Whether the sandbox has neither ended nor been marked lost."""
+        """True if the sandbox has neither ended nor been marked lost."""
         return not self._lost and not self._ended.is_set()
 
     def mark_lost(self) -> None:

@@ -52,13 +52,13 @@ class Walk:
     skipped: Skipped
     limits: Limits
     sizes: bool = False
-    """Whether to skip and list files over the size limit."""
+    """True if to skip and list files over the size limit."""
     checks_ignore_files: bool = False
-    """Whether to raise GaveUp for an ignore file on which ripgrep would hang."""
+    """True if to raise GaveUp for an ignore file on which ripgrep would hang."""
     links: Callable[[str], bool] | None = None
     """Returns whether a link leads to a file, so that the walk yields it; None: the walk yields no links."""
     only_links: bool = False
-    """Whether to yield links only."""
+    """True if to yield links only."""
     _ignore_files: "IgnoreFiles" = field(init=False)
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ class Step:
     identity: list[int] | None = None
     """The mark of the new file, once that exists."""
     swaps_directory: bool = False
-    """Whether a whole directory replaces a file or link, or the reverse."""
+    """True if a whole directory replaces a file or link, or the reverse."""
     found: list[int] | None = None
     """The mark of the old file, if there was one."""
 
@@ -67,9 +67,9 @@ class Intent:
     line: str = ""
     """The complete line for the journal."""
     begun: bool = False
-    """Whether a rollback has begun: the files that identify the directory may already be removed."""
+    """True if a rollback has begun: the files that identify the directory may already be removed."""
     foreign: bool = False
-    """Whether the intent is about another directory than the current root."""
+    """True if the intent is about another directory than the current root."""
     pid: int = 0
     """The process that makes the commit."""
 

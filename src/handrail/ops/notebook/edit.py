@@ -170,7 +170,7 @@ class _Style:
 
     @cached_property
     def colon(self) -> str:
-        """What stands between a name and its value."""
+        """Return the text between a name and its value."""
         if not self._top.spots:
             return ": "
         spot = self._top.spots[0]
@@ -178,7 +178,7 @@ class _Style:
 
     @cached_property
     def escapes(self) -> bool:
-        """Whether the file writes characters that are not ASCII as escapes."""
+        """True if the file writes characters that are not ASCII as escapes."""
         text = self._text
         return text.isascii() and any(_is_escape(text, each.start()) for each in _ESCAPE.finditer(text))
 

@@ -20,12 +20,12 @@ class Spot(NamedTuple):
     """Holds one value and its place: an item of an array, or a member of an object with its name."""
 
     start: int
-    """Where the value begins."""
+    """The offset of the value."""
     end: int
     value: Any
     name: str = ""
     name_start: int = -1
-    """Where the member begins, with its name; -1 for an item."""
+    """The offset of the member, with its name; -1 for an item."""
 
 
 class Spots(NamedTuple):

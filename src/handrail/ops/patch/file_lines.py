@@ -51,7 +51,7 @@ def carriages(line: bytes) -> bytes:
 
 _LONE_CR = re.compile(rb"\r(?!\r*\n)")
 _MARK = b"\r\r"
-"""What stands before the LF of a line that really ends in a lone CR."""
+"""The text before the LF of a line that really ends in a lone CR."""
 
 
 def has_lone_cr(data: bytes) -> bool:

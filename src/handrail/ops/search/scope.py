@@ -24,7 +24,7 @@ class Scope:
     exclusions: tuple[str, ...] = NEVER_SEARCHED
     """Names of directories that are not entered."""
     max_depth: int | None = None
-    """How many levels are searched; 1 means the files of the directory itself."""
+    """The number of levels that are searched; 1 means the files of the directory itself."""
     max_file_bytes: int | None = None
     protected: Callable[[str], bool] | None = None
     """Returns whether a path is protected; a protected path is always left out."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
 
 _LAYERS = 8
-"""How many levels of scripts inside scripts, and of programs that start programs, are followed."""
+"""The most levels of scripts inside scripts, and of programs that start programs, that are followed."""
 
 # Shells disagree on a backslash before the end of a single-quoted string (fish) and on an unquoted `!`.
 _PIECE = re.compile(

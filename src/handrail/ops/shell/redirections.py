@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _CLOSING = frozenset({"<&-", ">&-"})
 """Redirections without a target: every word after them belongs to the command."""
 _ENDS_IN_COMMAND = frozenset({"list", "negated_command", "pipeline"})
-"""What the grammar redirects as a whole, although the redirection belongs to its last command."""
+"""The nodes that the grammar redirects as a whole, although the redirection belongs to their last command."""
 _VARIABLE = re.compile(rb"\{[A-Za-z_]\w*(?:\[.*\])?\}", re.DOTALL)
 
 

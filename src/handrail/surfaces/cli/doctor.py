@@ -50,7 +50,7 @@ class Finding(NamedTuple):
     good: bool
     says: str
     needed: bool = False
-    """Whether the exit status is 1 if this is not good."""
+    """True if the exit status is 1 if this is not good."""
 
 
 @click.command("doctor")
