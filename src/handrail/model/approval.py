@@ -1,11 +1,16 @@
 """Questions and verdicts: before a call changes, runs or fetches anything, an approver is asked."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from handrail.model.effects import Effect, risk_level
-from handrail.model.files import Change
+from handrail.model.effects import DANGEROUS, SAFE_WRITE, Effect, risk_level
+from handrail.model.files import Change, Put
+from handrail.model.rights import Rights
+
+KINDS = ("undo", "redo", "restore")
+"""The names that approval rules use for the operations on the history."""
 
 
 class Question(NamedTuple):
@@ -33,7 +38,7 @@ class Question(NamedTuple):
     justification: str = ""
     """Why the model asks for this call, in its own words."""
     host: str = ""
-    """The host of a fetch."""
+    """The host of a fetch, with the port unless it is the usual one of the scheme."""
     resolved: dict[str, Any] | None = None
     """The parameters as rules see them: paths relative to the root with links resolved, URLs in canonical form.
 
@@ -47,10 +52,19 @@ class Question(NamedTuple):
     """Why it is asked although a rule or the policy would approve it."""
     root: str = ""
     """The workspace."""
+    rights: Rights = Rights()
+    """What the command may do beyond the sandbox, this time only."""
+    hook: str = ""
+    """What the user's hooks decided before the call: `allow`, `ask`, or nothing."""
+    hook_reason: str = ""
 
     @property
     def risk(self) -> str:
-        return risk_level(self.effects)
+        """The risk of what this call does. A change that keeps most of a file counts as `safe_write`, too."""
+        if self.guarded:
+            return DANGEROUS
+        edits = self.changes and all(isinstance(each, Put) and _keeps_most(each) for each in self.changes)
+        return SAFE_WRITE if edits else risk_level(self.effects)
 
     @property
     def given(self) -> str:
@@ -61,6 +75,15 @@ class Question(NamedTuple):
     def meant(self) -> str | None:
         """The call as rules see it, in compact JSON; None where a path leaves the workspace."""
         return None if self.resolved is None else compact(self.resolved)
+
+
+def _keeps_most(change: Put) -> bool:
+    """Return whether a change keeps at least half of the lines of the file."""
+    if change.base is None:
+        return True
+    old = change.base.data.splitlines()
+    kept = Counter(old) & Counter(change.data.splitlines())
+    return 2 * kept.total() >= len(old)
 
 
 def compact(params: dict[str, Any]) -> str:
@@ -75,7 +98,8 @@ class Keep(NamedTuple):
 
     scope: Scope = "project"
     rule: str = ""
-    """A regular expression over the call, or, for a command, its words as a JSON list; empty: exactly this call."""
+    """A rule in the short form (`edit src/**`), a regular expression over the call, or, for a command, its words as a
+    JSON list; empty: exactly this call."""
     hours: float | None = None
     """The duration; None: until the rule is removed."""
 
@@ -97,6 +121,8 @@ class Verdict(NamedTuple):
     """A warning for the result, in addition to the decision."""
     how_to_allow: str = ""
     """The action that would allow the call: for the user, never for the model."""
+    rights: Rights | None = None
+    """The rights that are granted, if they are fewer than the question names; None for all of them."""
 
     @classmethod
     def allow(cls, *, remember: Keep | Scope | None = None, decided_by: str = "callback") -> "Verdict":

@@ -75,7 +75,7 @@ class Closed(Fault):
 
 class InvalidPattern(Fault):
     kind: str
-    """One of: glob, regex, replacement."""
+    """One of: glob, regex, replacement, text (searched as it is)."""
     pattern: str
     reason: str
     position: int
@@ -223,6 +223,8 @@ class BadLineRange(EditFault):
     first: int
     last: int | None
     total: int
+    lowest: int = 1
+    """The first line that the call may name; 0 for an insert at the top."""
 
 
 class HunkNotFound(EditFault):

@@ -2,7 +2,7 @@
 
 FetchFault             holds the URL of the redirect hop that failed
 ├── InvalidUrl         syntax, too_long, scheme, userinfo, host, port
-├── ForbiddenAddress   loopback, private, metadata … (see kernel/web/addresses.py)
+├── ForbiddenAddress   loopback, private, metadata … (see ops/network/addresses.py)
 ├── FetchFailed        unknown host, connection refused, TLS error, broken answer
 └── FetchTimeout · TooManyRedirects · BinaryContent
 """

@@ -3,8 +3,12 @@
 Note:
 ├── NearestPath · HomeNotExpanded    before the suggestion of an error about a path
 ├── AbsoluteGlob · SlashedGlob       a glob that found nothing, and never could
-├── BinaryShown                      a file that is no text was read as text
-└── EscapedBreaks · FencedContent    a content that probably was not meant so
+├── BinaryShown · OtherEncoding      a file that is no text, or no UTF-8 text, was read as text
+├── EscapedBreaks · FencedContent    a content that probably was not meant so
+├── FileWithSlash                    the path of a file ends with a slash; replaces the suggestion of the error
+├── ParameterIgnored                 a tool ignored a parameter that it does not know
+├── CarriageReturns                  lines of a command end with a carriage return
+└── PageMissing                      a page of a listing after the last one
 
 """
 
@@ -57,3 +61,37 @@ class FencedContent(ToolWarning):
 
     path: str
     fence: str
+
+
+class OtherEncoding(ToolWarning):
+    """A file was read whose text is not in UTF-8."""
+
+    path: str
+    encoding: str
+    """The name that `iconv` knows, such as UTF-16LE."""
+
+
+class FileWithSlash(ToolWarning):
+    """A path ends with a slash, but names a file."""
+
+    instead: str
+
+
+class ParameterIgnored(ToolWarning):
+    """A tool ignored a parameter that it does not know, as its reference does."""
+
+    name: str
+    near: str
+    """The parameter that is probably meant; empty if none is near."""
+    known: list[str]
+
+
+class CarriageReturns(ToolWarning):
+    """Lines of a command end with a carriage return, which a shell takes as a part of the last word."""
+
+
+class PageMissing(ToolWarning):
+    """A listing has no page of this number."""
+
+    page: int
+    pages: int

@@ -60,6 +60,10 @@ class Limits(NamedTuple):
     """The longest output of `grep` of `claude-agent`."""
     memory_file_bytes: int = MIB
     """The largest file in the memory directory."""
+    memory_bytes: int = 64 * MIB
+    """The size of all files in the memory directory together."""
+    memory_files: int = 10_000
+    """The most files in the memory directory."""
     memory_entries: int = 1000
     """The most files and directories that one call of `memory` lists, deletes or renames."""
     conflict_retries: int = 64
@@ -76,6 +80,8 @@ class Limits(NamedTuple):
     """The largest `.handrail.toml` or `.handrailignore`; with a larger one the workspace does not open."""
     config_bytes: int = 4 * MIB
     """The largest configuration file of the user or of an MCP client."""
+    config_check_seconds: int = 60
+    """How long `handrail config --check` waits for the server."""
     protect_globs: int = 2000
     """The most globs for protected files in a project file, after brace expansion."""
     masked_files: int = 400
@@ -86,6 +92,12 @@ class Limits(NamedTuple):
     """The most repositories (the workspace, its submodules and worktrees) whose `.git` the sandbox guards."""
     rule_seconds: float = 0.25
     """The time limit for matching one approval rule."""
+    hook_seconds: float = 60.0
+    """The time limit of one hook that names none of its own."""
+    hook_output_bytes: int = 256 * KIB
+    """The most bytes that a hook may print; a longer answer is a broken one."""
+    hook_chars: int = 4000
+    """The most characters of a hook's reason or context that are shown."""
     rule_chars: int = 20_000
     """The longest pattern of an approval rule, after expansion of its counted repeats."""
     log_chars: int = 2000
@@ -215,6 +227,20 @@ class Limits(NamedTuple):
     """The longest URL of a fetch."""
     fetch_convert_bytes: int = 512 * MIB
     """The memory limit for the conversion of one page to Markdown."""
+    network_connections: int = 200
+    """The most connections of commands to the network that are open at once; others are closed."""
+    network_header_bytes: int = 64 * KIB
+    """The longest head of a request that commands send through the proxy."""
+    network_header_seconds: float = 20.0
+    """The time in which a command must say what it wants of a connection."""
+    network_connect_seconds: float = 15.0
+    """The time to connect to one address of a host."""
+    network_idle_seconds: float = 300.0
+    """After how long without a byte a connection of a command is closed."""
+    network_waiting_bytes: int = 64 * KIB
+    """The most bytes of one direction of a connection that wait to be passed on."""
+    network_logged: int = 10_000
+    """The most connections of a session that the log names."""
     image_file_bytes: int = 20 * MIB
     """The largest image file that is read for a model."""
     image_base64_bytes: int = 5 * MIB
@@ -231,6 +257,12 @@ class Limits(NamedTuple):
     """The time limit for scaling one image."""
     pdf_bytes: int = 20 * MIB
     """The largest PDF that is read for a model."""
+    pdf_pages: int = 20
+    """The most pages of a PDF that one call chooses."""
+    pdf_memory_bytes: int = GIB
+    """The memory limit for taking pages out of one PDF."""
+    pdf_seconds: float = 20.0
+    """The time limit for taking pages out of one PDF."""
     claude_code_lines: int = 2000
     """The lines of a file that `Read` shows if the call names no limit."""
     claude_code_line_chars: int = 2000
@@ -259,6 +291,8 @@ class Limits(NamedTuple):
     """The most calls of one MCP client that run at once; others wait."""
     question_seconds: float = 600.0
     """The time in which an MCP client must answer a question."""
+    quickest_answer_seconds: float = 0.3
+    """The shortest time in which a user can say no; a client that declines sooner has asked no user."""
     idle_seconds: float = 600.0
     """After how long without a request the session of an HTTP client ends, with its terminals."""
     request_seconds: float = 20.0
@@ -295,6 +329,8 @@ MAY_BE_LOWERED = frozenset({
     "claude_agent_files",
     "claude_agent_grep_bytes",
     "memory_file_bytes",
+    "memory_bytes",
+    "memory_files",
     "memory_entries",
     "patch_search",
     "command_seconds",
@@ -319,6 +355,11 @@ MAY_BE_LOWERED = frozenset({
     "fetch_header_bytes",
     "fetch_url_chars",
     "fetch_convert_bytes",
+    "network_connections",
+    "network_header_bytes",
+    "network_header_seconds",
+    "network_connect_seconds",
+    "network_idle_seconds",
     "image_file_bytes",
     "image_base64_bytes",
     "image_side",
@@ -327,6 +368,9 @@ MAY_BE_LOWERED = frozenset({
     "image_memory_bytes",
     "image_seconds",
     "pdf_bytes",
+    "pdf_pages",
+    "pdf_memory_bytes",
+    "pdf_seconds",
     "claude_code_lines",
     "claude_code_line_chars",
     "claude_code_read_bytes",

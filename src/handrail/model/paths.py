@@ -92,7 +92,7 @@ def is_absolute(text: str, *, windows: bool = False) -> bool:
 
 
 def relative_to_root(text: str, roots: tuple[str, ...]) -> str | None:
-    """Return an absolute path or glob without the root in front; None if it is relative or lies elsewhere."""
+    """Return the part of an absolute path or glob behind the root and its slash; None if it has no such part."""
     for root in roots:
         if text.startswith(root.rstrip("/") + "/"):
             return text[len(root.rstrip("/")) :].lstrip("/")

@@ -4,10 +4,12 @@
     ├── RootReplaced           the path of the root now leads to another directory
     ├── FileSkipped · MoreFilesSkipped · DepthReached · SearchIncomplete · LinesCut
     ├── HiddenMatches · HiddenUnsearched    ignore files hide what a search without a match would have found
-    ├── MorePages · LinesUncounted · AnswerCut · LongFile
+    ├── MorePages · LinesUncounted · AnswerCut · OutputCut · FilesLeftOut · LongFile
     ├── RuleNotStored          the call was approved, but its rule could not be stored
     ├── ProcessesLeft · ProcessesEnded    background processes of a command or a terminal
     ├── SandboxDied · SandboxRestarted · SandboxReduced · SandboxRefused
+    ├── RightsEnded            processes of a command with more rights were ended with it
+    ├── HostRefused            the proxy refused a connection of a command
     ├── ProtectedInToolsOnly   commands can read protected files at this sandbox level
     ├── NotRemembered          later sessions may not know a moved protected file
     ├── GitSetAside · GitNotSetAside · GitArmed · GitUnseen    files that a command left in git directories
@@ -16,6 +18,7 @@
     ├── NotJournaled           a change could not be recorded, so that undo cannot revert it
     ├── CleanupFailed          the cleanup after a change failed; the next change retries it
     ├── JournaledElsewhere     the journal is in a temporary directory: the state directory cannot be used
+    ├── HookSaid · HookBroken · HookChanged    what the user's hooks said and did after the call
     ├── CellToolExists         a notebook was changed as text, and the dialect has a tool for cells
     ├── PromptNotRun           a fetch returned the page itself: Handrail runs no prompt on it
     ├── NotKept                a command changed files whose former contents were not kept
@@ -42,6 +45,8 @@ class FileSkipped(ToolWarning):
     name: str
     why: str
     """One of: too_large, unreadable, abandoned, rules."""
+    limit: int = 0
+    """The size limit of a search that has one."""
 
 
 class MoreFilesSkipped(ToolWarning):
@@ -49,13 +54,16 @@ class MoreFilesSkipped(ToolWarning):
 
     count: int
     why: str
+    limit: int = 0
 
 
 class DepthReached(ToolWarning):
     """A search did not enter directories below its depth limit."""
 
     count: int
-    names: list[str]
+    example: str
+    """One of the directories."""
+    depth: int
 
 
 class SearchIncomplete(ToolWarning):
@@ -110,6 +118,22 @@ class AnswerCut(ToolWarning):
     """The way to see the rest."""
 
 
+class OutputCut(ToolWarning):
+    """An answer shows only a part of what a command printed, by a limit of its dialect."""
+
+    count: int
+    """The number of bytes that are not shown."""
+    path: str
+    """A file with all of it; empty if there is none."""
+
+
+class FilesLeftOut(ToolWarning):
+    """An answer names only the newest of the files that were found, by a limit of its dialect."""
+
+    shown: int
+    total: int
+
+
 class LongFile(ToolWarning):
     """A file that was read is longer than the budget of an answer."""
 
@@ -157,8 +181,24 @@ class SandboxRefused(ToolWarning):
     """The sandbox refused something that a command tried."""
 
     kind: str
-    """One of: write_outside, guarded, git_config, packages, network, processes, memory, disk."""
+    """One of: write_outside, guarded, git_config, packages, network, network_tried, direct, processes, memory, disk."""
     path: str
+
+
+class RightsEnded(ToolWarning):
+    """Processes that a command with more rights left behind were ended with it."""
+
+    count: int
+
+
+class HostRefused(ToolWarning):
+    """The proxy refused a connection of a command."""
+
+    host: str
+    """The host, with its port if that is not a usual one; empty if the command named none."""
+    why: str
+    """A key of `STATUS` in kernel/network/refusals.py."""
+    detail: str
 
 
 class ProtectedInToolsOnly(ToolWarning):
@@ -252,6 +292,26 @@ class ScanIncomplete(ToolWarning):
     """The workspace has more files than a command is watched for."""
 
     limit: int
+
+
+class HookSaid(ToolWarning):
+    """A hook has a text for the model."""
+
+    text: str
+
+
+class HookBroken(ToolWarning):
+    """A hook that runs after calls failed."""
+
+    why: str
+    allow: str = ""
+    """What the user can repair. The model never sees it."""
+
+
+class HookChanged(ToolWarning):
+    """A hook, such as a formatter, changed files that the call had just changed."""
+
+    names: list[str]
 
 
 class CellToolExists(ToolWarning):

@@ -1,6 +1,6 @@
 """Edits TOML text that users write. Comments and layout survive.
 
-Import this module lazily: only commands that write a TOML file need tomlkit. Check the text with `settings.parse_toml`
+Import this module lazily: only commands that write a TOML file need tomlkit. Check the text with `toml_read.parse_toml`
 first: its guards refuse hostile input.
 """
 
@@ -85,6 +85,26 @@ def set_table(text: str, key: str, name: str, entry: dict[str, Any]) -> str:
         tables[name].value.body.extend(trailing)
     else:
         tables[name] = _filled(tomlkit.inline_table(), entry)
+    return document.as_string()
+
+
+def set_toml(text: str, path: tuple[str, ...], value: Any) -> str:
+    """Set the value at a path of one or two keys: a table, an array of tables, or a plain value in a table."""
+    if isinstance(value, dict):
+        return set_table(text, path[0], path[1], value)
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        for entry in value[len(_parse(text).get(path[0], [])) :]:
+            text = add_element(text, path[0], entry)
+        return text
+    document = _parse(text)
+    table: Any = document.get(path[0])
+    if table is None:
+        document.append(path[0], _filled(tomlkit.table(), {path[1]: value}))
+        return document.as_string()
+    trailing = _take_trailing(table.value) if isinstance(table, Table) else []
+    table[path[1]] = value
+    if trailing:
+        table.value.body.extend(trailing)
     return document.as_string()
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
 
-from handrail.model.faults import AlreadyExists, BadPatch, DeletionLeaves, HunkApplied, NotADirectory, NotFound
+from handrail.model.faults import AlreadyExists, BadPatch, BlockedByFile, DeletionLeaves, HunkApplied, NotFound
 from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.ops.patch.file_lines import Lines
@@ -99,6 +99,13 @@ class _PatchedTree:
         self.put(path, content)
         self.came_from[new] = origin
 
+    def mode_of_successor(self, path: str) -> int | None:
+        """Return the mode of a new file whose name a moved file had: it is not executable because that one was."""
+        before = self.original(path)
+        if before is None or before.mode is None or self.key(path) not in self.came_from.values():
+            return None
+        return before.mode & ~_EXECUTABLE
+
     def outcomes(self) -> list[PatchOutcome]:
         """Return the outcome of every name that the patch changed."""
         moves = {new: old for new, old in self.came_from.items() if new != old and self.after[new] and self.before[old]}
@@ -117,13 +124,13 @@ class _PatchedTree:
         ]
 
     def _refuse_files_in_files(self) -> None:
-        """Raise NotADirectory if a name would be a file and a directory at once."""
+        """Raise BlockedByFile if a name would be a file and a directory at once."""
         files = {name for name in self.names if self.after[name]}
         for name in files:
             parent = name.rpartition("/")[0]
             while parent:
                 if parent in files:
-                    raise NotADirectory(self.names[parent])
+                    raise BlockedByFile(self.names[name], self.names[parent])
                 parent = parent.rpartition("/")[0]
 
 
@@ -138,7 +145,7 @@ def _create(tree: _PatchedTree, patch: FilePatch) -> None:
     there = tree.now(patch.path)
     mode = None if patch.executable is None else 0o755 if patch.executable else 0o644
     if patch.envelope:
-        mode = there.mode if there else None
+        mode = there.mode if there else tree.mode_of_successor(patch.path)
     elif there and there.data == data and data and not tree.leaving[tree.key(patch.path)]:
         raise HunkApplied(patch.path, 1, 1)
     else:

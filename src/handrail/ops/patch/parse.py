@@ -10,6 +10,7 @@ from handrail.ops.patch.model import Action, FilePatch
 _ESCAPED = re.compile(rb"\s*(?:\*\*\* Begin Patch|--- |diff --git ).*?\\n(?:\*\*\* |--- |\+\+\+ |@@|index )")
 """The first lines of a patch, with a literal `\\n` between them."""
 
+_HEREDOC = re.compile(rb"[^<]*<<-?\s*['\"]?(\w+)['\"]?\s*")
 _ESCAPED_SECTION = re.compile(rb"(?:@@.*?|[-+ ].*?)\\n(?:@@|[-+ ])")
 
 
@@ -33,7 +34,7 @@ def parse(text: str) -> list[FilePatch]:
 
 def parse_operation(action: Action, path: str, diff: str, target: str = "") -> FilePatch:
     """Parse the section of one file, without the lines around it. `target` moves the file. Raises BadPatch."""
-    lines = _lines(diff) if diff else []
+    lines = _unwrapped(_lines(diff)) if diff else []
     if lines and _ESCAPED_SECTION.match(lines[0]):
         raise BadPatch("escaped")
     if any(map(envelope.begins, lines)):
@@ -41,6 +42,16 @@ def parse_operation(action: Action, path: str, diff: str, target: str = "") -> F
     if lines and action is Action.UPDATE:  # the file decides about its line ends; a new file takes those of the diff
         lines = _without_transport_ends(lines, 0)
     return envelope.parse_section(action, path, lines, target)
+
+
+def _unwrapped(lines: list[bytes]) -> list[bytes]:
+    """Return the lines of a section without a Markdown fence, a heredoc or the headers of a unified diff around it."""
+    heredoc = _HEREDOC.fullmatch(lines[0])
+    end = b"```" if lines[0].startswith(b"```") else heredoc[1] if heredoc else None
+    if lines[-1].strip() == end:
+        lines = lines[1:-1]
+    headed = len(lines) > 2 and lines[0].startswith(b"--- ") and lines[1].startswith(b"+++ ")
+    return lines[2:] if headed and lines[2].startswith(b"@@") else lines
 
 
 def _lines(text: str) -> list[bytes]:

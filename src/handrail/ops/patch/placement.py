@@ -280,6 +280,7 @@ class _Placer:
             start = self.hay.find(variant.old, Strictness.ENDS)
             if start >= 0:
                 fault.line, fault.difference = start + 1, "end" if part == "end" and start >= low else "order"
+                fault.found = _text(b"".join(self.file.lines[start : start + 1]))
                 return fault
         place = nearest(self.file.given, b"\n".join(expected), limits=self.limits)
         if place:

@@ -7,8 +7,10 @@ from handrail.model.faults import InvalidPattern
 CODE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\})")
 PROPERTY = re.compile(r"\\[pP](?:\{[^}]*\}|[A-Za-z])")
 CONTROLS = {"a": 7, "f": 12, "t": 9, "v": 11, "e": 27}
-NOT_TEXT = "\\r\\n\\udc80-\\udcff"
-"""Characters that no class matches in the built-in engine: line ends and bytes that are not text."""
+NOT_TEXT = "\\udc80-\\udcff"
+"""Characters that no class matches in the built-in engine: bytes that are not text."""
+NOT_IN_LINE = f"\\r\\n{NOT_TEXT}"
+"""Characters that no class matches there if a match lies in one line: line ends, too."""
 
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 _WIDE = re.compile(r"\\[DWSP]|\[:\^")
@@ -24,15 +26,18 @@ def code_point(given: str, found: re.Match[str]) -> int:
     return code
 
 
-def read_class(given: str, opening: int) -> tuple[str, str, int]:
-    """Read the class at `opening`; return its form for ripgrep, its form for the built-in engine, and where it ends."""
+def read_class(given: str, opening: int, never: str = NOT_IN_LINE) -> tuple[str, str, int]:
+    """Read the class at `opening`; return its form for ripgrep, its form for the built-in engine, and where it ends.
+
+    `never` names the characters that it does not match.
+    """
     negated = given[opening + 1 : opening + 2] == "^"
     members, closing = _members(given, opening, opening + 1 + negated)
-    if not negated and {*members} <= {"\\n", "\\r"}:
+    if never == NOT_IN_LINE and not negated and {*members} <= {"\\n", "\\r"}:
         raise InvalidPattern("regex", given, SPANS_LINES, opening, given[:opening] or "text$")
     body = "".join(members)
     text = f"[^{body}]" if negated else f"[{body}]"
-    return text, f"[{text}--[{NOT_TEXT}]]" if negated or _WIDE.search(body) else text, closing + 1
+    return text, f"[{text}--[{never}]]" if negated or _WIDE.search(body) else text, closing + 1
 
 
 def _members(given: str, opening: int, first: int) -> tuple[list[str], int]:

@@ -40,6 +40,18 @@ class Hits(NamedTuple):
     """The first matching lines."""
 
 
+def compiled(pattern: Pattern, *, case_sensitive: bool) -> "regex.Pattern[str]":
+    """Compile a pattern for the built-in engine. Raises InvalidPattern."""
+    import regex  # noqa: PLC0415  slow to import, and not needed with ripgrep
+
+    flags = regex.VERSION1 | (0 if case_sensitive else regex.IGNORECASE)
+    try:
+        return regex.compile(f"{_PREFIX}{for_builtin(pattern)})", flags)
+    except regex.error as error:
+        given = pattern.given
+        raise InvalidPattern("regex", given, str(error), 0, re.escape(given)) from None
+
+
 class LineMatcher:
     """Matches lines with one pattern."""
 
@@ -81,14 +93,7 @@ class LineMatcher:
 
     @cached_property
     def _regex(self) -> "regex.Pattern[str]":
-        import regex  # noqa: PLC0415  slow to import, and not needed with ripgrep
-
-        flags = regex.VERSION1 | (0 if self._case_sensitive else regex.IGNORECASE)
-        try:
-            return regex.compile(f"{_PREFIX}{for_builtin(self._pattern)})", flags)
-        except regex.error as error:
-            given = self._pattern.given
-            raise InvalidPattern("regex", given, str(error), 0, re.escape(given)) from None
+        return compiled(self._pattern, case_sensitive=self._case_sensitive)
 
     @cached_property
     def _any_needed(self) -> Callable[[bytes, int], re.Match[bytes] | None]:

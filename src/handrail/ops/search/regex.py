@@ -5,6 +5,9 @@ The language is the common part of ripgrep's default engine and PCRE2, with thes
 - `[` inside a class is a member, as in most languages but Rust, and so are `&&`, `--` and `~~`;
 - syntax that only PCRE2 knows (look-around, back-references, possessive repetition …) selects PCRE2;
 - a match never spans lines: `^`, `$`, `\A` and `\z` match at the ends of a line, and a line break is an error.
+
+With `spans_lines`, a match may span lines: a dot and every class match line ends, `^` and `$` match at each line,
+`\A` and `\z` at the ends of the text.
 """
 
 import re
@@ -14,7 +17,16 @@ from typing import NamedTuple
 
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
-from handrail.ops.search.char_class import CODE, CONTROLS, NOT_TEXT, PROPERTY, SPANS_LINES, code_point, read_class
+from handrail.ops.search.char_class import (
+    CODE,
+    CONTROLS,
+    NOT_IN_LINE,
+    NOT_TEXT,
+    PROPERTY,
+    SPANS_LINES,
+    code_point,
+    read_class,
+)
 
 _LIMITS = Limits()
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
@@ -25,6 +37,8 @@ _LINE_BREAKS = "\n\r"
 _SYNTAX = re.compile(r"[\\.^$|?*+()\[\]{}]")
 _TOO_OFTEN = "it repeats too often"
 _START, _END = "(?<![^\\r\\n])", "(?![^\\r\\n])"
+_INSIDE_CRLF = "(?!(?<=\\r)\\n)"
+_TURNS_OFF = re.compile(r"\(\?[imsx]*-[imsx]*[ms]")
 
 
 class Token(NamedTuple):
@@ -48,7 +62,7 @@ class Token(NamedTuple):
 _SINGLES = {
     "^": ("assertion", "^", _START),
     "$": ("assertion", "$", _END),
-    ".": ("class", ".", f"[^{NOT_TEXT}]"),
+    ".": ("class", ".", f"[^{NOT_IN_LINE}]"),
     ")": ("close", ")", ")"),
     "|": ("or", "|", "|"),
 }
@@ -58,8 +72,21 @@ _ESCAPES = {
     "Z": _SINGLES["$"],
     **{char: ("assertion", "\\" + char, "\\" + char) for char in "bB"},
     **{char: ("class", "\\" + char, "\\" + char) for char in "dws"},
+    **{char: ("class", "\\" + char, f"[^\\{char.lower()}{NOT_IN_LINE}]") for char in "DWS"},
+}
+_SPANNING_SINGLES = {
+    **_SINGLES,
+    "^": ("assertion", "^", _START + _INSIDE_CRLF),
+    "$": ("assertion", "$", _END + _INSIDE_CRLF),
+    ".": ("class", ".", f"[^{NOT_TEXT}]"),
+}
+_SPANNING_ESCAPES = {
+    **_ESCAPES,
+    "A": ("assertion", "\\A", "\\A"),
+    **dict.fromkeys("zZ", ("assertion", "\\z", "\\Z")),
     **{char: ("class", "\\" + char, f"[^\\{char.lower()}{NOT_TEXT}]") for char in "DWS"},
 }
+_CONTROLS = {**CONTROLS, "n": 10, "r": 13}
 _PCRE_ESCAPES = "hHVKGRX"
 
 
@@ -68,6 +95,7 @@ class Pattern(NamedTuple):
 
     given: str
     tokens: tuple[Token, ...]
+    spans_lines: bool = False
 
     @property
     def needs_pcre(self) -> bool:
@@ -77,7 +105,7 @@ class Pattern(NamedTuple):
     @property
     def for_ripgrep(self) -> str:
         """The pattern in ripgrep's syntax. PCRE2 gets each line with its end, so its classes exclude line ends."""
-        if not self.needs_pcre:
+        if self.spans_lines or not self.needs_pcre:
             return "".join(token.text for token in self.tokens)
         wrapped = "(?:(?![\\r\\n]){})"
         return "".join(
@@ -93,13 +121,13 @@ class Pattern(NamedTuple):
         return None
 
 
-def parse(given: str) -> Pattern:
+def parse(given: str, *, spans_lines: bool = False) -> Pattern:
     """Parse a regular expression. Raises InvalidPattern."""
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
-    tokens = tuple(_RegexReader(given).tokens())
+    tokens = tuple(_RegexReader(given, spans_lines=spans_lines).tokens())
     _check_structure(given, tokens)
-    return Pattern(given, tokens)
+    return Pattern(given, tokens, spans_lines)
 
 
 def refuse_huge(given: str) -> None:
@@ -107,7 +135,7 @@ def refuse_huge(given: str) -> None:
     if len(given) > _LIMITS.pattern_chars:
         raise _invalid(given[:200], "the pattern is too long", _LIMITS.pattern_chars, "first|second")
     try:
-        _check_structure(given, tuple(_RegexReader(given).tokens()))
+        _check_structure(given, tuple(_RegexReader(given, spans_lines=True).tokens()))
     except InvalidPattern as fault:
         counts = [max(int(each[1]), int(each[3] or each[1])) for each in _COUNT.finditer(given)]
         if fault.reason == _TOO_OFTEN or prod(counts) > _LIMITS.repetitions:
@@ -117,10 +145,10 @@ def refuse_huge(given: str) -> None:
 def parse_literal(given: str) -> Pattern:
     """Return the pattern that matches exactly this text. Raises InvalidPattern."""
     if len(given) > _LIMITS.pattern_chars:
-        raise _invalid(given[:200], "the text is too long", _LIMITS.pattern_chars, given[:20])
+        raise InvalidPattern("text", given[:200], "the text is too long", _LIMITS.pattern_chars, given[:20])
     for at, char in enumerate(given):
         if char in _LINE_BREAKS:
-            raise _invalid(given, SPANS_LINES, at, _first_line(given))
+            raise InvalidPattern("text", given, SPANS_LINES, at, _first_line(given))
     return Pattern(given, tuple(_literal(char, at) for at, char in enumerate(given)))
 
 
@@ -139,8 +167,10 @@ def _literal(char: str, at: int) -> Token:
 class _RegexReader:
     """Splits a regular expression into tokens."""
 
-    def __init__(self, given: str) -> None:
-        self.given, self.at = given, 0
+    def __init__(self, given: str, *, spans_lines: bool) -> None:
+        self.given, self.at, self.spans_lines = given, 0, spans_lines
+        self.singles = _SPANNING_SINGLES if spans_lines else _SINGLES
+        self.escapes = _SPANNING_ESCAPES if spans_lines else _ESCAPES
 
     def tokens(self) -> Iterator[Token]:
         """Yield the tokens in order. Raises InvalidPattern."""
@@ -159,12 +189,10 @@ class _RegexReader:
             return read(at)
         if char in "*+?{":
             return self._repeat(at, repeatable=repeatable)
-        if char in _SINGLES:
-            kind, text, value = _SINGLES[char]
+        if char in self.singles:
+            kind, text, value = self.singles[char]
             return Token(kind, text, at, value)
-        if char in _LINE_BREAKS:
-            raise self._spans_lines(at)
-        return _literal(char, at)
+        return self._character(ord(char), at) if char in _LINE_BREAKS else _literal(char, at)
 
     def _escape(self, at: int) -> Token:
         given = self.given
@@ -176,10 +204,10 @@ class _RegexReader:
         if whole:
             return Token("class", whole[0], at, whole[0], pcre=whole[0][1] not in "pP")
         char = given[at + 1 : at + 2]
-        if char in CONTROLS:
-            return self._character(CONTROLS[char], at)
-        if char in _ESCAPES:
-            kind, text, value = _ESCAPES[char]
+        if char in _CONTROLS:
+            return self._character(_CONTROLS[char], at)
+        if char in self.escapes:
+            kind, text, value = self.escapes[char]
             return Token(kind, text, at, value)
         if char in _PCRE_ESCAPES and char:
             return Token("class", "\\" + char, at, "\\" + char, pcre=True)
@@ -191,18 +219,16 @@ class _RegexReader:
         given = self.given
         if not char:
             raise _invalid(given, "nothing follows the backslash", at, given + "\\")
-        if char in "nr":
-            raise self._spans_lines(at)
         if char.isascii() and (char.isalnum() or char in "<>"):
             raise _invalid(given, f"unknown escape \\{char}", at, given[:at] + char + given[at + 2 :])
 
     def _character(self, code: int, at: int) -> Token:
         """Return the literal token of a character that was written as an escape."""
-        if chr(code) in _LINE_BREAKS:
-            raise self._spans_lines(at)
+        if chr(code) in _LINE_BREAKS and not self.spans_lines:
+            raise self._line_break(at)
         return Token("literal", f"\\x{{{code:x}}}", at, chr(code))
 
-    def _spans_lines(self, at: int) -> InvalidPattern:
+    def _line_break(self, at: int) -> InvalidPattern:
         given = self.given
         if "\n" in given and "\\" not in given:  # the text of some lines, not a pattern
             return _invalid(given, SPANS_LINES, at, _SYNTAX.sub(r"\\\g<0>", _first_line(given)))
@@ -217,6 +243,8 @@ class _RegexReader:
         whole = group[0] if group else "("
         if whole == "(" and given[at + 1 : at + 2] == "?":
             raise _invalid(given, "unknown kind of group", at, given.replace("(?", "(", 1))
+        if self.spans_lines and _TURNS_OFF.match(whole):
+            raise _invalid(given, "the flags m and s cannot be turned off", at, given.replace(whole, "", 1) or "text")
         self.at = at + len(whole)
         if whole.endswith(")"):
             return Token("flags", whole, at, whole)
@@ -257,7 +285,7 @@ class _RegexReader:
         return Token("repeat", given[at:end], at, given[at:end], low, high, pcre=possessive)
 
     def _class(self, at: int) -> Token:
-        text, builtin, end = read_class(self.given, at)
+        text, builtin, end = read_class(self.given, at, NOT_TEXT if self.spans_lines else NOT_IN_LINE)
         self.at = end
         return Token("class", text, at, builtin)
 

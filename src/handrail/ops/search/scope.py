@@ -97,7 +97,7 @@ class SearchRequest(NamedTuple):
     count_searched: bool = False
     """True if the result must say how many text files were read."""
     multiline: bool = False
-    """True if a match may span lines, and a dot matches a line end; only the built-in engine does that."""
+    """True if a match may span lines, and a dot matches a line end."""
     exact: bool = True
     """True if the result must hold the total; otherwise the search may stop at its limit."""
 

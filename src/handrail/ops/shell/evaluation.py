@@ -182,7 +182,7 @@ def evaluated(script: str) -> Evaluated:
 
 
 def _code(cut: list[str], found: Evaluated) -> Iterable[str]:
-    """Yield the text outside of quotes, and add the expansions on the way to `found`."""
+    """Yield the code with a mark for quoted text and without comments; add the expansions on the way to `found`."""
     live_bodies = False
     for piece in cut:
         joined = piece.replace("\\\n", "")

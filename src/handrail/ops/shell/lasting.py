@@ -27,6 +27,11 @@ def may_last(text: str) -> bool:
     return line.unknown or bool(line.assigns) or any(map(_lasts, line.commands)) or not line.commands
 
 
+def is_builtin(program: str) -> bool:
+    """Return whether bash runs a name itself, without a program file."""
+    return program in _HARMLESS_BUILTINS or program in _BUILTINS or program == "[["
+
+
 def _lasts(command: Argv) -> bool:
     program = command[0]
     if program is None:

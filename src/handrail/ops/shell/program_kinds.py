@@ -90,6 +90,54 @@ _SUBCOMMANDS = _words(
 )
 """Programs whose first word is a subcommand, not a program: `docker rm`, `npm test`."""
 
+_OPTIONS_THAT_RUN = {
+    "cargo": "--config",
+    "cc": "-wrapper -fplugin",
+    "clang": "-fplugin",
+    "cmake": "-E -P",
+    "ctest": "-S",
+    "curl": "--config --cookie-jar --dump-header --output --output-dir --remote-name --trace -D -K -O -c -o",
+    "deno": "eval",
+    "fd": "--exec --exec-batch -x -X",
+    "find": "-delete -fls -fprint -fprint0 -fprintf",
+    "g++": "-wrapper -fplugin",
+    "gcc": "-wrapper -fplugin",
+    "git": "--exec --ext-diff --extcmd --open-files-in-pager --output --receive-pack --textconv --upload-pack -O -x",
+    "git archive": "-o",
+    "git bisect": "run",
+    "git clone": "--config --template -c -u",
+    "git format-patch": "--output-directory -o",
+    "git init": "--template",
+    "git submodule": "foreach",
+    "go": "-exec -overlay -toolexec -vettool",
+    "hg": "--config",
+    "make": "--eval --file --makefile -f",
+    "man": "--html --pager -H -P",
+    "mypy": "--python-executable",
+    "nc": "--exec --sh-exec -c -e",
+    "ncat": "--exec --sh-exec -c -e",
+    "node": "--experimental-loader --import --loader --require -r",
+    "npm": "--node-options --script-shell --shell",
+    "npx": "--node-options --script-shell --shell",
+    "pnpm": "--node-options --script-shell --shell",
+    "rg": "--hostname-bin --pre",
+    "rsync": "--rsh --rsync-path -e",
+    "scp": "-F -o -S",
+    "sed": "--in-place -i",
+    "shuf": "--output -o",
+    "sort": "--compress-program --output -o",
+    "split": "--filter",
+    "ssh": "-F -o",
+    "svn": "--config-option --diff-cmd --diff3-cmd --editor-cmd",
+    "tar": "--checkpoint-action --info-script --new-volume-script --rmt-command --rsh-command --to-command"
+    " --use-compress-program -F -I",
+    "wget": "--config --execute --use-askpass -e",
+    "yarn": "--script-shell --shell",
+    "zip": "--unzip-command -TT",
+}
+"""Options of well-known programs, and words of subcommands, that run another program, read more options from a file, or
+write or delete files."""
+
 
 def last_name(program: str) -> str:
     """Return the file name of a program without its directories."""
@@ -107,6 +155,11 @@ def takes_data(argv: Argv) -> bool:
     return name in _INERT
 
 
+def names_subcommand(argv: Argv) -> bool:
+    """Return whether the second word probably says what the program does: `git status`, and not `grep status`."""
+    return last_name(argv[0] or "") in _SUBCOMMANDS or not takes_data(argv)
+
+
 def takes_code(argv: Argv) -> bool:
     """Return whether the program runs its words or its input as code, or an unknown program."""
     program, rest = argv[0] or _KERNEL_NAMES[0], argv[1:]
@@ -121,6 +174,26 @@ def takes_code(argv: Argv) -> bool:
     if kind is not None:
         return _interprets(rest, *kind)
     return name in _MAKES and any(_MAKE_RUNS.match(word) for word in rest if word is not None)
+
+
+def runs_words(argv: Argv) -> bool:
+    """Return whether the program runs, or may run, some of its words: they are code, or an option names a program."""
+    name, words = last_name(argv[0] or ""), [word or "" for word in argv[1:]]
+    subcommand = f"{name} {words[0]}" if words else ""
+    options = f"{_OPTIONS_THAT_RUN.get(name, '')} {_OPTIONS_THAT_RUN.get(subcommand, '')}".split()
+    if name == "tar" and words:
+        words[0] = f"-{words[0].lstrip('-')}" if words[0][:2] != "--" else words[0]  # `tar xIf` is `tar -xIf`
+    return takes_code(argv) or any(_names_option(word, option) for word in words for option in options)
+
+
+def _names_option(word: str, option: str) -> bool:
+    """Return whether a word is an option, also shortened (`--exe`) or among other letters (`-nO`)."""
+    name = word.partition("=")[0]
+    if option.startswith("--"):
+        return len(name) > len("--") and option.startswith(name)
+    if len(option) == len("-x"):
+        return word[:1] == "-" and word[:2] != "--" and option[1] in word[1:]
+    return name in (option, f"-{option}")
 
 
 def takes_values_as_data(argv: Argv, assigns: tuple[str, ...]) -> bool:

@@ -16,7 +16,7 @@ _ARRAYS = frozenset("aA")
 
 
 def judge_builtin(name: str, words: Argv) -> StartedPrograms | None:
-    """Return what a builtin sets and evaluates; None for any other program."""
+    """Return what a builtin that takes names or expressions (`read`, `let`, `test`) sets and evaluates; else None."""
     judge = _JUDGES.get(name)
     return judge(words) if judge else None
 

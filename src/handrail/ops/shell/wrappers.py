@@ -92,6 +92,8 @@ _OPAQUE = frozenset(
     | {"alias", "bind", "compgen", "complete", "enable", "fc", "hash", "mapfile", "readarray"}
 )
 """Programs that run the content of a file or the value of their own options, or change the meaning of a name."""
+_PUTS_INPUT = re.compile(r"-[0oprtx]*I(.*)", re.DOTALL)
+"""An option of xargs that names the mark for its input, alone or behind options without a value."""
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FD_ACTIONS = frozenset({"-x", "--exec", "-X", "--exec-batch"})
 
@@ -124,14 +126,17 @@ def started_by(argv: Argv) -> StartedPrograms:
 
 
 def _without_input(words: Argv) -> Argv:
-    """Return the words of xargs, with None for each word into which it puts its input (`-I`)."""
+    """Return the words of xargs, with None for each word into which it puts its input (`-I`, also as in `-0I%`)."""
+    marks: list[str | None] = []
+    first = 0
     for i, word in enumerate(words):
-        if word and word.startswith("-I"):
-            mark = word[2:] or next(iter(words[i + 1 : i + 2]), None)
-            first = i + (1 if word[2:] else 2)
-            put_in = [None if each is None or not mark or mark in each else each for each in words[first:]]
-            return (*words[:first], *put_in)
-    return words
+        if found := _PUTS_INPUT.match(word or ""):
+            marks.append(found[1] or next(iter(words[i + 1 : i + 2]), None))
+            first = first or i + (1 if found[1] else 2)
+    if not marks:
+        return words
+    put_in = (None if any(not mark or mark in (each or "") for mark in marks) else each for each in words[first:])
+    return (*words[:first], *put_in)
 
 
 def _unwrap(wrapper: _Wrapper, words: Argv) -> StartedPrograms:

@@ -1,6 +1,7 @@
 """Makes text safe to display to the user: nothing invisible, nothing that moves the cursor, nothing endless."""
 
 import re
+import unicodedata
 from itertools import accumulate, takewhile
 
 from handrail.model.limits import KIB, MIB
@@ -12,6 +13,9 @@ _BLANK = re.compile(
 )
 _PLAIN = frozenset("\t\n")
 
+_TAB = 8
+_INDENT = " " * 4
+_COLOURED = re.compile(r"(\x1b\[\d+m)(.*)(\x1b\[0m)", re.DOTALL)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])")
 
 
@@ -72,6 +76,33 @@ def _shortened(line: str, room: int) -> str:
         return line
     ends = max(1, room // 2 - 20)
     return f"{line[:ends]} … {len(line) - 2 * ends} characters not shown … {line[-ends:]}"
+
+
+def wrapped(text: str, width: int) -> str:
+    """Break lines that are wider than a terminal and indent their rest, so that no content looks like a new line."""
+    return "\n".join(_wrapped_line(line, width) for line in text.split("\n"))
+
+
+def _wrapped_line(line: str, width: int) -> str:
+    if len(line) * (1 if line.isascii() and "\t" not in line else _TAB) <= width:
+        return line
+    found = _COLOURED.fullmatch(line)
+    begin, inner, end = found.groups() if found else ("", line, "")
+    rows, row, used = list[str](), "", 0
+    for char in inner:
+        taken = _most_columns(char)
+        if used + taken > width and row:
+            rows.append(row)
+            row, used = _INDENT, len(_INDENT)
+        row, used = row + char, used + taken
+    return "\n".join(f"{begin}{each}{end}" for each in (*rows, row))
+
+
+def _most_columns(char: str) -> int:
+    """Return the most columns that a terminal uses for a character."""
+    if char == "\t":
+        return _TAB
+    return 1 if char.isascii() or unicodedata.east_asian_width(char) in ("N", "Na", "H") else 2
 
 
 def cut_middle(text: str, most: int) -> str:

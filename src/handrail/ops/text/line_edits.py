@@ -13,9 +13,9 @@ def edit_lines(path: str, data: bytes, operation: str, span: tuple[int, int], co
     text = TextBuffer.of(data)
     lines = _LINE.findall(text.raw)
     first, last = span
-    low = 0 if operation == "insert" else 1
-    if not (low <= first <= len(lines) and first <= last <= len(lines)):
-        raise BadLineRange(path, first, last, len(lines))
+    low, last = (0, max(span)) if operation == "insert" else (1, last)
+    if not (low <= first <= last <= len(lines)):
+        raise BadLineRange(path, first, last, len(lines), low)
     new = [] if operation == "delete" else _new_lines(content, text.newline)
     open_end = bool(lines) and not lines[-1].endswith("\n")
     start, stop = (first, first) if operation == "insert" else (first - 1, last)

@@ -27,13 +27,16 @@ class Nearest(NamedTuple):
     found: bytes
     difference: str
     """One of: line_end, trailing_space, tabs, indentation, spacing, typography, case, escaping, numbered
-    (the wanted line begins with a line number), several (of these),
+    (the wanted line begins with a line number), several (of these), line_breaks (the wanted text has `\\n`),
     missing (the file ends before), text; empty if no line differs."""
 
 
 def nearest(data: bytes, wanted: bytes, *, partial: bool = False, limits: Limits | None = None) -> Nearest | None:
     """Find the most similar place; None if no place is similar. `partial`: the text may start and end inside a line."""
     lines = [_cut(line) for line in wanted.removesuffix(b"\n").split(b"\n")[:_LINES]]
+    if b"\\n" in wanted and (start := data.find(wanted.replace(b"\\n", b"\n"))) >= 0:
+        number, begin = data.count(b"\n", 0, start) + 1, data.rfind(b"\n", 0, start) + 1
+        return Nearest(number, lines[0], _window(data, begin, 1)[0], "line_breaks")
     best, best_score = -1, _ALIKE
     for start in _likely_starts(data.lower(), lines, (limits or Limits()).nearest_bytes):
         score = _likeness(lines, _window(data, start, len(lines)), partial=partial)

@@ -1,17 +1,17 @@
 """Shortens a text to a budget of tokens, as Codex counts them: four bytes each."""
 
-_BYTES = 4
+BYTES = 4
 
 
 def token_count(size: int) -> int:
     """Return about how many tokens so many bytes are."""
-    return -(-size // _BYTES)
+    return -(-size // BYTES)
 
 
 def within_tokens(text: str, budget: int, tokens: int) -> str:
     """Return a text of `tokens` tokens within a budget: its beginning and its end, with a note in between."""
     data = text.encode(errors="surrogatepass")
-    most = budget * _BYTES
+    most = budget * BYTES
     if len(data) <= most:
         return text
     head = data[: most // 2].decode(errors="ignore")
