@@ -5,17 +5,19 @@ from datetime import UTC, datetime, timedelta
 
 from handrail.errors import RuleError
 from handrail.kernel.host.use_counts import Tally
-from handrail.model.approval import ASK_THE_USER, Approver, Question, Verdict
+from handrail.model.approval import ASK_THE_USER, KINDS, Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.model.record import record
-from handrail.policy.rule_match import Decision, PlacedRule, decide, why_always_asked
+from handrail.policy.rule_match import Decision, PlacedRule, RuleMatcher, decide, why_always_asked, why_nothing_kept
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, from_text
+from handrail.policy.rule_text import ALL_EDITS
+from handrail.policy.rules import ANY_TOOL, Rule, exact_pattern, typed_rule
 
 FILE = "file"
 """The scope of rules in the project's own file; these can only deny."""
 
 
+_ANY_EDIT = Rule(ANY_TOOL, calls=ALL_EDITS)
 _SUGGESTED_CHARS = 300
 """The length of the longest pattern that is shown to the user."""
 
@@ -94,14 +96,21 @@ class Policy:
             return Verdict(True, question.unasked)
         if self.approve == "never":
             return Verdict.deny("the policy is never", remedy=ASK_THE_USER, decided_by="policy never")._replace(
-                how_to_allow='Use approve="ask" or approve="auto"'
+                how_to_allow='Use --approve ask (in Python: approve="ask"), or the policy auto'
             )
-        if self.approve in ("auto", "host") and not decision.doubt:
-            return Verdict(True, f"policy {self.approve}")
+        decision = _with_hook(decision, question)
+        lets = self.approve in ("auto", "host") or self._lets_edit(question)
+        policy = f"policy {self.approve}" if lets else ""
+        if (by := "hook" if question.hook == "allow" else policy) and not decision.doubt and not question.rights:
+            return Verdict(True, by)
         if decision.allowed:
             self.rules.count(decision)
-            return Verdict(True, _names(decision))
+            return Verdict(True, _names(decision), rights=decision.rights)
         return self._ask(question._replace(doubt=decision.doubt), versions)
+
+    def _lets_edit(self, question: Question) -> bool:
+        """Return whether the policy is `edit` and the call only changes files of the workspace."""
+        return self.approve == "edit" and not RuleMatcher(question, self.rules.limits).why_not(_ANY_EDIT)
 
     def _ask(self, question: Question, decided_on: object) -> Verdict:
         """Ask the approver. Rules are decided again only if they changed while the approver was asked."""
@@ -122,13 +131,22 @@ class Policy:
         return verdict
 
 
+def _with_hook(decision: Decision, question: Question) -> Decision:
+    """Return the decision of the rules; if a hook wants the user to be asked, no rule and no policy approves."""
+    if question.hook != "ask":
+        return decision
+    why = f"a hook asks for the user's approval: {question.hook_reason}".removesuffix(": ")
+    return decision._replace(allowed=None, by=(), doubt=decision.doubt or why)
+
+
 def rule_to_keep(question: Question, verdict: Verdict, limits: Limits) -> Rule:
-    """Return the rule that stores a yes. Raises RuleError if this call is always asked about."""
+    """Return the rule that stores a yes. Raises RuleError if no answer to this question can store one."""
     keep = verdict.keep
-    if (why := why_always_asked(question)) or question.meant is None:
-        raise RuleError(f"this call is always asked about: {why}")
+    if (why := why_nothing_kept(question)) or question.meant is None:
+        raise RuleError(why)
     text = keep.rule or exact_pattern(question.meant)
-    rule = from_text(question.tool, text, "the rule", limits)._replace(sandbox=question.sandbox)
+    rights = question.rights if verdict.rights is None else verdict.rights
+    rule = typed_rule(question.tool, text, "the rule", limits)._replace(sandbox=question.sandbox, rights=rights.words)
     if keep.hours is None:
         return rule
     try:
@@ -162,12 +180,18 @@ def _without(placed: PlacedRule, question: Question) -> str:
 
 
 def no_approver(
-    question: Question, user: str = "Pass approver= to Workspace", policy: str = 'approve="auto"'
+    question: Question,
+    user: str = "Pass approver= to Workspace",
+    policy: str = 'approve="auto"',
+    reason: str = "no approver can be asked",
 ) -> Verdict:
-    """Deny a call because there is no approver; `user` and `policy` say what would allow it."""
-    why = why_always_asked(question)
-    reason = f"no approver can be asked, and {why}" if why else "no approver can be asked"
-    return refused(question, "no approver", reason, user, policy)
+    """Deny a call because no approver has decided; `user` and `policy` say what would allow it."""
+    why = why_always_asked(question) or _only_user_grants(question)
+    return refused(question, "no approver", f"{reason}, and {why}" if why else reason, user, policy)
+
+
+def _only_user_grants(question: Question) -> str:
+    return f"only the user or a rule grants {', '.join(question.rights.words)}" if question.rights else ""
 
 
 def refused(question: Question, by: str, reason: str, user: str, policy: str) -> Verdict:
@@ -180,21 +204,25 @@ def refused(question: Question, by: str, reason: str, user: str, policy: str) ->
 
 
 def _how_to_allow(question: Question, user: str, policy: str) -> str:
-    if why_always_asked(question) or question.meant is None:
+    if why_always_asked(question) or question.rights or question.meant is None:
         return user
-    way, command = f"{user}, or {policy}", _adding_it(question, exact_pattern(question.meant))
-    instead = f"allow exactly this call: {command}" if command else "add a rule with `handrail approvals add`"
-    return f"{way}, or {instead}"
+    if question.tool in KINDS:
+        return f"{user}, or {policy}"
+    way, command = f"{user}, or {policy}", _adding_it(question)
+    return f"{way}, or {f'keep a rule: {command}' if command else 'add a rule with `handrail approvals add`'}"
 
 
-def _adding_it(question: Question, pattern: str) -> str:
-    """Return the shell command that stores this call as a rule; empty if it is too long or has hidden characters."""
+def _adding_it(question: Question) -> str:
+    """Return the shell command that stores a rule for this call; empty if it is too long or has hidden characters."""
     import shlex  # noqa: PLC0415  only refusals need it
 
     from handrail.ops.text.display import one_line  # noqa: PLC0415  only refusals need it
+    from handrail.policy.suggest import suggestion  # noqa: PLC0415  only refusals need it
 
-    if len(pattern) > _SUGGESTED_CHARS:
+    short = suggestion(question, Limits())
+    rule = [short] if short else [question.tool, exact_pattern(question.meant or "")]
+    if len(rule[-1]) > _SUGGESTED_CHARS:
         return ""
-    words = ["handrail", "approvals", "add", question.tool, pattern, "--scope", "project", "--root", question.root]
+    words = ["handrail", "approvals", "add", *rule, "--root", question.root]
     command = shlex.join([*words, "--sandbox", question.sandbox] if question.sandbox else words)
     return command if one_line(command, len(command)) == command else ""

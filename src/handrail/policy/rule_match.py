@@ -11,14 +11,19 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from handrail.model.approval import Question
+from handrail.model.approval import KINDS, Question
+from handrail.model.effects import Effect
 from handrail.model.limits import Limits
-from handrail.policy.rules import ANY_TOOL, LEVELS, ONE, REST, Rule, exact_pattern, fits, words_fit
+from handrail.model.paths import unquote
+from handrail.model.rights import Rights, parse_rights
+from handrail.policy.rule_text import FETCH, ONE, REST, covers_file, covers_host, parse_rule
+from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, covers_command, exact_pattern, fits, words_fit
 
 if TYPE_CHECKING:
     from handrail.ops.shell.command_programs import CommandLine
     from handrail.ops.shell.started import Argv
 
+_EDITS = Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE
 _PLAIN_WORD = re.compile(r"[\w./+-]*")
 _WHOLE_WORD = r"(?<![\w.+-]){}(?![\w.+/-])"
 
@@ -50,6 +55,8 @@ class Decision(NamedTuple):
     """The rules that do not decide, each with the reason."""
     doubt: str = ""
     """Why only the user can approve the call; empty if a rule or a policy could."""
+    rights: Rights | None = None
+    """The rights beyond the sandbox that the rule grants; None if the call asks for none."""
 
 
 def decide(placed_rules: Iterable[PlacedRule], question: Question, limits: Limits) -> Decision:
@@ -65,7 +72,8 @@ def decide(placed_rules: Iterable[PlacedRule], question: Question, limits: Limit
     allows, not_allowing = _first_allowing(matcher, allowing, doubt)
     others += not_allowing
     if allows is not None:
-        return Decision(True, (allows,), tuple(others))
+        granted = matcher.granted(allows.rule) if question.rights else None
+        return Decision(True, (allows,), tuple(others), rights=granted)
     together = () if doubt else _together(matcher, allowing)
     if together:
         return Decision(True, together, tuple(pair for pair in others if pair[0] not in together))
@@ -102,7 +110,7 @@ def _first_allowing(
 
 def _together(matcher: "RuleMatcher", allowing: list[PlacedRule]) -> tuple[PlacedRule, ...]:
     """Return the rules with words that cover a compound command together; empty if they do not."""
-    words = [each for each in allowing if each.rule.argv and not matcher.why_not_in_force(each.rule)]
+    words = [each for each in allowing if each.rule.words and not matcher.why_not_in_force(each.rule)]
     return tuple(words) if matcher.covered_together([each.rule for each in words]) else ()
 
 
@@ -113,6 +121,13 @@ def why_always_asked(question: Question) -> str:
     if question.resolved is None:
         return "a path leaves the workspace"
     return f"the call reaches into {question.guarded}, which is guarded" if question.guarded else ""
+
+
+def why_nothing_kept(question: Question) -> str:
+    """Return why no answer to this question can store a rule; empty if one could."""
+    if why := why_always_asked(question):
+        return f"this call needs approval every time: {why}"
+    return f"the answer to a question about {question.tool} counts only once" if question.tool in KINDS else ""
 
 
 class RuleMatcher:
@@ -126,11 +141,11 @@ class RuleMatcher:
         idle = self.why_not_in_force(rule)
         if idle:
             return idle
-        return self._why_not_denied(rule) if rule.deny else self._why_not_allowed(rule)
+        return self._why_not_denied(rule) if rule.deny else self._why_not_allowed(rule) or self._why_not_granted(rule)
 
     def why_not_in_force(self, rule: Rule) -> str:
         """Return why a rule does not apply to any such call now; empty if it applies."""
-        if rule.tool != self._question.tool and not (rule.deny and rule.tool == ANY_TOOL):
+        if rule.tool != self._question.tool and not (rule.tool == ANY_TOOL and (rule.deny or rule.calls)):
             return "it is for another tool"
         if not rule.enabled:
             return "it is disabled"
@@ -143,7 +158,7 @@ class RuleMatcher:
     def doubt(self, placed: PlacedRule) -> str:
         """Return why a deny rule with words may cover this call although the call does not show the words."""
         rule = placed.rule
-        if not (rule.deny and rule.argv) or self.why_not_in_force(rule):
+        if not (rule.deny and rule.words) or self.why_not_in_force(rule):
             return ""
         if not (self._line.unknown or self._line.code or self._may_be_started(rule)):
             return ""
@@ -154,7 +169,7 @@ class RuleMatcher:
         from handrail.ops.shell.program_kinds import may_start, takes_values_as_data  # noqa: PLC0415  only for commands
         from handrail.ops.shell.wrappers import is_followed  # noqa: PLC0415  only for commands
 
-        wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
+        wanted = (_last_name(rule.words[0]), *rule.words[1:])
         programs = [each for each in self._line.commands if each[0] and not is_followed(_last_name(each[0]))]
         started = [inner for each in programs for inner in may_start(each)]
         if any(words_fit(wanted, (_last_name(first), *rest), unsure=True) for first, *rest in started if first):
@@ -170,10 +185,12 @@ class RuleMatcher:
 
         Uncertainty counts as a match: either form of the call, a pattern timeout, or an unknown argument.
         """
-        if rule.argv:
-            wanted = (_last_name(rule.argv[0]), *rule.argv[1:])
+        if rule.words:
+            wanted = (_last_name(rule.words[0]), *rule.words[1:])
             found = [form for command in self._line.commands for form in _without_options(command)]
             return "" if any(words_fit(wanted, each, unsure=True) for each in found) else "no command has its words"
+        if rule.calls:
+            return self._why_short_not_denied(rule.calls)
         forms = {self._question.given, self._question.meant or ""}
         denied = any(fits(rule.pattern, form, self._limits) is not False for form in forms if form)
         return "" if denied else "its pattern does not match"
@@ -181,22 +198,61 @@ class RuleMatcher:
     def _why_not_allowed(self, rule: Rule) -> str:
         """Return why an allow rule does not cover the call; empty if it certainly does."""
         question = self._question
-        if question.meant is None or question.guarded:
+        if question.resolved is None or question.guarded:
             return why_always_asked(question)
-        if rule.pattern == exact_pattern(question.meant):
+        if rule.pattern and rule.pattern == exact_pattern(self._meant):
             return ""
         if question.terminal or question.shell:
             return f"{question.shell or 'input typed into a terminal'} needs a rule for exactly this call"
-        if rule.argv:
-            return self._why_words_do_not_cover((rule,))
+        if rule.words or rule.calls:
+            short = not rule.words
+            return self._why_short_not_allowed(rule.calls) if short else self._why_words_do_not_cover((rule,))
         if question.command and self._line.simple is None:
             return "the command is not simple: it has operators, redirections, expansions or assignments"
-        fitting = fits(rule.pattern, question.meant, self._limits)
+        fitting = fits(rule.pattern, self._meant, self._limits)
         return "" if fitting else "its pattern takes too long" if fitting is None else "its pattern does not match"
+
+    def _why_short_not_allowed(self, text: str) -> str:
+        """Return why a rule for edits or hosts does not cover the call; empty if it covers all that the call does."""
+        question, short = self._question, parse_rule(text)
+        if short.kind == FETCH:
+            if not question.host or question.effects not in Effect.READ | Effect.FETCH:
+                return "the call does not only fetch a page"
+            return "" if covers_host(short.words, question.host) else "it is for other hosts"
+        if not question.targets or question.effects not in _EDITS or question.command or question.host:
+            return "the call does not only change files"
+        other = next((each for each in question.targets if not covers_file(short.words, unquote(each))), "")
+        return f"it does not cover {other}" if other else ""
+
+    def _why_short_not_denied(self, text: str) -> str:
+        """Return why a rule that denies edits or hosts does not cover the call; any file that it names is enough."""
+        question, short = self._question, parse_rule(text)
+        if short.kind == FETCH:
+            hosts = {question.host, re.sub(r":\d+$", "", question.host)} - {""}
+            return "" if any(covers_host(short.words, host) for host in hosts) else "it is for other hosts"
+        if not question.targets:
+            return "the call changes no files"
+        given = [str(question.params.get(name)).removeprefix(f"{question.root}/") for name in question.paths]
+        places = [*map(unquote, question.targets), *(each.removeprefix("./") for each in given)]
+        denied = any(covers_file(short.words, each, fold_case=True) for each in places)
+        return "" if denied else "it is for other files"
+
+    def _why_not_granted(self, rule: Rule) -> str:
+        """Return why an allow rule does not grant the rights that the call asks for; empty if it does, or none are."""
+        rights = self._question.rights
+        if not rights or self.granted(rule) is not None:
+            return ""
+        return f"the call asks for more rights than the rule names: {', '.join(rights.words)}"
+
+    def granted(self, rule: Rule) -> Rights | None:
+        """Return the rights that a rule grants to this call; None if it does not name all of them."""
+        from handrail.ops.asked_rights import rights_by_rule  # noqa: PLC0415  few calls ask for rights
+
+        return rights_by_rule(self._question.rights, parse_rights(rule.rights))
 
     def covered_together(self, rules: list[Rule]) -> bool:
         """Return whether several rules with words cover every command of the call."""
-        typed = self._question.terminal or self._question.shell
+        typed = self._question.terminal or self._question.shell or self._question.rights
         return len(rules) > 1 and not typed and not self._why_words_do_not_cover(rules)
 
     def _why_words_do_not_cover(self, rules: Iterable[Rule]) -> str:
@@ -211,10 +267,15 @@ class RuleMatcher:
         if line.assigns:
             return f"the command sets {', '.join(line.assigns)}"
         for command in line.commands:
-            if not any(words_fit(rule.argv, command) for rule in rules):
+            if not any(covers_command(rule, command) for rule in rules):
                 shown = " ".join("…" if word is None else word for word in command)
                 return f"its words do not cover `{shown}`"
         return ""
+
+    @cached_property
+    def _meant(self) -> str:
+        """The call as rules see it. The content of a large file takes long to write as JSON, so this is done once."""
+        return self._question.meant or ""
 
     @cached_property
     def _line(self) -> "CommandLine":

@@ -47,7 +47,7 @@ class RuleFile:
             self.rules, self._text = self._rules_of(text), text
 
     def _rules_of(self, text: str) -> list[Rule]:
-        from handrail.settings import parse_toml  # noqa: PLC0415  most sessions have no rule file
+        from handrail.ops.toml_read import parse_toml  # noqa: PLC0415  most sessions have no rule file
 
         try:
             found = parse_toml(text)
