@@ -24,22 +24,22 @@ class Canary(NamedTuple):
 _REFUSED = {
     "write_outside": (
         'probe="$1/probe"; (: > "$probe") 2>/dev/null && rm -f "$probe"',
-        ("strict", "network", "reduced"),
+        ("strict", "hosts", "network", "reduced"),
     ),
     "read_home": (
         'test -e "$2/.ssh" || test -e "$2/.aws" || test -e "$3"',
-        ("strict", "network"),
+        ("strict", "hosts", "network"),
     ),
     "change_system_settings": (
         "test -w /proc/sys/kernel/hostname && : >> /proc/sys/kernel/hostname",
-        ("strict", "network"),
+        ("strict", "hosts", "network"),
     ),
-    "see_processes_outside": ("test -d /proc/$4/fd && kill -0 $4", ("strict", "network")),
-    "use_network": ("grep -qv -e lo: -e Inter -e face /proc/net/dev", ("strict",)),
-    "hold_capabilities": ("! grep -q 'CapEff:.0*$' /proc/self/status", ("strict", "network", "reduced")),
+    "see_processes_outside": ("test -d /proc/$4/fd && kill -0 $4", ("strict", "hosts", "network")),
+    "use_network": ("grep -qv -e lo: -e Inter -e face /proc/net/dev", ("strict", "hosts")),
+    "hold_capabilities": ("! grep -q 'CapEff:.0*$' /proc/self/status", ("strict", "hosts", "network", "reduced")),
     "call_unfiltered": (
         "! grep -q 'Seccomp:.2' /proc/self/status",
-        ("strict", "network", "reduced"),
+        ("strict", "hosts", "network", "reduced"),
     ),
 }
 _ALLOWED = {

@@ -5,12 +5,13 @@ import platform
 from typing import NamedTuple
 
 from handrail.kernel.doctor.canaries import Canary, check
+from handrail.kernel.doctor.hosts_canary import HostsTrial, try_hosts
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.state_dir import config_home, state_home
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.process.shells import BASH, users_shell
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
-from handrail.kernel.sandbox.landlock_exec import abi, can_filter
+from handrail.kernel.sandbox.helpers.landlock_exec import abi, can_filter
 from handrail.kernel.sandbox.levels import Confinement, Level
 from handrail.kernel.search.rg_process import FoundProgram, find_program, lies_in
 
@@ -64,6 +65,8 @@ class SandboxFacts(NamedTuple):
     reduced_possible: bool
     """True if no sandbox was started, but the level `reduced` could be, if the settings allowed it."""
     canaries: list[Canary]
+    hosts: HostsTrial | None
+    """Whether commands reach hosts by name; None at levels that do not offer that."""
 
 
 def examine(root: str) -> MachineFacts:
@@ -96,7 +99,9 @@ def try_sandbox(processes: Processes) -> SandboxFacts:
     settings, confinement = processes.sandbox.settings, processes.sandbox.confinement
     reduced_possible = confinement is None and abi() >= landlock_rules.LOWEST_ABI and not settings.allow_reduced
     why_not = first.detail if confinement is None else ""
-    return SandboxFacts(settings.level, confinement, why_not, reduced_possible, canaries)
+    offered = confinement is not None and confinement.by_bubblewrap and confinement.level != "network"
+    hosts = try_hosts(processes) if offered else None
+    return SandboxFacts(settings.level, confinement, why_not, reduced_possible, canaries, hosts)
 
 
 def _program(path: str) -> ProgramFacts:

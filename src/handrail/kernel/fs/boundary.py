@@ -122,8 +122,8 @@ class FsBoundary:
         return split(path, self._roots, windows=sys.platform == "win32")
 
     def relative_glob(self, glob: str) -> str | None:
-        """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
-        return relative_to_root(glob, self._roots)
+        """Return an absolute glob relative to the root; None if it is relative, or does not lead below the root."""
+        return relative_to_root(glob, self._roots) or None
 
     def was_replaced(self) -> bool:
         """Return whether the root's path now names another directory. The open handle keeps the original."""
@@ -301,13 +301,6 @@ class FsBoundary:
         itself. With `future`, parent directories may be missing.
         """
         return self.locate_with_stat(path, follow=follow, future=future)[0]
-
-    def check(self, path: str, *, may_be_missing: bool) -> None:
-        """Raise the PathFault that a use of `path` would meet: outside, protected, a loop, or not found."""
-        place, found = self.locate_with_stat(path, future=may_be_missing)
-        place.close()
-        if found is None and not may_be_missing:
-            raise NotFound(path)
 
     def locate_with_stat(
         self, path: str, *, follow: bool = True, future: bool = False

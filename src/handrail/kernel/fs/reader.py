@@ -94,7 +94,10 @@ class Reader:
             os.close(fd)
 
     def entries(self, path: str) -> list[FileEntry]:
-        """Return the entries of a directory, sorted by name; a link inside the root has the kind of its target."""
+        """Return the entries of a directory, sorted by name, without protected files and placeholders.
+
+        A link that leads to something inside the root has the kind of its target.
+        """
         with self._scanned(path) as (fd, listed):
             entries = [entry for each in listed if (entry := self._entry(path, each))]
             entries = [e for e in entries if not (e.name[0] == "." and e.is_directory and is_placeholder(fd, e.name))]

@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any
 
 _SYNC_FILE_RANGE_WRITE = 2
+AT_FDCWD = -100
+"""Stands for the current directory, in the place of a handle."""
 
 
 @cache

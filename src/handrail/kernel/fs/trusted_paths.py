@@ -1,6 +1,7 @@
 """Resolves paths that the user configured, and rejects every path that an agent could redirect."""
 
 import os
+import pwd
 import stat
 from collections.abc import Iterable
 
@@ -47,3 +48,11 @@ def in_any(path: str, directories: Iterable[str]) -> bool:
 def agents_directories(root: str, writable: Iterable[str]) -> tuple[str, ...]:
     """Return the directories that commands can write, links resolved."""
     return tuple(map(os.path.realpath, (root, *writable)))
+
+
+def account_home() -> str:
+    """Return the home directory in the account of the user; empty if the user has no account, as in a container."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""

@@ -32,7 +32,27 @@ def application_data() -> str:
         return os.path.join(home(), "Library", "Application Support")
     if sys.platform == "win32":
         return os.environ.get("APPDATA", home())
+    return config_directory()
+
+
+def config_directory() -> str:
+    """Return the directory in which terminal programs keep this user's settings."""
     return os.environ.get("XDG_CONFIG_HOME") or os.path.join(home(), ".config")
+
+
+def on_path(program: str) -> str | None:
+    """Return the path of the program that a shell of this user starts; None if there is none."""
+    return shutil.which(program)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of this process, for a server that is started as a client starts it."""
+    return dict(os.environ)
+
+
+def may_replace(path: str) -> bool:
+    """Say whether a file can be put at a path that the user named: nothing is there, or a regular file."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 def replace_with_backup(path: str, text: str) -> str | None:

@@ -1,12 +1,12 @@
 """Finds the workspace of a command: upwards from the current directory, and never the home of the user."""
 
 import os
-import pwd
 import stat
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
+from handrail.kernel.fs.trusted_paths import account_home
 from handrail.ops.glob.guarded_names import OWN_FILES
 
 MARKERS = (OWN_FILES[0], ".git")
@@ -30,6 +30,12 @@ class RootRefused(Exception):  # noqa: N818  the surface words it for the user
     def __init__(self, path: str, why: Literal["gone", "home", "other_user"]) -> None:
         super().__init__(path, why)
         self.path, self.why = path, why
+
+
+def place_in(root: str) -> str:
+    """Return the current directory relative to a root; `.` if it lies outside."""
+    place = os.path.relpath(os.path.realpath("."), os.path.realpath(root))
+    return "." if place.split("/")[0] == ".." else place
 
 
 def find_root() -> FoundRoot:
@@ -66,15 +72,8 @@ def _above(directory: str) -> Iterator[str]:
 
 def _homes_and_above() -> set[tuple[int, int] | None]:
     """Return the identities of the home in HOME, of the account's home, and of every directory above them."""
-    homes = {os.path.realpath(home) for home in (os.environ.get("HOME", ""), _account_home()) if os.path.isabs(home)}
+    homes = {os.path.realpath(home) for home in (os.environ.get("HOME", ""), account_home()) if os.path.isabs(home)}
     return {_identity(directory) for home in homes for directory in (home, *_above(home))} - {None}
-
-
-def _account_home() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:  # the user has no account, as in a container
-        return ""
 
 
 def _identity(path: str) -> tuple[int, int] | None:

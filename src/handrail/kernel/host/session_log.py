@@ -87,6 +87,18 @@ class SessionLog:
         if self._tell is not None:
             self._tell(one_line(f"{tool}: {allow}", _USER_LINE_CHARS))
 
+    def hook(self, number: int, facts: dict[str, Any], message: str = "") -> None:
+        """Log what a hook did, and show the user the message that it has."""
+        if self._fd >= 0:
+            self._write("INFO", "hook", number, facts)
+        if message and self._tell is not None:
+            self._tell(one_line(f"hook: {message}", _USER_LINE_CHARS))
+
+    def note(self, event: str, facts: dict[str, Any]) -> None:
+        """Log what happened beside requests: the connections of commands, and the rights that they were given."""
+        if self._fd >= 0:
+            self._write("INFO", event, self._count, facts)
+
     def failure(self, number: int, tool: str, error: BaseException, event: str = "bug") -> None:
         """Log the traceback of an error, which no result contains."""
         import traceback  # noqa: PLC0415  saves start-up time: only failures need it

@@ -178,19 +178,35 @@ def write_text(path: str, text: str) -> None:
     write_whole(path, text.encode())
 
 
-def write_whole(path: str, data: bytes) -> None:
-    """Replace one of Handrail's files completely or not at all."""
+def write_whole(path: str, data: bytes, *, sync: bool = True) -> None:
+    """Replace one of Handrail's files completely or not at all; without `sync`, a loss of power may undo it."""
     temp = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(6).hex()}")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(fd)
-        os.rename(temp, path)
+            if sync:
+                os.fsync(fd)
+        if sync or not _exchanged(temp, path):
+            os.rename(temp, path)
     except BaseException:
         os.unlink(temp)
         raise
+
+
+def _exchanged(temp: str, path: str) -> bool:
+    """Put a new file in the place of an old one without waiting for the disk, which a rename may do."""
+    from handrail.kernel.fs.syscalls import AT_FDCWD, exchange_names  # noqa: PLC0415  most files are synced
+
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            return False  # a file does not take the place of a directory
+        exchange_names(temp, path, AT_FDCWD)
+    except OSError:
+        return False  # there is no old file, or the file system cannot exchange names
+    os.unlink(temp)
+    return True
 
 
 def directory_named(text: str) -> str | None:

@@ -1,8 +1,16 @@
 """Opens the user's terminal for questions. It is not standard input, which may carry calls."""
 
 import os
+import select
 import sys
+import threading
 from typing import TextIO
+
+_KEYS = 4096
+"""The most bytes that are read as one answer: as many as a terminal holds."""
+_LOOK_SECONDS = 0.2
+"""How often a question looks whether it was given up."""
+_given_up = threading.Event()
 
 
 def open_terminal() -> tuple[TextIO, TextIO] | None:
@@ -38,6 +46,44 @@ def forget_typed(reader: TextIO) -> None:
 
     try:
         termios.tcflush(reader.fileno(), termios.TCIFLUSH)
+    except termios.error as error:
+        raise OSError(*error.args) from error
+
+
+def give_up_questions() -> None:
+    """End the question that waits for a key, as at the end of the input, and all later ones: the user has left."""
+    _given_up.set()
+
+
+def ask_for_key(reader: TextIO, writer: TextIO, prompt: str) -> str:
+    """Discard earlier input, show the prompt, and return the keys that the user presses next, without Enter.
+
+    Several characters come from one special key, or were pasted. An empty string means the end of the input. If the
+    reader is no terminal, the answer is a line.
+    """
+    if not reader.isatty():
+        writer.write(prompt)
+        writer.flush()
+        return reader.readline()
+    import termios  # noqa: PLC0415  not available on every system
+
+    fd = reader.fileno()
+    try:
+        before = termios.tcgetattr(fd)
+        now = [*before[:3], before[3] & ~(termios.ICANON | termios.ECHO), *before[4:6], [*before[6]]]
+        now[6][termios.VMIN], now[6][termios.VTIME] = 1, 0
+        try:
+            termios.tcsetattr(fd, termios.TCSAFLUSH, now)  # before the prompt, so that the terminal echoes no answer
+            writer.write(prompt)
+            writer.flush()
+            poller = select.poll()  # unlike select.select, it takes handles beyond 1023
+            poller.register(fd, select.POLLIN)
+            while not poller.poll(_LOOK_SECONDS * 1000):
+                if _given_up.is_set():
+                    return ""
+            return os.read(fd, _KEYS).decode(reader.encoding, "replace")
+        finally:
+            termios.tcsetattr(fd, termios.TCSANOW, before)
     except termios.error as error:
         raise OSError(*error.args) from error
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from handrail.kernel.host.state_dir import locked_directory_of, read_text, write_text
+from handrail.kernel.host.state_dir import locked_directory_of, read_text, write_whole
 
 
 class Count(NamedTuple):
@@ -36,7 +36,7 @@ class Tally:
             for key in keys:
                 counts[key] = Count(counts[key].times + 1 if key in counts else 1, now)
             kept = {key: [count.times, count.last.isoformat()] for key, count in counts.items()}
-            write_text(self._path, json.dumps(kept))
+            write_whole(self._path, json.dumps(kept).encode(), sync=False)  # a call does not wait for the disk
 
     def read(self) -> dict[str, Count]:
         """Return the counts; none if the file cannot be read or parsed."""

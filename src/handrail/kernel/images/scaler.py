@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from handrail.kernel.deadline import Deadline, DeadlineExceeded
 from handrail.kernel.images import image_worker
-from handrail.kernel.sandbox.confined_worker import WorkerFailed, compute
+from handrail.kernel.sandbox.helpers.confined_worker import WorkerFailed, compute
 from handrail.model.limits import Limits
 
 

@@ -22,6 +22,7 @@ from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
 from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin
 from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, fingerprint_of
+from handrail.kernel.journal.unkept import save_unkept
 from handrail.model.faults import WriteFailed
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
@@ -78,6 +79,8 @@ class CommandChanges:
                 if self._last is None or not goes_on:
                     self._record_left(warn)
                     first, unkept = self._last is None, self._store_new_contents()
+                    if first:
+                        save_unkept(self._state, unkept)
                     if first and unkept:
                         warn(UndoPartial(len(unkept), [quote(path) for path in unkept[:_NAMED_PATHS]]))
                     git.before(self._scan.repositories)
@@ -134,6 +137,18 @@ class CommandChanges:
         finally:
             scan.close()
 
+    def cannot_keep(self) -> list[str]:
+        """Return what undo could not restore if a command changed it now: directories and files, too large or many."""
+        scan, room = Scan(self._fd, self._limits, self._leave_out), _Room(self._limits)
+        try:
+            found = [(path, new) for path, (_, new) in self._without_protected(scan.changed()).items()]
+            files = [(path, new) for path, new in found if new is not None and stat.S_ISREG(new[0])]
+            new = [each for each in files if _unkept(self._former(*each))]
+            lost = [path for path, mark in _in_order(scan, new) if not room.takes(mark[2])]
+            return [f"{path}/" for path in scan.too_large] + lost
+        finally:
+            scan.close()
+
     def _store_new_contents(self) -> list[str]:
         """Store the contents of files that changed since the last scan; return what cannot be kept.
 
@@ -148,7 +163,7 @@ class CommandChanges:
             elif old == new or kept is None or kept.fingerprint != new:
                 wanted.append((path, new))
         unkept = [f"{path}/" for path in self._scan.too_large]
-        for path, new in sorted(wanted, key=lambda each: (self._scan.is_ignored(each[0]), -each[1][3])):
+        for path, new in _in_order(self._scan, wanted):
             node = self._read(path, new, room)
             self._remember(path, new, node)
             if _unkept(node):
@@ -201,7 +216,10 @@ class CommandChanges:
 
     def _changed(self) -> Changed:
         """Return the changes without protected files: no command reaches these, so another process changed them."""
-        changed, protected = self._scan.changed(), self._protected
+        return self._without_protected(self._scan.changed())
+
+    def _without_protected(self, changed: Changed) -> Changed:
+        protected = self._protected
         if protected is None:
             return changed
         return {path: fingerprints for path, fingerprints in changed.items() if not protected.hides(path)}
@@ -295,6 +313,11 @@ class _Room:
         self._files -= 1
         self._bytes -= size
         return True
+
+
+def _in_order(scan: Scan, files: list[tuple[str, Fingerprint]]) -> list[tuple[str, Fingerprint]]:
+    """Sort files as they are stored: the newest first, those that ignore files exclude last."""
+    return sorted(files, key=lambda each: (scan.is_ignored(each[0]), -each[1][3]))
 
 
 def index_path(state: State) -> str:

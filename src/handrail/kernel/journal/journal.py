@@ -46,7 +46,7 @@ class Origin(NamedTuple):
     """Holds the session and call that made a change, and who approved it."""
 
     kind: str = "commit"
-    """commit, command, undo, redo, restore"""
+    """commit, command, undo, redo, restore, mark"""
     session: str = ""
     call: int = 0
     call_id: str | None = None
@@ -55,7 +55,9 @@ class Origin(NamedTuple):
     by: str = ""
     undoes: tuple[int, ...] = ()
     about: str = ""
-    """The command, shortened."""
+    """The command, shortened, or the name of the mark."""
+    amends: int | None = None
+    """The earlier entry that this one completes: a hook changed a file right after the tool did."""
 
 
 class JournalEntry(NamedTuple):
@@ -98,7 +100,11 @@ class HistoryEntry(NamedTuple):
     def undoable(self) -> bool:
         """True if the entry is not undone and all its contents are stored. Only a dry run finds conflicting changes."""
         nodes = [node for file in self.entry.files for node in (file.before, file.after)]
-        return not self.undone and all(node is None or node.kind != "file" or node.kept for node in nodes)
+        return (
+            not self.undone
+            and self.entry.origin.kind != "mark"
+            and all(node is None or node.kind != "file" or node.kept for node in nodes)
+        )
 
 
 class Damage(NamedTuple):
@@ -189,9 +195,9 @@ class Journal:
             yield Damage(at, len(line)) if entry is None else entry
 
     def listed(self, session: str | None = None) -> Iterator[HistoryEntry | Damage]:
-        """Yield the entries, the newest first, each with whether a later entry undid it."""
+        """Yield the entries, the newest first, each with its amendments and whether a later entry undid it."""
         undone: set[int] = set()
-        for entry in self.backwards():
+        for entry in with_amendments(self.backwards()):
             if isinstance(entry, Damage):
                 yield entry
                 continue
@@ -204,7 +210,8 @@ class Journal:
         """Return the entry with number `n`; None if there is none. Uses bisection, because the numbers only rise."""
         try:
             with open(self.path, "rb") as file:
-                return _find(file, n)
+                found = _find(file, n)
+                return found and _amended(found, _amendments(file, n))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -224,6 +231,28 @@ class Journal:
                 return each.n + damaged
             damaged += each.at + each.size < found.st_size  # an incomplete last line does not count
         return damaged
+
+
+def with_amendments(entries: Iterable[JournalEntry | Damage]) -> Iterator[JournalEntry | Damage]:
+    """Yield entries, the newest first, each together with the later entries that complete it."""
+    waiting: dict[int, list[JournalEntry]] = {}
+    for entry in entries:
+        if isinstance(entry, JournalEntry) and entry.origin.amends is not None:
+            waiting.setdefault(entry.origin.amends, []).insert(0, entry)
+        else:
+            yield entry if isinstance(entry, Damage) else _amended(entry, waiting.pop(entry.n, []))
+    for amendments in waiting.values():  # the first entry was pruned, or is damaged
+        yield from reversed(amendments)
+
+
+def _amended(entry: JournalEntry, amendments: list[JournalEntry]) -> JournalEntry:
+    """Return an entry with the state after its amendments, the oldest of which comes first."""
+    files = {file.path: file for file in entry.files}
+    for later in amendments:
+        for file in later.files:
+            first = files.get(file.path, file)
+            files[file.path] = file._replace(before=first.before)
+    return entry._replace(files=tuple(files.values()))
 
 
 def open_journal(root: str) -> tuple[State, Journal]:
@@ -347,6 +376,13 @@ def _find(file: BinaryIO, n: int) -> JournalEntry | None:
     while entry is not None and entry.n < n:
         _, entry = _next_entry(file)
     return entry if entry is not None and entry.n == n else None
+
+
+def _amendments(file: BinaryIO, n: int) -> list[JournalEntry]:
+    """Return the entries in the rest of the file that complete entry `n`, the oldest first."""
+    mark = b'"amends":%d,' % n
+    found = [decode(line.removesuffix(b"\n")) for line in iter(file.readline, b"") if mark in line]
+    return [entry for entry in found if entry is not None and entry.origin.amends == n]
 
 
 def _next_entry(file: BinaryIO) -> tuple[int, JournalEntry | None]:

@@ -145,7 +145,10 @@ class Scan:
         return changed
 
     def _scan_some(self, touched: set[str], changed: Changed) -> bool:
-        """Scan only the directories in which something changed. Returns False if a complete scan is necessary."""
+        """Scan only the directories in which something changed.
+
+        Returns False if one cannot be read, or its ignore rules changed: then a complete scan is necessary.
+        """
         for path in sorted(touched | self._unsure):
             before = self._known.get(path)
             if before is None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from handrail.kernel.process.output import BoundedOutput, Output
+from handrail.kernel.process.bounded_output import BoundedOutput, Output
 from handrail.kernel.sandbox.sandbox import Channel, Confinement, Sandbox, StartedCommand
 from handrail.model.faults import CommandNotStarted
 
@@ -30,6 +30,7 @@ class HeldProgram:
     def __init__(self, started: StartedCommand, *sources: str) -> None:
         self.confinement: Confinement = started.confinement
         self.restarted = started.restarted
+        self._network = started.network
         self.channel: Channel = started.channel
         self.changed = threading.Condition()
         self.status: int | None = None
@@ -64,6 +65,13 @@ class HeldProgram:
 
     def _note_look(self, facts: list[bytes]) -> None:
         raise NotImplementedError
+
+    def tried_network(self, *, idle: bool = False) -> bool | None:
+        """Return whether the program tried to reach a network that the sandbox does not have, since the last time.
+
+        None if that is not known. `idle` says whether the program can make no attempt until the next time.
+        """
+        return None if self._network is None else self._network.take(idle=idle)
 
     @property
     def lost(self) -> bool:

@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from handrail.kernel.process.bounded_output import Output
 from handrail.kernel.process.held_program import Keyboard, OutputProgram, request, wait_for_terminal
-from handrail.kernel.process.output import Output
 from handrail.kernel.process.runner import CANCEL_POLL_SECONDS, ending_of, returncode_of
 from handrail.kernel.process.terminal_answers import TerminalAnswers
 from handrail.kernel.sandbox.sandbox import StartedCommand
-from handrail.model.job_faults import NoKeyboard, TooManyJobs, UnknownJob
+from handrail.model.faults import SandboxUnavailable
+from handrail.model.job_faults import NoKeyboard, RightsNotGranted, TooManyJobs, UnknownJob
+from handrail.model.rights import Rights
 
 if TYPE_CHECKING:
     from handrail.kernel.process.runner import Processes
@@ -40,6 +42,13 @@ class JobStart(NamedTuple):
     """True if output and error are one stream; with a terminal they always are."""
     to_file: bool = False
     """True if the whole output goes into a file, too."""
+    rights: Rights = Rights()
+    """What the job may do beyond the sandbox: it then has a sandbox of its own, and leaves nothing behind."""
+
+    @property
+    def keeps_background(self) -> bool:
+        """True if processes that the job leaves behind live until the session ends."""
+        return self.size is None and not self.rights
 
 
 class JobReading(NamedTuple):
@@ -57,6 +66,8 @@ class JobReading(NamedTuple):
     ended_processes: int
     """The number of background processes that ended together with the job."""
     limit: str | None
+    tried_network: bool | None
+    """True if the job tried to reach a network that the sandbox does not have; None if that is not known."""
     sandbox_died: bool
 
     @property
@@ -91,6 +102,8 @@ class Job(OutputProgram):
         self.output_file = ""
         self.ended: Callable[[], None] = lambda: None
         """Called in the thread of the background reader when the job has ended."""
+        self.end_rights: Callable[[], None] = processes.close
+        """Ends the sandbox of a job with more rights."""
         self._file, self._file_room = -1, processes.sandbox.settings.limits.spool_bytes
         self._keyboard: Keyboard | None = None
         self._answers: TerminalAnswers | None = None
@@ -131,6 +144,8 @@ class Job(OutputProgram):
             if self._timer is not None:
                 self._timer.cancel()
             self.ended()
+            if self.start.rights:  # from another thread: to close the sandbox waits for the thread that is here
+                threading.Thread(target=self.end_rights, name="handrail-rights", daemon=True).start()
 
     def _keep(self, number: int, chunk: bytes) -> None:
         super()._keep(number, chunk)
@@ -169,7 +184,7 @@ class Job(OutputProgram):
         self.check_started(self.start.argv[0], self.start.cwd)
         out, err = self.take_outputs()
         self.end_read = not running
-        (code, signal), kept = self.exit, self.start.size is None
+        (code, signal), kept = self.exit, self.start.keeps_background
         return JobReading(
             stdout=out,
             stderr=err,
@@ -180,6 +195,7 @@ class Job(OutputProgram):
             background=self.others if kept and not running else (),
             ended_processes=0 if kept or running else len(self.others),
             limit=self.limit,
+            tried_network=self.tried_network(idle=not running and not self.others),
             sandbox_died=self.lost,
         )
 
@@ -210,7 +226,7 @@ class Job(OutputProgram):
             self._file = -1
             with contextlib.suppress(OSError):  # files that stay are removed after a day
                 os.unlink(self.output_file)
-        if self.others and self.start.size is None:
+        if self.others and self.start.keeps_background:
             self._processes.sandbox.background.append(self.channel)  # what the job left lives until the session ends
         else:
             super().release()
@@ -224,6 +240,8 @@ class Jobs:
         self._processes, self._changed = processes, changed
         self._lock = threading.RLock()
         self._all: dict[int, Job] = {}
+        self._own: list[Processes] = []
+        """The sandboxes of jobs with more rights; each ends with its job, at the latest with the session."""
         self._next = 1
 
     @property
@@ -240,9 +258,7 @@ class Jobs:
                 raise TooManyJobs(limits.jobs)
             for old in [number for number, job in self._all.items() if not job.alive][:-REMEMBERED]:
                 self._all.pop(old).release()
-            begin = self._begin if start.size is None else self._begin_terminal
-            job = begin(start, self._next)
-            self._all[self._next] = job
+            job = self._all[self._next] = self._new_job(start, self._next)
             self._next += 1
         job.ended = self._tell
         job.watch()
@@ -287,16 +303,51 @@ class Jobs:
                 job.release()
             self._all = {}
             self._tell()
+        for own in self._own:  # without the lock, for which their readers may wait
+            own.close()
 
-    def _begin(self, start: JobStart, number: int) -> Job:
+    def _new_job(self, start: JobStart, number: int) -> Job:
+        """Start a job in the sandbox of the session, or with more rights in one of its own."""
+        begin = self._begin if start.size is None else self._begin_terminal
+        if not start.rights:
+            return begin(start, number, self._processes)
         sandbox = self._processes.sandbox
+        self._refuse_moved(start.rights)
+        sandbox.free(start.rights.guarded)
+        own = self._processes.beside(sandbox.settings.with_rights(start.rights))
+        self._own.append(own)
+        try:
+            job = begin(start, number, own)
+        except BaseException:
+            own.close()
+            raise
+        job.end_rights = lambda: self._end_rights(own, start.rights)
+        return job
+
+    def _refuse_moved(self, rights: Rights) -> None:
+        """Raise RightsNotGranted for a place that leads elsewhere than the question showed, or that a job may move."""
+        written = tuple(place for own in self._own for place in own.sandbox.written)
+        places, sandbox = (*rights.read, *rights.write), self._processes.sandbox
+        if moved := [path for path in places if sandbox.place_to_grant(path, written) != path]:
+            raise RightsNotGranted([each for each in rights.words if each.partition(" ")[2] in moved])
+
+    def _end_rights(self, own: "Processes", rights: Rights) -> None:
+        """End the sandbox of a job, and every other one in which a guarded name that the job replaced lies open now."""
+        own.close()
+        for each in (self._processes, *self._own) if rights.guarded else ():
+            with contextlib.suppress(SandboxUnavailable):  # it has ended, and the next command reads why
+                each.sandbox.cover()
+
+    @staticmethod
+    def _begin(start: JobStart, number: int, processes: "Processes") -> Job:
+        sandbox = processes.sandbox
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(1 if start.merged else 2)]
         empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         theirs = [empty, *(each[1] for each in (pipes * 2)[:2])]
         ours = [each[0] for each in pipes]
         try:
-            wanted = request(sandbox, start.argv, start.cwd, {}, keep_background=True)
-            return Job(self._processes, sandbox.begin(wanted, *theirs), start, number, ours)
+            wanted = request(sandbox, start.argv, start.cwd, {}, keep_background=start.keeps_background)
+            return Job(processes, sandbox.begin(wanted, *theirs), start, number, ours)
         except BaseException:
             for fd in ours:
                 os.close(fd)
@@ -305,12 +356,13 @@ class Jobs:
             for fd in set(theirs):
                 os.close(fd)
 
-    def _begin_terminal(self, start: JobStart, number: int) -> Job:
-        sandbox = self._processes.sandbox
+    @staticmethod
+    def _begin_terminal(start: JobStart, number: int, processes: "Processes") -> Job:
+        sandbox = processes.sandbox
         started = sandbox.begin(request(sandbox, start.argv, start.cwd, {}, terminal=start.size))
         master, _pid, ended = wait_for_terminal(sandbox, started, start.argv, start.cwd)
         os.set_blocking(master, False)
-        job = Job(self._processes, started, start, number, [master])
+        job = Job(processes, started, start, number, [master])
         if ended:
             job.take_message(ended)
         return job

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _REPORTS = 199
 """The handle in the shell on which it reports; commands use low numbers."""
+_REPORT_BYTES = 1024
+"""No report of the shell itself is longer."""
 _ENVIRONMENT = {"PS1": "", "PS2": "", "TERM": "dumb"}
 _LOOK_SECONDS = 2.0
 
@@ -58,6 +60,7 @@ class RememberedShell(OutputProgram):
         """True if a command reported an end that did not happen."""
         self.children: tuple[int, ...] = ()
         """The processes that the commands have left, at the last look."""
+        self._told: tuple[int, ...] = ()
         self.directory = ""
         self._lines, self._reports = lines, reports
         self._report = b""
@@ -69,6 +72,11 @@ class RememberedShell(OutputProgram):
         super().watch()
         self._processes.reader.add(self._reports, self._take_report)
 
+    def not_yet_told(self, processes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return those processes of the last look that no answer has named; from now on they count as named."""
+        told, self._told = self._told, processes
+        return tuple(each for each in processes if each not in told)
+
     # called by the background reader
 
     def _take_report(self, chunk: bytes) -> None:
@@ -77,18 +85,24 @@ class RememberedShell(OutputProgram):
             *lines, self._report = self._report.split(b"\n")
             for line in lines:
                 self._note_end(line)
-            if not chunk or len(self._report) > 1024:  # the shell cannot report any more, or reports nonsense
+            if len(self._report) > _REPORT_BYTES:
+                self._end_forged()
+            if not chunk:  # the shell cannot report any more
                 self._close_lines()
             self.changed.notify_all()
 
     def _note_end(self, line: bytes) -> None:
         mark, _, code = line.partition(b" ")
         if mark != self._mark or not code.isdigit():
-            self.forged = True
-            self.channel.end()
+            self._end_forged()
             return
         self.read_rest()
         self._exit_code, self._mark = int(code), b""
+
+    def _end_forged(self) -> None:
+        """End the shell, because a command has written to its pipe."""
+        self.forged = True
+        self.channel.end()
 
     def _note_look(self, facts: list[bytes]) -> None:
         pids, directory = facts
@@ -125,6 +139,8 @@ class RememberedShell(OutputProgram):
             raise CommandNotStarted(BASH, self.directory, "EINVAL")
         with self.changed:
             self._mark, self._exit_code = mark, None
+        self.tried_network()
+        alone = not self.children
         finished = self._send(_line(text, mark), began + seconds) and self._wait(began + seconds, cancel)
         cancelled = not finished and cancel is not None and cancel.is_set()
         if not finished or self.forged:
@@ -132,7 +148,9 @@ class RememberedShell(OutputProgram):
         elif self.alive:
             self.look()
         self.why_ended = "cancelled" if cancelled else "exited" if finished else "timeout"
-        return self._outcome(began, timed_out=not finished and not cancelled, cancelled=cancelled)
+        tried = self.tried_network(idle=not self.children)
+        outcome = self._outcome(began, timed_out=not finished and not cancelled, cancelled=cancelled)
+        return outcome._replace(tried_network=tried if alone or not tried else None)
 
     @property
     def ending(self) -> ShellEnded:
@@ -257,6 +275,7 @@ class Shells:
         os.write(lines, b"exec %d>&3 3>&-\n" % _REPORTS)
         shell = RememberedShell(name, self._processes, started, [each[0] for each in outputs], lines, reports)
         shell.watch()
+        shell.tried_network(idle=True)
         return shell
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from handrail.kernel.process.background_reader import BackgroundReader
-from handrail.kernel.process.output import BoundedOutput, Output, OutputFiles
+from handrail.kernel.process.bounded_output import BoundedOutput, Output, OutputFiles
 from handrail.kernel.sandbox.first_command import FirstProcess
-from handrail.kernel.sandbox.sandbox import Confinement, Sandbox, StartedCommand
+from handrail.kernel.sandbox.sandbox import Confinement, Sandbox, SandboxSettings, StartedCommand
+from handrail.kernel.sandbox.supervisor_link import memory_file
 from handrail.model.faults import CommandNotStarted
 from handrail.model.limits import DAY
 
@@ -33,6 +34,10 @@ class Command:
     """Relative to the root."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables in addition to those of the sandbox."""
+    only_environment: bool = False
+    """True if the command sees only the variables in `environment`."""
+    stdin: bytes | None = None
+    """What the command reads; None for nothing."""
     timeout_seconds: float | None = None
     output_bytes: int | None = None
     merged: bool = False
@@ -75,25 +80,19 @@ class Processes:
     """Runs commands in one sandbox. `spool_directory` keeps the output that is too long for a result."""
 
     def __init__(self, sandbox: Sandbox, spool_directory: str) -> None:
-        self.sandbox = sandbox
+        self.sandbox, self._spool_directory = sandbox, spool_directory
         self._spools = OutputFiles(spool_directory, sandbox.settings.limits, sandbox.owner)
         self.reader = BackgroundReader()
-        self._lock, self._running, self._starts = threading.Lock(), 0, 0
 
     def run(self, command: Command) -> CommandOutcome:
         """Run a command to its end. Raises CommandNotStarted and SandboxUnavailable."""
-        with self._lock:
-            self._running, self._starts = self._running + 1, self._starts + 1
-            alone, start = self._running == 1, self._starts
-        try:
-            while (outcome := _Run(self, command).follow()) is None:
-                pass
-        finally:
-            with self._lock:
-                self._running -= 1
-        if alone and start == self._starts:
-            return outcome
-        return outcome._replace(tried_network=None)  # the counters are those of all commands
+        while (outcome := _Run(self, command).follow()) is None:
+            pass
+        return outcome
+
+    def beside(self, settings: SandboxSettings) -> "Processes":
+        """Return a runner in a second sandbox of the same workspace, with other settings; the caller closes it."""
+        return Processes(self.sandbox.beside(settings), self._spool_directory)
 
     def new_spool(self) -> tuple[int, str]:
         """Make a new file for a long output; return its handle and its path."""
@@ -162,7 +161,9 @@ class _Run:
                 self.pipes[reader] = output
                 os.set_blocking(reader, False)
                 self.poller.register(reader, select.POLLIN)
-            started = self.sandbox.begin(self._request(), *(writers * 2)[:2])
+            given, ends = self._given(), (writers * 2)[:2]
+            writers += given
+            started = self.sandbox.begin(self._request(), *given, *ends)
         except BaseException:
             for reader in self.pipes:
                 os.close(reader)
@@ -175,6 +176,10 @@ class _Run:
             self.poller.register(self.first, select.POLLIN)
         return started
 
+    def _given(self) -> list[int]:
+        """Open what the command reads, if it reads something."""
+        return [] if self.command.stdin is None else [memory_file(self.command.stdin)]
+
     def _request(self) -> dict[str, object]:
         limits, command = self.sandbox.settings.limits, self.command
         additions = {os.fsencode(k): os.fsencode(v) for k, v in command.environment.items()}
@@ -182,6 +187,7 @@ class _Run:
             "argv": [os.fsencode(word) for word in command.argv],
             "cwd": os.fsencode(os.path.join(self.sandbox.root, "" if command.cwd == "." else command.cwd)).rstrip(b"/"),
             "additions": additions,
+            "only_additions": command.only_environment,
             "keep_background": command.keep_background,
             "grace": limits.end_grace_seconds,
             "terminal": None,
@@ -304,7 +310,7 @@ class _Run:
             background=self.background,
             pgid=self.pid,
             limit=self.limit,
-            tried_network=None if started.network is None else started.network.made(),
+            tried_network=None if started.network is None else started.network.take(),
             sandbox_died=self.sandbox_died,
             restarted=started.restarted,
             confinement=started.confinement,
@@ -329,5 +335,10 @@ def returncode_of(exit_code: int | None, signal_name: str | None) -> int | None:
     """Return the exit code, or, as shells do, 128 plus the number of the signal that ended a process."""
     if signal_name is None:
         return exit_code
-    number = signal_name.removeprefix("SIG")
-    return 128 + (int(number) if number.isdigit() else signal.Signals[signal_name])
+    return 128 + signal_number(signal_name)
+
+
+def signal_number(name: str) -> int:
+    """Return the number of a signal; `SIG34` stands for a signal without a name of its own."""
+    number = name.removeprefix("SIG")
+    return int(number) if number.isdigit() else signal.Signals[name].value

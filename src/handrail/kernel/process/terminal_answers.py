@@ -19,7 +19,7 @@ _QUERY = re.compile(
     rb"|\](?P<colour>1[0-2])(?:;\?)(?:\x07|\x1b\\)"
     rb"|\[\?(?P<mode>\d+)\$p"
     rb"|\[\?(?P<keys>u)"
-    rb"|\[(?P<pixels>1[46])t|\[(?P<cells>18)t"
+    rb"|\[(?P<size>1[468])t"
     rb"|\[>(?P<version>0?)q"
     rb")"
 )
@@ -28,6 +28,8 @@ _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[()*+]?)?\
 _POSITION = re.compile(rb"\x1b\[(\d*)(?:;(\d*))?[Hf]")
 _COLOURS = {b"10": b"cccc/cccc/cccc", b"11": b"0000/0000/0000", b"12": b"cccc/cccc/cccc"}
 _LONGEST_UNFINISHED = 256
+_CELL = 16, 8
+"""Height and width of a character in pixels."""
 
 
 class TerminalAnswers:
@@ -77,9 +79,19 @@ class TerminalAnswers:
             return b"\x1b]%s;rgb:%s\x1b\\" % (query["colour"], _COLOURS[query["colour"]])
         if kind == "mode":
             return b"\x1b[?%s;0$y" % query["mode"]  # 0: a mode that this terminal does not know
-        if kind == "cells":
-            return b"\x1b[8;%d;%dt" % (self._rows, self._columns)
+        if kind == "size":
+            return self._size(query["size"])
         return _FIXED.get(kind, _FIXED[None])
+
+    def _size(self, asked: bytes) -> bytes:
+        """Return the size of the screen in pixels (14) or characters (18), or of a character in pixels (16)."""
+        height, width = _CELL
+        answers = {
+            b"14": (4, self._rows * height, self._columns * width),
+            b"16": (6, height, width),
+            b"18": (8, self._rows, self._columns),
+        }
+        return b"\x1b[%d;%d;%dt" % answers[asked]
 
     def _print(self, text: bytes) -> None:
         """Move the cursor as printed text does."""
@@ -103,6 +115,5 @@ _FIXED: dict[str | None, bytes] = {
     "secondary": b"\x1b[>0;0;0c",
     "tertiary": b"\x1bP!|00000000\x1b\\",
     "keys": b"\x1b[?0u",
-    "pixels": b"",
     "version": b"\x1bP>|handrail\x1b\\",
 }

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from handrail.kernel.process.background_reader import BackgroundReader
+from handrail.kernel.process.bounded_output import Output
 from handrail.kernel.process.held_program import HeldProgram, Keyboard, request, wait_for_terminal
-from handrail.kernel.process.output import Output
 from handrail.kernel.process.runner import ending_of
 from handrail.kernel.process.terminal_answers import TerminalAnswers
 from handrail.kernel.sandbox.sandbox import Sandbox, StartedCommand
@@ -39,6 +39,8 @@ class Reading(NamedTuple):
     """The number of typed bytes that the terminal accepted."""
     ended_processes: int = 0
     """The number of background processes that ended together with the program."""
+    tried_network: bool | None = None
+    """True if the program tried to reach a network that the sandbox does not have; None if that is not known."""
 
     @property
     def data(self) -> bytes:
@@ -127,7 +129,8 @@ class Terminal(HeldProgram):
         code, signal = ending_of(self.status) if self.end_read else (None, None)
         ended = len(self.others) if self.end_read else 0
         shown = Output(LINE_END.sub(b"\n", data))
-        return Reading(shown, dropped, because, not self.end_read, code, signal, written, ended)
+        tried = self.tried_network(idle=self.end_read)
+        return Reading(shown, dropped, because, not self.end_read, code, signal, written, ended, tried)
 
     def release(self) -> None:
         """Close the handles, which also ends the program."""

@@ -10,7 +10,13 @@ same bubblewrap, tried on an empty directory (`probe.py`), tells the two apart.
 
 from handrail.kernel.sandbox import find_bwrap, probe
 from handrail.kernel.sandbox.launch import WorkspaceView
-from handrail.kernel.sandbox.levels import NETWORK_CANNOT_STOP, REDUCED_CANNOT_STOP, Confinement, Level
+from handrail.kernel.sandbox.levels import (
+    HOSTS_CANNOT_STOP,
+    NETWORK_CANNOT_STOP,
+    REDUCED_CANNOT_STOP,
+    Confinement,
+    Level,
+)
 from handrail.model.faults import SandboxUnavailable
 
 
@@ -28,13 +34,14 @@ class ConfinementChoice:
         settings = self._view.settings
         if settings.level == "off":
             return [Confinement("off", "nothing", ("everything",))]
-        cannot = NETWORK_CANNOT_STOP if settings.level == "network" else ()
+        cannot = {"network": NETWORK_CANNOT_STOP, "hosts": HOSTS_CANNOT_STOP}.get(settings.level, ())
         ways = [Confinement(settings.level, path, cannot) for path in find_bwrap.candidates(self._view.root)]
         if not ways:
             self._why_not.append("bubblewrap: none outside the workspace")
         if not settings.allow_reduced:
             return ways
-        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *cannot), tuple(self._why_not))]
+        shared = NETWORK_CANNOT_STOP if settings.level == "network" else ()
+        return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *shared), tuple(self._why_not))]
 
     @property
     def current(self) -> Confinement:

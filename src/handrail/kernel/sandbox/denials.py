@@ -1,18 +1,23 @@
-"""Guesses from the output of a command what the sandbox refused.
+"""Says what the sandbox refused to a command: what it counted, and what the output or the text of the command tells.
 
 A limit that ended the command is certain, and so is an attempt to reach the network, which the sandbox counts. The rest
-is read from error texts of the system, which a program may also print for other reasons. So a denial is a hint for the
-model, and no code decides anything by it.
+is read from error texts of the system, which a program may also print for other reasons, and, if the command discards
+error texts, from the paths that it names. So a denial is a hint for the model, and no code decides anything by it.
+
+A command that succeeded needs no hint. Its exit status is believed, unless the command goes on after parts that fail.
 """
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from handrail.kernel.sandbox.levels import Confinement
+from handrail.ops.shell.hidden_failures import changes_git_config, discards_errors, hides_failure, named_changes
 
 _READ_ONLY = re.compile(rb"^(.*)(?:Read-only file system|EROFS)(.*)$", re.MULTILINE)
 _MOUNTED = re.compile(rb"^(.*)(?:Device or resource busy|EBUSY)(.*)$", re.MULTILINE)
 """Inside the workspace, only the sandbox mounts something: on a guarded name, which nothing can replace or remove."""
+_NOT_WRITABLE = re.compile(rb"^(.*) (?:isn't|is not) writable(.*)$", re.MULTILINE)
 _NOT_PERMITTED = re.compile(rb"^(.*)(?:Permission denied|EACCES)(.*)$", re.MULTILINE)
 _GIT_CONFIG = re.compile(
     rb"could not (?:lock|write) config file ([^\n]{1,4096}): (?:Device or resource busy|Read-only file system)"
@@ -26,11 +31,14 @@ _NO_NETWORK = re.compile(
 _NO_IDENTITY = re.compile(rb"Please tell me who you are|unable to auto-detect email address|empty ident name")
 _NO_PACKAGES = re.compile(rb"Could not open lock file /var/lib/(?:dpkg|apt)/|List directory /var/lib/apt/lists")
 _ERRORS_IN_OUTPUT = re.compile(r"2>&1|&>|\|&|>&2")
-_HANDLED = re.compile(rb"^(?:warning:|[^\n]*/info/)[^\n]*\n?", re.MULTILINE)
-"""Lines about refusals after which a program goes on: its warnings, and what git cannot change in its directory."""
+_HANDLED = re.compile(
+    rb"^(?:[^\n]* config file [^\n]*\nwarning: Update of config-file failed|(?:warning:|[^\n]*/info/)[^\n]*)\n?",
+    re.MULTILINE,
+)
+"""Lines about refusals after which a program goes on: its warnings, what git cannot change in its directory, and what
+it cannot remove from its configuration about a branch that it has deleted."""
 _CONFIG_LINE = re.compile(rb"^[^\n]*config file [^\n]*\n?", re.MULTILINE)
-"""A refused change of git's configuration; git goes on if it does not need it. Behind a pipe it may have failed."""
-_PIPE = re.compile(r"(?<!\|)\|(?!\|)")
+"""A refused change of git's configuration; git goes on if it does not need it."""
 READ_BYTES = 64 * 1024
 """The number of bytes at the end of the error output that are read."""
 
@@ -38,8 +46,22 @@ READ_BYTES = 64 * 1024
 class Denial(NamedTuple):
     """Names one thing that the sandbox probably refused."""
 
-    kind: Literal["write_outside", "guarded", "git_config", "packages", "network", "processes", "memory", "disk"]
+    kind: Literal[
+        "write_outside",
+        "guarded",
+        "git_config",
+        "packages",
+        "network",
+        "network_tried",
+        "direct",
+        "processes",
+        "memory",
+        "disk",
+    ]
     path: str = ""
+
+
+Refusal = Literal["write_outside", "guarded"]
 
 
 class Printed(NamedTuple):
@@ -48,6 +70,8 @@ class Printed(NamedTuple):
     stderr: bytes
     stdout: bytes = b""
     command: str = ""
+    merged: bool = False
+    """True if `stderr` holds both streams."""
 
     @property
     def errors(self) -> bytes:
@@ -59,29 +83,50 @@ class Printed(NamedTuple):
 def explain(
     printed: Printed,
     *,
-    failed: bool,
+    failed: bool | None,
     limit: str | None = None,
     tried_network: bool | None = None,
     root: str,
     confinement: Confinement,
+    refuses: Callable[[str], Refusal | None] = lambda _: None,
 ) -> list[Denial]:
     """Return what the sandbox probably refused: first the limit that ended the command, then the guesses.
 
-    A command may succeed although a part of it failed: the last program of a pipe decides the exit status.
+    `failed` is None while the program still runs. `refuses` tells why commands cannot change a path, None if they can.
     """
     found: list[Denial] = []
     if limit in ("processes", "memory", "disk"):
         found.append(Denial(limit))  # type: ignore[arg-type]  # narrowed by the line above
     if confinement.level == "off":
         return found
-    text = printed.errors
+    succeeded = failed is False and not hides_failure(printed.command)
+    text = b"" if succeeded and printed.merged else printed.errors
     blamed = text if failed else _HANDLED.sub(b"", text)
-    if not failed and not _PIPE.search(printed.command):
+    if succeeded:
         blamed = _CONFIG_LINE.sub(b"", blamed)
-    found += _files(blamed, root, uncertain=failed and confinement.level == "reduced")
-    if confinement.level != "network" and (tried_network or _missed_network(text, known=tried_network is not None)):
-        found.append(Denial("network"))
-    return found
+    files = _files(blamed, root, uncertain=failed is True and confinement.level == "reduced")
+    if not files and not succeeded and discards_errors(printed.command):
+        files = _unseen(printed.command, refuses)
+    return found + files + _network(text, tried_network, succeeded=succeeded, level=confinement.level)
+
+
+def _network(text: bytes, tried: bool | None, *, succeeded: bool, level: str) -> list[Denial]:
+    """Judge by the count; by the text if attempts were not counted, or for a kind of socket that is refused."""
+    if level == "network":
+        return []
+    if tried and succeeded:
+        return [Denial("direct" if level == "hosts" else "network_tried")]
+    signs = _NO_NETWORK if tried is None else _NO_SOCKET
+    kind: Literal["direct", "network"] = "direct" if level == "hosts" else "network"
+    return [Denial(kind)] if tried or signs.search(text) else []
+
+
+def _unseen(command: str, refuses: Callable[[str], Refusal | None]) -> list[Denial]:
+    """Return what a command names that it cannot change; its error messages were discarded."""
+    if changes_git_config(command) and refuses(".git/config"):
+        return [Denial("git_config", ".git/config")]
+    refused = ((path, refuses(path)) for path in named_changes(command))
+    return [Denial(kind, path) for path, kind in refused if kind is not None][:1]
 
 
 def lacks_git_identity(printed: Printed) -> bool:
@@ -96,19 +141,15 @@ def _files(text: bytes, root: str, *, uncertain: bool) -> list[Denial]:
     if match := _READ_ONLY.search(text):
         path = _named(match)
         return [Denial("write_outside" if _leads_outside(path, root) else "guarded", path)]
-    if (match := _MOUNTED.search(text)) and (path := _named(match)) and not _leads_outside(path, root):
-        return [Denial("guarded", path)]
+    for pattern, outside in ((_MOUNTED, False), (_NOT_WRITABLE, True)):
+        if (match := pattern.search(text)) and (path := _named(match)) and _leads_outside(path, root) is outside:
+            return [Denial("write_outside" if outside else "guarded", path)]
     if _NO_PACKAGES.search(text):
         return [Denial("packages")]
     if uncertain and (match := _NOT_PERMITTED.search(text)):
         path = _named(match)
         return [Denial("write_outside", path)] if _leads_outside(path, root) else []
     return []
-
-
-def _missed_network(text: bytes, *, known: bool) -> bool:
-    """Judge by the text. If attempts were counted and there was none, only a refused kind of socket is left."""
-    return (_NO_SOCKET if known else _NO_NETWORK).search(text) is not None
 
 
 def _named(match: "re.Match[bytes]") -> str:

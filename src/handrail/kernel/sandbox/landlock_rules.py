@@ -10,7 +10,7 @@ import platform
 from typing import Any
 
 from handrail.kernel.sandbox import seccomp
-from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.helpers.landlock_exec import abi
 from handrail.kernel.sandbox.launch import WorkspaceView, identity
 from handrail.kernel.sandbox.view import visible_paths
 

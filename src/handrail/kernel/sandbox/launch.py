@@ -9,7 +9,7 @@ from dataclasses import field
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from handrail.kernel.fs.trusted_paths import agents_directories, resolved
+from handrail.kernel.fs.trusted_paths import account_home, agents_directories, resolved
 from handrail.kernel.sandbox import bwrap_args, find_bwrap, first_command, interpreter, seccomp
 from handrail.kernel.sandbox.levels import Level, SandboxSettings
 from handrail.kernel.sandbox.network_attempts import LOCAL_HOSTS, NAME_SERVER
@@ -21,6 +21,8 @@ from handrail.model.limits import KIB
 from handrail.model.record import record
 
 INSIDE_UID = 1000
+NO_VERSION_CHECK = {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""Keeps pip from looking for a new version of itself where there is no network: that is no attempt of the command."""
 
 Paths = list[tuple[str, str]]
 """Paths as commands see them, each with the real path behind it."""
@@ -36,7 +38,8 @@ class WorkspaceView(NamedTuple):
 
     @property
     def home(self) -> str:
-        return self.user_environment.get("HOME", "/")
+        """The home in HOME, or else of the account, where programs look, too."""
+        return self.user_environment.get("HOME") or account_home() or "/"
 
     @property
     def agent_directories(self) -> tuple[str, ...]:
@@ -206,7 +209,7 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
         uid=user.uid,
         gid=user.gid,
         network=view.network,
-        environment=visible_paths.environment(view.user_environment, home, settings.environment),
+        environment=_variables(view, home),
         limits=settings.limits,
         system=visible_paths.system_directories(),
         read_only=[(path, handles.path(real)) for path, real in readable],
@@ -252,10 +255,15 @@ def _etc_data(
     ]
 
 
+def _variables(view: WorkspaceView, home: str) -> dict[str, str]:
+    variables = visible_paths.environment(view.user_environment, home, view.settings.environment)
+    return variables if view.settings.level in ("network", "off") else NO_VERSION_CHECK | variables
+
+
 def environment(view: WorkspaceView, private: str | None) -> dict[bytes, bytes]:
     """Return the variables of every command. `private` is its home at levels where no mount can hide the real one."""
     home = view.home if view.settings.level == "off" else visible_paths.private_home(view.home)
-    variables = visible_paths.environment(view.user_environment, private or home, view.settings.environment)
+    variables = _variables(view, private or home)
     if private is not None:
         variables["TMPDIR"] = private
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}

@@ -4,9 +4,10 @@ import re
 from typing import Literal, NamedTuple
 
 from handrail.model.limits import Limits
+from handrail.model.rights import Rights
 from handrail.ops.glob.guarded_names import GUARDED
 
-Level = Literal["strict", "network", "off", "reduced"]
+Level = Literal["strict", "hosts", "network", "off", "reduced"]
 
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASS|PWD$|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNING|_PAT$|DSN|DATABASE_URL|WEBHOOK",
@@ -22,7 +23,8 @@ def looks_secret(name: str) -> bool:
 class SandboxSettings(NamedTuple):
     """Holds what the user decided about the sandbox."""
 
-    level: Literal["strict", "network", "off"] = "strict"
+    level: Literal["strict", "hosts", "network", "off"] = "strict"
+    """`hosts` is `strict` with a proxy to the hosts in `hosts`."""
     allow_reduced: bool = False
     """True if commands may run at level `reduced` if bubblewrap does not start."""
     readable: tuple[str, ...] = ()
@@ -35,7 +37,22 @@ class SandboxSettings(NamedTuple):
     """Absolute paths whose content commands cannot see."""
     environment: tuple[str, ...] = ()
     """Variables of the user that commands may see; a variable that looks like a secret is never passed."""
+    hosts: tuple[str, ...] = ()
+    """The hosts that commands may reach at level `hosts`."""
+    private_hosts: tuple[str, ...] = ()
+    """Those of them whose address need not be public."""
     limits: Limits = Limits()
+
+    def with_rights(self, rights: Rights) -> "SandboxSettings":
+        """Return the settings of a sandbox for one command that has more rights."""
+        hosts = (*self.hosts, *rights.hosts)
+        return self._replace(
+            level="hosts" if rights.hosts and self.level == "strict" else self.level,
+            hosts=hosts,
+            readable=(*self.readable, *rights.read),
+            writable=(*self.writable, *rights.write),
+            guarded=tuple(name for name in self.guarded if name not in rights.guarded),
+        )
 
 
 class Confinement(NamedTuple):
@@ -54,7 +71,12 @@ class Confinement(NamedTuple):
     @property
     def by_bubblewrap(self) -> bool:
         """True if bubblewrap confines the command."""
-        return self.level in ("strict", "network")
+        return self.level in ("strict", "hosts", "network")
+
+    @property
+    def needs_proxy(self) -> bool:
+        """True if commands reach the network through a proxy only."""
+        return self.level == "hosts"
 
 
 REDUCED_CANNOT_STOP = (
@@ -64,4 +86,5 @@ REDUCED_CANNOT_STOP = (
     "processes surviving when a command kills the supervisor",
     "sockets to be used at all, loopback and UNIX included, without the level `network`",
 )
+HOSTS_CANNOT_STOP = ("data being sent to the hosts in `network`, or to others behind the same server over TLS",)
 NETWORK_CANNOT_STOP = ("connections to anything the user can reach, loopback and abstract sockets included",)

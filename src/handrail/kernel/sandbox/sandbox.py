@@ -6,23 +6,34 @@ commands are confined, `launch.py` prepares the program that becomes the sandbox
 supervisor inside, and `first_command.py` explains how the first command starts along with the sandbox.
 """
 
+import contextlib
 import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from handrail.kernel.fs.placeholder import is_placeholder
+from handrail.kernel.fs.trusted_paths import in_any, resolved
 from handrail.kernel.sandbox import first_command, landlock_rules, launch
 from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
+from handrail.kernel.sandbox.denials import Refusal
 from handrail.kernel.sandbox.levels import Confinement, Level, SandboxSettings
-from handrail.kernel.sandbox.network_attempts import NetworkAttempts, unrouted
+from handrail.kernel.sandbox.network_attempts import Attempts, NetworkAttempts
 from handrail.kernel.sandbox.supervisor_link import Channel, Link
+from handrail.kernel.sandbox.view import visible_paths
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
+if TYPE_CHECKING:
+    from handrail.kernel.network.connection_log import ConnectionLog
+    from handrail.kernel.network.proxy import Proxy
+
 __all__ = ["Channel", "Confinement", "Sandbox", "SandboxSettings", "StartedCommand"]
 
+_SYSTEMS = ("/proc", "/dev", "/sys", "/run")
+"""Places of which the sandbox has its own; those of the machine would be a way out."""
 _LONGEST_MASK = 4000
 """The longest path that can be covered: the system allows 4095 bytes, and bubblewrap prepends a directory."""
 
@@ -34,8 +45,8 @@ class StartedCommand(NamedTuple):
     confinement: Confinement
     restarted: bool
     """True if an earlier sandbox of this session had died, and all its processes with it."""
-    network: NetworkAttempts | None = None
-    """Counts the attempts to reach the network; None at levels that have one, or that share the machine's."""
+    network: Attempts | None = None
+    """Tells the attempts to reach the network; None at levels that have one, or that share the machine's."""
     info: int | None = None
     """For a first command that started along: the pipe on which bubblewrap names the first process. To be closed."""
 
@@ -50,20 +61,58 @@ class Sandbox:
         settings: SandboxSettings,
         user_environment: Mapping[str, str] | None = None,
         masks: Callable[[], dict[str, tuple[int, int]]] = dict,
+        connections: "ConnectionLog | None" = None,
     ) -> None:
-        """`masks` returns the paths that must not exist for commands, with their identities; called before each one."""
+        """`masks` returns the paths that must not exist for commands, with their identities; called before each one.
+
+        `connections` collects what the proxy reports at level `hosts`.
+        """
         environment = dict(os.environ if user_environment is None else user_environment)
         self.settings = settings
         self._view = launch.WorkspaceView(root, root_fd, settings, environment)
         self._choice = ConfinementChoice(self._view)
         self._occupied = OccupiedNames(root_fd, root, settings.limits)
         self._masks, self._masked = masks, dict[str, tuple[int, int]]()
-        self._lock = threading.Lock()
+        self._lock, self._names = threading.Lock(), threading.Lock()
+        """The second lock is shared with sandboxes beside this one: none removes a name that another occupies now."""
+        self._network = NetworkAttempts()
         self._link: Link | None = None
         self._started = self._closed = False
         self._private: str | None = None
+        self._connections = connections
+        self._proxy: Proxy | None = None
         self.background: list[Channel] = []
         """Channels of finished commands whose children are still running; to close a channel ends them."""
+
+    def beside(self, settings: SandboxSettings) -> "Sandbox":
+        """Return a second sandbox of the same workspace, with other settings; the caller closes it."""
+        view = self._view
+        made = Sandbox(view.root_fd, view.root, settings, view.user_environment, self._masks, self._connections)
+        made._names = self._names
+        return made
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The directories outside the workspace that processes of this sandbox may change now."""
+        with self._lock:
+            return () if self._closed else self.settings.writable
+
+    def place_to_grant(self, path: str, written: tuple[str, ...] = ()) -> str | None:
+        """Return where a path leads; None if no command may be given it: it is missing, or the sandbox needs it.
+
+        Nothing below `written`, the directories that other sandboxes may change now, is given.
+        """
+        view = self._view
+        real = resolved(path, (*view.agent_directories, *written)) if path.startswith("/") else None
+        unfit = real is None or in_any(view.root, (real,)) or in_any(real, (*_SYSTEMS, *self.settings.hidden))
+        return None if unfit else real
+
+    def free(self, names: tuple[str, ...]) -> None:
+        """Remove the placeholders of guarded names that a command may make now; the next sandbox guards them again."""
+        for name in names:
+            if is_placeholder(self._view.root_fd, name):
+                with contextlib.suppress(OSError):  # something is in it: the command sees that
+                    os.rmdir(name, dir_fd=self._view.root_fd)
 
     @property
     def root(self) -> str:
@@ -115,6 +164,15 @@ class Sandbox:
         with self._lock:
             self._renew_masks()
 
+    def refuses(self, path: str, directory: str = "") -> Refusal | None:
+        """Tell by its text why commands in a directory below the root cannot change a path; None if they can."""
+        full = os.path.normpath(os.path.join(self.root, directory, path))
+        if visible_paths.is_inside(full, self.root):
+            return "guarded" if self._occupied.guards(os.path.relpath(full, self.root)) else None
+        private = ("/tmp", "/var/tmp", "/dev", "/proc", visible_paths.private_home(self._view.home))  # noqa: S108
+        writable = any(visible_paths.is_inside(full, place) for place in (*private, *self.settings.writable))
+        return None if writable or path.startswith("~") else "write_outside"
+
     def start_failed(self, channel: Channel) -> bool:
         """Return True if nothing ran in the sandbox of this channel: then the caller should begin again."""
         with self._lock:
@@ -132,11 +190,13 @@ class Sandbox:
         """End everything in the sandbox and remove what it put into the workspace."""
         with self._lock:
             self._closed = True
+            self._end_proxy()
             if self._link is not None:
                 self._link.close(self.settings.limits.end_patience_seconds)
             for channel in self.background:
                 channel.close()
-            self._occupied.remove()
+            with self._names:
+                self._occupied.remove()
             if self._private is not None:
                 shutil.rmtree(self._private, ignore_errors=True)
 
@@ -146,26 +206,36 @@ class Sandbox:
         """Send a request to the supervisor; start a new sandbox if the supervisor is gone."""
         while True:
             link = self._living_link()
-            network = self._attempts(link, unrouted(link))
+            network = self._attempts(link)
             try:
                 channel = link.request(self._completed(request), *streams)
             except ConnectionError:
                 link.mark_lost()
                 restarted = True
             else:
+                if network is not None:
+                    network.channel = channel
                 return StartedCommand(channel, self._choice.current, restarted, network)
 
     def _completed(self, request: dict[str, Any]) -> dict[str, Any]:
         """Add the environment and the resource limits of the way in use to a request."""
+        usual = {} if request.get("only_additions") else self._environment()
         return {
             "adopt": False,
             **request,
-            "environment": {**launch.environment(self._view, self._private), **request["additions"]},
+            "environment": {**usual, **request["additions"]},
             "limits": launch.command_limits(self.settings, self._choice.current.level),
         }
 
+    def _environment(self) -> dict[bytes, bytes]:
+        """Return the variables of every command, with those that lead to the proxy."""
+        proxy = {} if self._proxy is None else self._proxy.environment
+        found = {os.fsencode(name): os.fsencode(value) for name, value in proxy.items()}
+        return launch.environment(self._view, self._private) | found
+
     def _can_start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> bool:
-        return self._choice.uses_bubblewrap and first_command.can_start_along(request, len(streams), self.root)
+        alone = self._choice.uses_bubblewrap and not self._choice.current.needs_proxy
+        return alone and first_command.can_start_along(request, len(streams), self.root)
 
     def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> StartedCommand | None:
         """Start a sandbox and its first command together (`first_command.py`); None if bubblewrap does not start."""
@@ -180,16 +250,17 @@ class Sandbox:
                 os.close(info)
             self._give_up(error.strerror or "")
             return None
+        network = self._attempts(link)
         try:
             channel = link.request({**request, "adopt": True})
         except ConnectionError:  # the sandbox has ended; the closed channel leads the caller to `start_failed`
             channel = link.closed_channel()
-        return StartedCommand(
-            channel, self._choice.current, restarted=False, network=self._attempts(link, 0), info=info
-        )
+        if network is not None:
+            network.channel = channel
+        return StartedCommand(channel, self._choice.current, restarted=False, network=network, info=info)
 
-    def _attempts(self, link: Link, before: int | None) -> NetworkAttempts | None:
-        return NetworkAttempts(link, before) if self._choice.current.level == "strict" else None
+    def _attempts(self, link: Link) -> Attempts | None:
+        return self._network.enter(link) if self._choice.current.level in ("strict", "hosts") else None
 
     # starting a sandbox
 
@@ -208,11 +279,28 @@ class Sandbox:
             else:
                 if not link.wait_until_ready(self.settings.limits.sandbox_start_seconds):
                     self._give_up(link.error_text)
+                else:
+                    self._start_proxy(link)
         assert self._link is not None  # noqa: S101  _alive() is true
         return self._link
 
+    def _start_proxy(self, link: Link) -> None:
+        """Let the proxy serve the port in the network of a new sandbox, at level `hosts`."""
+        from handrail.kernel.network.proxy import start_proxy  # noqa: PLC0415  few sessions name hosts
+
+        self._end_proxy()
+        port, settings = link.take_port(), self.settings
+        if port is not None:
+            self._proxy = start_proxy(port, settings.hosts, settings.private_hosts, settings.limits, self._connections)
+
+    def _end_proxy(self) -> None:
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
+
     def _new_link(self, way: Confinement) -> Link:
         """Close the old link and make one for a new sandbox."""
+        self._end_proxy()
         if self._link is not None:
             self._link.close(0)
         options: dict[str, Any] = {
@@ -222,7 +310,7 @@ class Sandbox:
         }
         if way.level == "reduced":
             options["confine"] = landlock_rules.options(self._view, self._private_directory())
-        self._link, self._started = Link(options, confine=not way.by_bubblewrap), True
+        self._link, self._started = Link(options, confine=not way.by_bubblewrap, listens=way.needs_proxy), True
         return self._link
 
     def _spawn_way(self, way: Confinement, link: Link) -> None:
@@ -233,9 +321,10 @@ class Sandbox:
 
     def _prepare(self, alongside: str | None) -> launch.PreparedLaunch:
         """Occupy the guarded names and prepare bubblewrap. Raises SandboxUnavailable if a name cannot be guarded."""
-        self._occupied.remove()
         try:
-            self._occupied.occupy(self.settings.guarded)
+            with self._names:
+                self._occupied.remove()
+                self._occupied.occupy(self.settings.guarded)
         except OSError as error:  # no weaker way instead: an agent could have caused this
             self._occupied.remove()  # it may hold all handles that this process is allowed
             self._drop_link()
@@ -261,6 +350,7 @@ class Sandbox:
             self._drop_link()
 
     def _drop_link(self) -> None:
+        self._end_proxy()
         if self._link is not None:
             self._link.close(0)
         self._link, self._started = None, False

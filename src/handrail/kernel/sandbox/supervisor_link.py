@@ -21,14 +21,14 @@ from typing import Any
 
 from handrail.model.record import record
 
-READY, FORKED = b"ready", b"forked\n"
+READY, FORKED, PORT = b"ready", b"forked\n", b"port"
 
 ENTER = """import _socket,marshal,os,sys
 control=_socket.socket(fileno=2)
 fd=int.from_bytes(control.recvmsg(16,_socket.CMSG_SPACE(4))[1][0][2],sys.byteorder)
-confine,code,options=marshal.loads(os.pread(fd,os.fstat(fd).st_size,0))
+confine,port,code,options=marshal.loads(os.pread(fd,os.fstat(fd).st_size,0))
 os.close(fd)
-for part,given in(confine,(options["confine"],)),(code,(control,options,int(sys.argv[1]))):
+for part,given in(confine,(options["confine"],)),(port,(control,)),(code,(control,options,int(sys.argv[1]))):
  space={"__name__":"inside"}
  if part:exec(marshal.loads(part),space);space["main"](*given)"""
 
@@ -94,6 +94,15 @@ class Channel:
         poller.register(self._sock, select.POLLIN)
         return bool(poller.poll(0))
 
+    @property
+    def ended(self) -> bool:
+        """True if the channel is closed: no process of the command is left, or this process ends the command."""
+        if self._sock.fileno() < 0:
+            return True
+        poller = select.poll()
+        poller.register(self._sock, 0)  # the end is reported in any case
+        return bool(poller.poll(0))
+
     def end(self) -> None:
         """Ask the supervisor to end the command."""
         with contextlib.suppress(OSError):  # the sandbox is gone, and the command with it
@@ -111,7 +120,8 @@ class Channel:
 class Link:
     """Connects this process with one sandbox, from its start to its end."""
 
-    def __init__(self, options: dict[str, Any], *, confine: bool = False) -> None:
+    def __init__(self, options: dict[str, Any], *, confine: bool = False, listens: bool = False) -> None:
+        """Prepare a link. With `listens`, the sandbox hands out a port in its network."""
         self._control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
@@ -120,7 +130,9 @@ class Link:
         self._messages: list[bytes] = []
         self._lock = threading.Lock()
         self._lost = False
-        self._parts = (_code_of("confine") if confine else None, _code_of("supervisor"), options)
+        self._port: socket.socket | None = None
+        before = (_code_of("confine") if confine else None, _code_of("open_port") if listens else None)
+        self._parts = (*before, _code_of("supervisor"), options)
 
     def spawn(self, launch: Launch) -> None:
         """Start the program from a thread that lives as long: the program dies with the thread that started it."""
@@ -161,21 +173,34 @@ class Link:
             while READY not in self._messages:
                 self._control.settimeout(seconds)
                 try:
-                    message = self._control.recv(65536)
+                    message = self._receive()
                 except OSError:
                     message = b""
                 if not message:
                     return False
-                self._messages.append(message)
             return True
+
+    def _receive(self) -> bytes:
+        """Return the next message; keep it, and the port that may come with it."""
+        message, handles, _, _ = socket.recv_fds(self._control, 65536, 1)
+        if message:
+            self._messages.append(message)
+        for handle in handles:
+            self._port = socket.socket(fileno=handle)
+        return message
+
+    def take_port(self) -> socket.socket | None:
+        """Return the listening socket in the network of the sandbox, once; the caller closes it."""
+        port, self._port = self._port, None
+        return port
 
     def forked(self) -> bool:
         """Return True if the first command was forked by now; do not wait."""
         with self._lock:
             self._control.settimeout(0)
             with contextlib.suppress(OSError):
-                while message := self._control.recv(65536):
-                    self._messages.append(message)
+                while self._receive():
+                    pass
             return FORKED in self._messages
 
     @property
@@ -197,7 +222,7 @@ class Link:
     @property
     def error_text(self) -> str:
         """Return the standard error of the program, without the messages of the supervisor."""
-        text = b"".join(message for message in self._messages if message not in (READY, FORKED))
+        text = b"".join(message for message in self._messages if message not in (READY, FORKED, PORT))
         return text.decode(errors="replace").strip()
 
     @property
@@ -234,6 +259,8 @@ class Link:
         """Close the socket, which ends the sandbox; kill it after `patience` seconds."""
         self._control.close()
         self._theirs.close()
+        if (port := self.take_port()) is not None:
+            port.close()
         if self._thread is not None:
             if not self._ended.wait(patience):
                 self.kill()

@@ -65,6 +65,19 @@ class _Pass:
                 yield searched
         self.complete = not self.deadline.expired()
 
+    def named(self, dir_fd: int, paths: list[str], max_lines: int) -> Iterator[Searched]:
+        """Yield those of the named files that have matches."""
+        for path in paths:
+            self.deadline.check_cancelled()
+            if self.deadline.expired():
+                break
+            try:
+                fd = open_file(dir_fd, path)
+            except OSError:  # the file was removed after it was named
+                continue
+            if searched := self.file(fd, path, max_lines):
+                yield searched
+
     def file(self, fd: int, path: str, max_lines: int) -> Searched | None:
         """Search one open file and close it.
 
@@ -147,19 +160,16 @@ class BuiltinEngine:
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> list[Match]:
         run = self._pass(pattern, request, deadline)
-        matches: list[Match] = []
-        for path in paths:
-            deadline.check_cancelled()
-            if deadline.expired():
-                break
-            try:
-                fd = open_file(dir_fd, path)
-            except OSError:  # the file was removed after it was counted
-                continue
-            searched = run.file(fd, path, request.limit)
-            if searched is not None:
-                matches += self._matches(searched, request.context)
-        return matches
+        found = run.named(dir_fd, paths, request.limit)
+        return [match for searched in found for match in self._matches(searched, request.context)]
+
+    def count_in(
+        self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
+    ) -> Counts:
+        """Return the number of matching lines of each of these files that has one."""
+        run = self._pass(pattern, request, deadline)
+        lines = {searched.path: searched.hits.total for searched in run.named(dir_fd, paths, 0)}
+        return Counts(lines, run.skipped, run.searched, not deadline.expired())
 
     def find(self, dir_fd: int, request: FindRequest, deadline: Deadline, *, any_one: bool = False) -> FindResult:
         skipped = Skipped.none(self._limits)
@@ -192,7 +202,7 @@ def _matcher(pattern: Pattern, request: SearchRequest) -> "LineMatcher | SpanMat
         return LineMatcher(pattern, case_sensitive=request.case_sensitive)
     from handrail.ops.search.multiline import SpanMatcher  # noqa: PLC0415  few searches span lines
 
-    return SpanMatcher(pattern.given, case_sensitive=request.case_sensitive)
+    return SpanMatcher(pattern, case_sensitive=request.case_sensitive)
 
 
 def _lines_before(data: bytes, start: int, count: int) -> list[bytes]:

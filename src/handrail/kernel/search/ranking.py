@@ -72,6 +72,7 @@ class FileRanking:
             result = self._rank()
         if self._engine.name != "builtin":  # the built-in engine lists them itself
             result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
+        result.skipped.settle()
         return result
 
     def _rank(self) -> RankResult:
@@ -88,7 +89,7 @@ class FileRanking:
         every = set(self._terms)
         first = {path: by_name.get(path, 0) + body_score(each, every, weight) for path, each in lines.items()}
         best = self._best(first, by_name, lines, weight)
-        return RankResult(best, len(lines), self._skipped.settle(), self._engine.name, self._complete)
+        return RankResult(best, len(lines), self._skipped, self._engine.name, self._complete)
 
     def _names(self) -> list[str]:
         found = self._engine.find(self._dir_fd, FindRequest(self._request.scope, limit=10**9), self._deadline)

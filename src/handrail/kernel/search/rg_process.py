@@ -13,7 +13,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
 from handrail.model.record import record
@@ -45,7 +45,7 @@ class FoundProgram(NamedTuple):
 
 
 def find_program() -> FoundProgram:
-    """Return the program that the record of ripgrep's package names. Never search PATH or the workspace."""
+    """Return the ripgrep that the RECORD file of its package names, or why there is none. Never search PATH."""
     if not sys.platform.startswith("linux") or not os.path.isdir("/proc/self/fd"):
         return FoundProgram(None, "no_linux")
     failed = FoundProgram(None, "not_installed")

@@ -14,9 +14,9 @@ from heapq import nsmallest
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search import rg_output
-from handrail.kernel.search.engine import GaveUp
+from handrail.kernel.search.builtin import BuiltinEngine
 from handrail.kernel.search.first_files import FirstFiles
 from handrail.kernel.search.linked_files import linked_files
 from handrail.kernel.search.long_lines import LongLines
@@ -45,10 +45,9 @@ class Ripgrep:
         self._path, self._limits = path, limits
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
-        _refuse_multiline(request)
         with listed_skips(dir_fd, request.scope, deadline, self._limits) as skipped:
             result = None
-            if landlock_exec.available() and not request.count_searched:
+            if landlock_exec.available() and not (request.count_searched or request.multiline):
                 result = self._search_at_once(dir_fd, pattern, request, deadline)
             if result is None:
                 result = self._count_and_fetch(dir_fd, pattern, request, deadline)
@@ -114,7 +113,8 @@ class Ripgrep:
         )
 
     def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
-        _refuse_multiline(request)
+        if request.multiline:
+            return self._count_spanning(dir_fd, pattern, request, deadline)
         zero = ["--include-zero"] if request.count_searched else []
         argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
         bounds = self._bounds(dir_fd, request.scope, deadline)
@@ -125,9 +125,26 @@ class Ripgrep:
         lines = {path: seen[path] for path in held if seen[path]}
         return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
 
+    def _count_spanning(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
+        """Let ripgrep name the files in which a match spans lines; the built-in engine counts the lines of those."""
+        argv = [*self._matching(pattern, request), "--files-with-matches", *self._within(request.scope), "."]
+        run = run_ripgrep(argv, dir_fd, self._bounds(dir_fd, request.scope, deadline), at_intervals=True)
+        self._expect_valid(pattern, request, run, dir_fd, deadline)
+        named = [_path(name) for name in run.output.split(b"\0")[:-1]]
+        held = sorted(request.scope.held(named))
+        counted = BuiltinEngine(self._limits).count_in(dir_fd, pattern, request, held, deadline)
+        complaints = self._complaints(dir_fd, request.scope, run)
+        counted.skipped.unreadable = complaints.unreadable
+        for path in complaints.abandoned.names:
+            counted.skipped.abandoned.add(path)
+        counted.complete = counted.complete and run.complete
+        return counted
+
     def lines(
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> list[Match]:
+        if request.multiline:
+            return BuiltinEngine(self._limits).lines(dir_fd, pattern, request, paths, deadline)
         matches: list[Match] = []
         for start in range(0, len(paths), _FETCHED_AT_ONCE):
             matches += self._fetch(dir_fd, pattern, request, paths[start : start + _FETCHED_AT_ONCE], deadline)
@@ -194,6 +211,8 @@ class Ripgrep:
         argv += ["--case-sensitive" if request.case_sensitive else "--ignore-case"]
         if pattern.needs_pcre:
             argv.append("--pcre2")
+        if request.multiline:
+            argv += ["--multiline", "--multiline-dotall"]
         return [*argv, f"--regexp={pattern.for_ripgrep}"]
 
     def _lines_of(self, pattern: Pattern, request: SearchRequest) -> list[str]:
@@ -273,12 +292,6 @@ class Ripgrep:
         if alone.status == 2:
             reason, position = _reason(text_of(alone.errors), pattern)
             raise InvalidPattern("regex", pattern.given, reason, position, re.escape(pattern.given))
-
-
-def _refuse_multiline(request: SearchRequest) -> None:
-    """Raise GaveUp if matches may span lines: ripgrep counts those in another way than the built-in engine."""
-    if request.multiline:
-        raise GaveUp("matches that span lines")
 
 
 def _reason(message: str, pattern: Pattern) -> tuple[str, int]:

@@ -3,10 +3,11 @@
 import threading
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox.landlock_exec import LimitsRefused
+from handrail.kernel.sandbox.helpers.landlock_exec import LimitsRefused
 from handrail.kernel.search.engine import Engine, GaveUp
 from handrail.kernel.search.rg_process import lies_in, program
 from handrail.model.faults import NoEngine
@@ -36,6 +37,12 @@ class Searcher:
     ) -> None:
         self._limits, self._builtin = limits or Limits(), builtin
         self.engine = choose(self._limits, engine, workspace)
+
+    def without_time(self) -> "Searcher":
+        """Return a searcher that checks patterns and globs, and stops before it finds anything."""
+        made = copy(self)
+        made._limits = self._limits._replace(search_seconds=0, search_look_seconds=0)  # noqa: SLF001  of its own class
+        return made
 
     def search(self, dir_fd: int, request: SearchRequest, cancel: threading.Event | None = None) -> SearchResult:
         """Return the matching lines of the files in scope."""
@@ -138,6 +145,4 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
 
 def pattern_of(request: SearchRequest) -> Pattern:
     """Parse the pattern of a request, as a literal or as a regular expression."""
-    if request.multiline:
-        return Pattern(request.pattern, ())  # the built-in engine reads the pattern itself
-    return parse_literal(request.pattern) if request.literal else parse(request.pattern)
+    return parse_literal(request.pattern) if request.literal else parse(request.pattern, spans_lines=request.multiline)

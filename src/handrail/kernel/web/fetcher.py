@@ -16,7 +16,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.deadline import Deadline, DeadlineExceeded
-from handrail.kernel.web import addresses, content
+from handrail.kernel.network.allowed_sites import Resolver, system_resolver
+from handrail.kernel.web import content
 from handrail.kernel.web.markdown import NotConverted, to_markdown
 from handrail.model.fetch_faults import (
     BinaryContent,
@@ -28,12 +29,11 @@ from handrail.model.fetch_faults import (
 )
 from handrail.model.limits import Limits
 from handrail.model.record import record
+from handrail.ops.network import addresses
 
 if TYPE_CHECKING:
     import httpcore2
     import httpx2
-
-Resolver = Callable[[str, int], list[str]]
 
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -76,17 +76,16 @@ class Target(NamedTuple):
     @property
     def normal(self) -> str:
         """The canonical form of the URL: one spelling of the host, and no default port."""
-        site = self._site if self.port == _PORTS[self.url.scheme] else self.netloc
-        return f"{self.url.scheme}://{site}{self.url.raw_path.decode()}"
+        return f"{self.url.scheme}://{self.shown_host}{self.url.raw_path.decode()}"
+
+    @property
+    def shown_host(self) -> str:
+        """The host, with the port unless it is the usual one of the scheme."""
+        return self._site if self.port == _PORTS[self.url.scheme] else self.netloc
 
     @property
     def _site(self) -> str:
         return f"[{self.host}]" if ":" in self.host else self.host
-
-
-def system_resolver(host: str, port: int) -> list[str]:
-    """Return the addresses of a host name, as the system's resolver finds them."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 class Fetcher:

@@ -29,7 +29,7 @@ def main() -> None:
     base_url, memory, seconds, most = sys.argv[1], *map(int, sys.argv[2:5])
     # Append it, so that an installed handrail, which is on the path already, comes first.
     sys.path.append(os.path.normpath(os.path.join(os.path.abspath(__file__), *[os.pardir] * 4)))
-    from handrail.kernel.sandbox.confined_worker import bound, give_up_rights  # noqa: PLC0415  sys.path must be set first
+    from handrail.kernel.sandbox.helpers.confined_worker import bound, give_up_rights  # noqa: PLC0415  sys.path must be set first
 
     bound(memory, seconds)
     markdown("<p>loads what the converter loads at first use</p>", base_url)

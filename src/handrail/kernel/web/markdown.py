@@ -3,7 +3,7 @@
 import math
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox.confined_worker import WorkerFailed, compute
+from handrail.kernel.sandbox.helpers.confined_worker import WorkerFailed, compute
 from handrail.kernel.web import html_worker
 from handrail.model.limits import Limits
 

@@ -6,15 +6,13 @@ from contextlib import closing
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
 from handrail.kernel.fs.trees import Trees
-from handrail.kernel.host.client_files import backup_names, replace_with_backup
+from handrail.kernel.host.client_files import replace_with_backup
 from handrail.kernel.host.state_dir import State, read_small_text
-from handrail.kernel.journal.journal import journal_of
+from handrail.kernel.journal.journal import Origin, journal_of
 from handrail.kernel.write.writer import Writer
 from handrail.model.files import File, Put
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
-
-_PRIVATE = 0o600
 
 
 class UserFile:
@@ -47,20 +45,11 @@ class ProjectFile:
             self._base = Reader(boundary, limits).read_if_there(quote(self._name))
         return self._base.data.decode() if self._base else ""
 
-    def replace(self, text: str) -> str | None:
-        """Replace the whole text and back up the text that `read` found: both or neither. Returns the backup's path."""
-        base = self._base
+    def replace(self, text: str) -> None:
+        """Replace the whole text that `read` found. The journal keeps the old text; the project gets no backup."""
         with closing(FsBoundary(self._root)) as boundary:
-            changes: list[Put] = [Put(quote(self._name), text.encode(), base, None if base else _PRIVATE)]
-            backup = self._free_name(boundary) if base and base.data else None
-            if base and backup:
-                changes.append(Put(quote(backup), base.data, mode=base.mode & 0o777))
+            change = Put(quote(self._name), text.encode(), self._base)
             state = State(boundary.root)
-            made = Writer(Trees(boundary), state, journal_of(state, "off"))
-            with closing(made), made.locked(changes[0].path) as writer:
-                writer.commit([*changes], writer.targets([*changes]))
-        return os.path.join(self._root, backup) if backup else None
-
-    def _free_name(self, boundary: FsBoundary) -> str:
-        reader = Reader(boundary, self._limits)
-        return next(name for name in backup_names(self._name) if reader.node(quote(name)) is None)
+            made = Writer(Trees(boundary), state, journal_of(state))
+            with closing(made), made.locked(change.path) as writer:
+                writer.commit([change], writer.targets([change]), Origin(by="user", about="handrail config"))

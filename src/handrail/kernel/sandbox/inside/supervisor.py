@@ -62,8 +62,7 @@ class Supervisor:
     def __init__(self, control: _socket.socket, options: "dict[str, Any]", first: int) -> None:
         self.control = control
         self.first = first  # the process of a first command that started along with the sandbox, or 0
-        # Whether every visible process belongs to this sandbox.
-        self.alone: bool = options["alone"] and os.getpid() == 1
+        self.alone: bool = options["alone"] and os.getpid() == 1  # whether every visible process is of this sandbox
         self.watch: dict[str, Any] = options["watch"]
         self.tasks: dict[int, Task] = {}
         self.own_mark = resource.getrlimit(MARK)[1]
@@ -141,17 +140,15 @@ class Supervisor:
                     continue  # the process ended, or has a lower limit already
 
     def start(self, task: Task, request: "dict[str, Any]", streams: list[int]) -> None:
-        task.pid = os.fork()
-        if task.pid:
-            return
-
         def attach() -> None:
             os.setsid()
             given = streams if len(streams) > 2 else [os.open(os.devnull, os.O_RDONLY), *streams]
             for target, fd in enumerate(given):
                 os.dup2(fd, target)
 
-        become(task, request, attach)
+        task.pid = os.fork()
+        if not task.pid:
+            become(task, request, attach)
 
     def start_terminal(self, task: Task, request: "dict[str, Any]") -> None:
         import termios  # noqa: PLC0415  only terminals need it
@@ -279,8 +276,7 @@ class Supervisor:
         """Return the running processes of one command."""
         while True:
             left = self.scan_processes(task)
-            # A process that ended during the scan may have left us a child that the scan missed: scan again.
-            if left or not self.reap():
+            if left or not self.reap():  # else scan again: what has ended may have left a child that the scan missed
                 return left
 
     def scan_processes(self, task: Task) -> list[int]:
@@ -290,11 +286,10 @@ class Supervisor:
         mine = []
         for pid in self.others():
             owner = leaders.get(pid) or marks.get(mark_of(pid))
-            if owner is task:
-                if is_alive(pid):
-                    mine.append(pid)
-            elif owner is None and self.alone:
+            if owner is None and self.alone:
                 self.signal([pid], _signal.SIGKILL)
+            elif owner is task and is_alive(pid):
+                mine.append(pid)
         return mine
 
     def others(self) -> list[int]:
@@ -302,11 +297,9 @@ class Supervisor:
         if self.alone:
             me = os.getpid()
             return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) != me]
-        found, queue = list[int](), [os.getpid()]
-        while queue:
-            children = children_of(queue.pop())
-            found += children
-            queue += children
+        found = children_of(os.getpid())
+        for pid in found:  # the list grows meanwhile
+            found += children_of(pid)
         return found
 
     def enforce_limits(self) -> None:
@@ -344,11 +337,20 @@ def become(task: Task, request: "dict[str, Any]", attach: "Callable[[], None]") 
             if highest == resource.RLIM_INFINITY or value <= highest:
                 resource.setrlimit(name, (value, value))
         os.chdir(request["cwd"])
-        os.execvpe(request["argv"][0], request["argv"], request["environment"])  # noqa: S606  the sandbox exists for this
+        argv, environment = request["argv"], request["environment"]
+        program = argv[0] if b"/" in argv[0] else found(argv[0], environment)
+        os.execve(program, argv, environment)  # noqa: S606  the sandbox exists for this
     except OSError as error:
         task.send(b"failed %d" % (error.errno or 0))
     finally:
         os._exit(127)
+
+
+def found(name: bytes, environment: "dict[bytes, bytes]") -> bytes:
+    """Return the file of a program in PATH; empty if there is none. A directory that cannot be searched has none."""
+    places = environment.get(b"PATH", os.defpath.encode()).split(b":")
+    files = [path for place in places if os.path.isfile(path := os.path.join(place, name))]
+    return next((path for path in files if os.access(path, os.X_OK)), b"".join(files[:1]))
 
 
 def listed(pids: "Iterable[int]") -> bytes:
@@ -378,8 +380,7 @@ def children_of(pid: int) -> list[int]:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    lists = [read(f"/proc/{pid}/task/{thread}/children").split() for thread in threads]
-    return [int(child) for children in lists for child in children]
+    return [int(child) for thread in threads for child in read(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def read(path: str) -> bytes:

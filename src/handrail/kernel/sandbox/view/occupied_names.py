@@ -40,6 +40,7 @@ class OccupiedNames:
     """Names that cannot be guarded: a mount would follow a link, or the parent does not exist."""
     _mounted: dict[str, tuple[int, int]] = field(default_factory=dict)
     """The identity of what was mounted at each name."""
+    _read_only: set[str] = field(default_factory=set)
     _made: set[str] = field(default_factory=set)
     _placeholders: list[tuple[str, int, bytes | None]] = field(default_factory=list)
 
@@ -51,6 +52,7 @@ class OccupiedNames:
         for name in dict.fromkeys((*found.files, *names)):
             self._protect(name)
         self._mounted = {name: _identity(os.fstat(fd)) for name, (fd, _) in self.mounts.items()}
+        self._read_only = {name for name, (_, writable) in self.mounts.items() if not writable}
 
     @property
     def ignore_rules(self) -> str:
@@ -68,6 +70,13 @@ class OccupiedNames:
             if _identity(found) != identity:
                 return False
         return True
+
+    def guards(self, name: str) -> bool:
+        """Return whether commands cannot change a name: the nearest mount at it or above it is read-only."""
+        parts = name.split("/")
+        above = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+        nearest = next((each for each in above if each in self._mounted), None)
+        return nearest in self._read_only
 
     def ordered(self) -> list[tuple[str, int, bool]]:
         """Return the mounts, outer directories first: a later mount covers an earlier one."""

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox.landlock_exec import filter_calls, give_up_files
+from handrail.kernel.sandbox.helpers.landlock_exec import filter_calls, give_up_files
 from handrail.kernel.sandbox.seccomp import assemble_for_computing
 
 _FINDS_PYTHON = ("HOME", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "SYSTEMROOT")

@@ -1,0 +1,1 @@
+"""Lets commands reach the hosts that the user named, and no others."""
