@@ -9,16 +9,18 @@ from handrail.kernel.journal.journal import Origin
 from handrail.model.approval import Question, Verdict
 from handrail.model.effects import Effect
 from handrail.model.faults import Cancelled, Conflict, Denied, PathFault, ReadOnlyWorkspace
+from handrail.model.hooks import Judgement
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.record import record
-from handrail.model.warnings import RuleNotStored, ToolWarning
+from handrail.model.warnings import HookSaid, RootReplaced, RuleNotStored, ToolWarning
 from handrail.runtime.file_access import Files
 from handrail.runtime.session import Session
 
 if TYPE_CHECKING:
     from handrail.kernel.web.fetcher import Fetched, Target
     from handrail.runtime.commands import Commands
+    from handrail.runtime.hook_changes import Written
     from handrail.runtime.job_commands import JobCommands
     from handrail.runtime.search import Finder
 
@@ -29,11 +31,18 @@ class Asked(NamedTuple):
     number: int = 0
     call_id: str | None = None
     cancel: threading.Event | None = None
+    changed: bool = False
+    """True if a hook that was asked for approval has changed the input."""
 
 
 _UNNUMBERED = Asked()
+_UNJUDGED = Judgement()
 _CALL_ID_CHARS = 200
 """The most characters of the caller's name for a call that the journal keeps."""
+
+
+class TrialOver(Exception):  # noqa: N818  not an error: everything that can be checked was checked
+    """Ends a trial where its tool would change, run, fetch or take something."""
 
 
 @record
@@ -54,9 +63,17 @@ class Call:
     files_affected: list[str] = field(default_factory=list)
     warnings: list[ToolWarning] = field(default_factory=list)
     """Facts that the result reports as warnings; the dialect words them."""
+    known_warnings: tuple[ToolWarning, ...] = ()
+    """The warnings that were known before the call began."""
     metadata: dict[str, Any] = field(default_factory=dict)
     waited: float = 0.0
-    """Seconds spent waiting for the approver, which do not count as execution time."""
+    """Seconds spent waiting for the approver or for hooks, which do not count as execution time."""
+    trial: bool = False
+    """True if the tool only checks what is wrong with the call: it asks nothing, changes nothing and notes nothing."""
+    judged: Judgement = _UNJUDGED
+    """What the hooks said before the call."""
+    written: dict[str, "Written"] = field(default_factory=dict)
+    """What the call wrote, by resolved path, if hooks may change it."""
 
     @property
     def cancel(self) -> threading.Event | None:
@@ -99,10 +116,15 @@ class Call:
 
         def ask(target: "Target", unasked: str = "redirect") -> None:
             meant = dict.fromkeys(given, target.normal)
-            self.ask(Effect.FETCH, meant, host=target.host, unasked=unasked)
+            self.ask(Effect.FETCH, meant, host=target.shown_host, unasked=unasked)
 
         ask(fetcher.target(url), unasked="")
         return fetcher.fetch(url, seconds, self.cancel, ask)
+
+    def end_trial(self) -> None:
+        """Raise TrialOver if the call is a trial. Stands before every step that has an effect."""
+        if self.trial:
+            raise TrialOver
 
     def check_cancelled(self) -> None:
         """Raise Cancelled if the caller has cancelled the call."""
@@ -114,6 +136,13 @@ class Call:
         call_id = self.asked.call_id and self.asked.call_id[:_CALL_ID_CHARS]
         who = (self.session.id, self.asked.number, call_id, self.dialect, self.tool)
         return Origin(kind, *who, verdict.decided_by, undoes, about)
+
+    def note_beginning(self) -> None:
+        """Add the warnings that are known before the tool runs."""
+        if self.session.services.boundary.was_replaced():
+            self.warnings.append(RootReplaced())
+        self.warnings += self.known_warnings
+        self.warnings += [HookSaid(text) for text in self.judged.contexts]
 
     def begin(self) -> None:
         """Raise Denied if a rule forbids the call, before the tool reads anything. Reading is never asked about."""
@@ -129,6 +158,7 @@ class Call:
         """Forget the results so far: a file changed before the edit was written, and the tool runs again."""
         self.files_affected.clear()
         self.warnings.clear()
+        self.note_beginning()
         self.metadata.clear()
 
     def ask(
@@ -141,6 +171,7 @@ class Call:
         """
         if self.session.read_only:
             raise ReadOnlyWorkspace(self.tool)
+        self.end_trial()
         self.check_cancelled()
         resolved, targets = self._resolved(known, follow=Effect.DELETE not in effects), shown.get("targets", ())
         named = [place for name in self.paths if isinstance(place := resolved.get(name), str)]
@@ -150,8 +181,10 @@ class Call:
         question = self._question(effects, resolved=resolved, guarded=guarded, **shown)
         began = time.perf_counter()
         try:
-            with self.session.open_calls.paused():
+            with self.session.open_calls.paused(), self.session.part("approval") as span:
                 verdict = self._decide(question)
+                if span:
+                    span.set_attribute("handrail.approval.by", verdict.decided_by)
         finally:
             self.waited += time.perf_counter() - began
         if verdict.warning:
@@ -166,7 +199,8 @@ class Call:
         return verdict
 
     def _question(self, effects: Effect, **shown: Any) -> Question:
-        return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, root=self.root, **shown)
+        shown |= {"root": self.root, "hook": self.judged.decision, "hook_reason": self.judged.reason}
+        return Question(self.dialect, self.tool, self.params, effects, self.bodies, self.paths, **shown)
 
     def _resolved(self, known: tuple[str, str] | None, *, follow: bool) -> dict[str, Any]:
         """Return the parameters with every path resolved. Raises Conflict if one no longer resolves."""

@@ -1,7 +1,6 @@
 """Reads, lists and changes the files of the workspace for one call; asks for approval before a change."""
 
 import stat
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +29,7 @@ from handrail.model.files import (
     Restore,
     Version,
 )
-from handrail.model.hints import BinaryShown, EscapedBreaks, FencedContent
+from handrail.model.hints import BinaryShown, OtherEncoding
 from handrail.model.limits import BINARY_CHECK_BYTES, BYTES_PER_TOKEN
 from handrail.model.paths import quote, unquote
 from handrail.model.warnings import (
@@ -39,11 +38,10 @@ from handrail.model.warnings import (
     LinesUncounted,
     LongFile,
     NotJournaled,
-    ToolWarning,
 )
 from handrail.ops.listing import looks_binary
 from handrail.ops.media_types import media_type
-from handrail.ops.text.odd_content import fence_around, has_escaped_breaks
+from handrail.runtime.content_hints import encoding_hints, oddities
 
 if TYPE_CHECKING:
     from handrail.model.media import Media
@@ -72,6 +70,7 @@ class Files:
         self._call, self._services = call, call.session.services
         self._reader = self._services.reader_of(call.mount)
         self._boundary = self._reader.boundary
+        self._shows = not call.trial and not needs_approval(call.effects)
 
     def read(self, path: str) -> File:
         """Read a whole file and note that the session has seen it."""
@@ -81,6 +80,7 @@ class Files:
             self._missed(path)
             raise
         self._saw(file.place, file.version, file.data)
+        self._note_encoding(path, file.data)
         return file
 
     def read_if_there(self, path: str) -> File | None:
@@ -99,6 +99,7 @@ class Files:
             raise
         if page.version is not None:
             self._saw(page.place, page.version, page.data if len(page.data) == page.size else None)
+        self._note_encoding(path, page.data)
         if not page.complete:
             self._call.warnings.append(LinesUncounted(self._services.limits.page_seconds))
         else:
@@ -113,8 +114,14 @@ class Files:
             self._call.warnings.append(LongFile(page.first, last, page.total_lines, tokens))
 
     def note_binary(self, path: str) -> None:
-        """Add the warning that a file is binary."""
-        self._call.warnings.append(BinaryShown(path, media_type(path) or ""))
+        """Add the warning that a file is binary, unless it is text in another encoding."""
+        if not any(isinstance(each, OtherEncoding) for each in self._call.warnings):
+            self._call.warnings.append(BinaryShown(path, media_type(path) or ""))
+
+    def _note_encoding(self, path: str, data: bytes) -> None:
+        """Warn of a text that is not UTF-8 if the tool shows it."""
+        if self._shows and b"\0" in data:
+            self._call.warnings += encoding_hints(self._reader, path, self._call.warnings)
 
     def lines(self, path: str, first: int, last: int | None, *, room: int | None = None, content: bool = True) -> Page:
         """Read the lines from `first` to `last`, or to the end; without `content`, only count the lines of the file.
@@ -129,21 +136,23 @@ class Files:
 
     def _saw(self, place: str, version: Version, data: bytes | None) -> None:
         """Note a file as seen if the tool only reads: a tool that edits does not show the file to the model."""
-        if place and not needs_approval(self._call.effects):
+        if place and self._shows:
             self._call.session.seen.note(place, version, data)
 
     def _missed(self, path: str) -> None:
-        if not needs_approval(self._call.effects):
+        if self._shows:
             with suppress(PathFault):  # a dangling link has no resolved path
                 self._call.session.seen.forget(self.target(path))
 
     def head(self, path: str, count: int) -> tuple[bytes, int]:
         """Return the first bytes of a file, and its size."""
         try:
-            return self._reader.head(path, count)
+            data, size = self._reader.head(path, count)
         except NotFound:
             self._missed(path)
             raise
+        self._note_encoding(path, data)
+        return data, size
 
     def media(self, path: str, *, scale: bool = True) -> "Media | None":
         """Read an image or a PDF for a model; None for every other file. Scales a large image down if `scale`."""
@@ -277,7 +286,7 @@ class Files:
         approved = self.ask(*changes)
         if approved is not None:
             self.carry_out(approved)
-            self._call.warnings += [note for change in approved.changes for note in _oddities(change)]
+            self._call.warnings += [note for change in approved.changes for note in oddities(change)]
 
     def ask(self, *changes: Change) -> Approved | None:
         """Ask whether the changes may be made; None if they would change nothing."""
@@ -302,9 +311,15 @@ class Files:
         """Make all of the approved changes or none, and record them. Raises Conflict if a file has changed since."""
         origin = self._call.origin(approved.verdict, kind, undoes)
         try:
-            with self._services.writer.locked(approved.changes[0].path) as writer:
+            with (
+                self._call.session.part("commit") as span,
+                self._services.writer.locked(approved.changes[0].path) as writer,
+            ):
+                if span:
+                    span.set_attribute("handrail.commit.files", len(approved.changes))
                 versions = writer.commit(approved.changes, approved.places, origin)
                 self._wrote(approved, versions)
+                self._note_for_hooks(approved, versions)
         finally:
             if why := self._services.writer.take_trouble():
                 self._call.warnings.append(CleanupFailed(why))
@@ -313,6 +328,18 @@ class Files:
             self._call.warnings.append(NotJournaled(trouble))
         elif self._services.journal.on and self._services.journal.elsewhere:
             self._call.warnings.append(JournaledElsewhere(self._services.state.path, self._services.journal.elsewhere))
+
+    def _note_for_hooks(self, approved: Approved, versions: list[Version | None]) -> None:
+        """Note what hooks may change next, with the journal entry that their change completes."""
+        if self._call.session.hooks is None:
+            return
+        from handrail.runtime.hook_changes import Written  # noqa: PLC0415  most sessions have no hooks
+
+        journal = self._services.journal
+        entry = journal.last_number() if journal.on else 0
+        done = zip(approved.changes, approved.places, versions, strict=True)
+        made = {place: Written(version, entry) for change, place, version in done if isinstance(change, Put)}
+        self._call.written.update(made)
 
     def _refuse_stale(self, real: list[tuple[Change, str]]) -> None:
         seen = self._call.session.seen
@@ -338,15 +365,6 @@ class Files:
                 self._call.session.seen.wrote(place, version, change.to.data if change.to else None)
                 for rel, _, _ in change.inner_changes():
                     self._call.session.seen.forget(f"{place}/{rel}")
-
-
-def _oddities(change: Change) -> Iterator[ToolWarning]:
-    """Yield hints about a new content that was probably not meant as it stands."""
-    if isinstance(change, Put) and change.data != (change.base.data if change.base else None):
-        if has_escaped_breaks(change.data):
-            yield EscapedBreaks(change.path)
-        if fence := fence_around(change.path, change.data):
-            yield FencedContent(change.path, fence)
 
 
 def _changes_nothing(change: Change) -> bool:

@@ -31,13 +31,21 @@ _LINE_NUMBER = re.compile(r":\d+(?:[:-]\d+)?$")
 _MISTAKEN = (NotFound, OutsideRoot, NotAbsolute, AbsoluteDirectory)
 
 
-def nearest_paths(services: "Services", fault: Fault) -> list[str]:
-    """Return the nearest existing paths, best first, relative to the root; empty for a fault about something else."""
+def nearest_paths(services: "Services", fault: Fault, mount: str = "") -> list[str]:
+    """Return the nearest existing paths, best first; empty for a fault about something else.
+
+    The paths are relative to the root. Those of the tree with a mount begin with its name.
+    """
     if not isinstance(fault, _MISTAKEN):
         return []
     kind = "directory" if isinstance(fault, DirectoryNotFound | AbsoluteDirectory) else "file"
     parts = plain_parts(fault.path, services)
-    return _NearestPaths(services, kind).find(parts) if parts else []
+    if mount and parts[:1] == [mount.strip("/")]:
+        del parts[0]
+    if not parts:
+        return []
+    found = _NearestPaths(services, kind, mount).find(parts)
+    return found or _NearestPaths(services, "directory", mount).spelled(parts)
 
 
 def plain_parts(path: str, services: "Services") -> list[str]:
@@ -50,20 +58,24 @@ def plain_parts(path: str, services: "Services") -> list[str]:
 
 
 class _NearestPaths:
-    def __init__(self, services: "Services", kind: str) -> None:
+    def __init__(self, services: "Services", kind: str, mount: str) -> None:
         self._services, self._kind = services, kind
+        self._reader, self._top = services.reader_of(mount), f"{mount}/" if mount else ""
 
     def find(self, parts: list[str]) -> list[str]:
         """Look for the end of the path, then for names that are spelled alike, then for the same name elsewhere."""
         for start in range(len(parts)):
             if self._exists(end := "/".join(parts[start:]), self._kind):
-                return [end]
-        found = [spelled] if (spelled := self._spelled(parts)) else []
-        return list(dict.fromkeys(found + self._elsewhere(parts)))[:_NAMED]
+                return [self._top + end]
+        return list(dict.fromkeys(self.spelled(parts) + self._elsewhere(parts)))[:_NAMED]
+
+    def spelled(self, parts: list[str]) -> list[str]:
+        """Return the path that is spelled alike, if there is one."""
+        return [self._top + found] if (found := self._spelled(parts)) else []
 
     def _exists(self, path: str, kind: str) -> bool:
         try:
-            return self._services.reader.kind(quote(path)) == kind
+            return self._reader.kind(quote(self._top + path)) == kind
         except PathFault:
             return False
 
@@ -82,7 +94,7 @@ class _NearestPaths:
         from difflib import get_close_matches  # noqa: PLC0415  only when something is wrong
 
         try:
-            listing = self._services.reader.listing(quote(place) if place else ".")
+            listing = self._reader.listing(quote(self._top + place) or ".")
         except PathFault:
             return None
         directories, files = listing.through_links()
@@ -97,7 +109,11 @@ class _NearestPaths:
     def _elsewhere(self, parts: list[str]) -> list[str]:
         """Return the files or directories of the same name, those with the most components in common first."""
         services, name = self._services, parts[-1]
-        if _SPECIAL.search(name) or (services.searcher.engine.name == "builtin" and not services.powers.builtin_search):
+        if (
+            self._top
+            or _SPECIAL.search(name)
+            or (services.searcher.engine.name == "builtin" and not services.powers.builtin_search)
+        ):
             return []
         glob = f"**/{name}" if self._kind == "file" else f"**/{name}/**"
         scope = permitted(Scope((glob,), anywhere=False, fold_case=True), services, "")

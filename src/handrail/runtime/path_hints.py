@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from handrail.model.faults import HomePath, NotFound, PathFault
-from handrail.model.hints import HomeNotExpanded, NearestPath
+from handrail.model.faults import HomePath, NotADirectory, NotFound, PathFault
+from handrail.model.hints import FileWithSlash, HomeNotExpanded, NearestPath
 from handrail.model.paths import quote
 from handrail.model.warnings import ToolWarning
 from handrail.runtime.nearest_path import nearest_paths, plain_parts
@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from handrail.runtime.session import Services
 
 
-def path_hints(services: "Services", fault: PathFault, *, absolute: bool) -> list[ToolWarning]:
-    """Return the hints for a fault, in the order to show them. `absolute`: the tool takes absolute paths only."""
-    stem = f"{services.boundary.root}/" if absolute else ""
-    names = [quote(stem + name) for name in nearest_paths(services, fault)]
+def path_hints(services: "Services", fault: PathFault, *, absolute: bool, mount: str = "") -> list[ToolWarning]:
+    """Return the hints for a fault, in the order to show them. `absolute`: the tool takes absolute paths only.
+
+    `mount` is the tree of the tool's paths: empty for the workspace.
+    """
+    if isinstance(fault, NotADirectory) and fault.path.endswith("/"):
+        return [FileWithSlash(fault.path.rstrip("/"))]
+    stem = f"{services.boundary.root}/" if absolute and not mount else ""
+    names = [quote(stem + name) for name in nearest_paths(services, fault, mount)]
     if others := [each for each in names if each != fault.path]:
         return [NearestPath(others)]
     if isinstance(fault, HomePath | NotFound) and fault.path.startswith("~"):

@@ -1,9 +1,11 @@
-"""Reads an image or a PDF for a model, and scales an image down if it is larger than the APIs of models take."""
+"""Reads an image or a PDF for a model: scales a large image down, takes pages out of a PDF."""
 
 from typing import TYPE_CHECKING
 
 from handrail.kernel.deadline import Deadline
+from handrail.kernel.images.pdf_pages import NotTakenApart, can_choose_pages, choose_pages
 from handrail.kernel.images.scaler import NotScaled, can_scale, scale_down
+from handrail.model.editor_faults import PagesUnknown
 from handrail.model.faults import TooLarge
 from handrail.model.limits import BINARY_CHECK_BYTES, KIB, Limits
 from handrail.model.media import Media
@@ -39,6 +41,19 @@ def read_media(call: "Call", path: str, *, scale: bool = True) -> Media | None:
         raise ImageTooLarge(path, found.width, found.height, len(data), "pixels")
     whole = Media(found.mime, data, found.width, found.height, len(data), found.width, found.height)
     return _scaled(call, path, whole) if scale and _asks_too_much(found, data, call.limits) else whole
+
+
+def read_pages(call: "Call", path: str, whole: Media, pages: tuple[int, int]) -> tuple[Media, int]:
+    """Return a PDF with some pages of another one, and the number of pages of that. Raises PagesUnknown."""
+    if not can_choose_pages():
+        raise PagesUnknown(path, "no_parser")
+    try:
+        found = choose_pages(whole.data, *pages, Deadline(call.limits.pdf_seconds, call.cancel), call.limits)
+    except NotTakenApart:
+        raise PagesUnknown(path, "broken") from None
+    if not found.data:
+        raise PagesUnknown(path, "beyond", found.total)
+    return whole._replace(data=found.data), found.total
 
 
 def refuse_media(call: "Call", path: str) -> None:

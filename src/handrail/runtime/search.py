@@ -34,12 +34,14 @@ class Finder:
 
     def __init__(self, call: "Call") -> None:
         self._call, self._services = call, call.session.services
+        searcher = self._services.searcher
+        self._searcher = searcher.without_time() if call.trial else searcher
 
     def search(self, directory: str, request: SearchRequest) -> SearchResult:
         """Return the lines that match."""
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
-            result = self._services.searcher.search(fd, within, self._call.cancel)
+            result = self._searcher.search(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._warn(result, directory, request.scope)
         return result
@@ -48,7 +50,7 @@ class Finder:
         """Return the number of matching lines of every file that has one."""
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
-            result = self._services.searcher.count(fd, within, self._call.cancel)
+            result = self._searcher.count(fd, within, self._call.cancel)
         self._warn(result, directory, request.scope)
         return result
 
@@ -58,7 +60,7 @@ class Finder:
             within = request._replace(
                 scope=self._permitted(request.scope, directory), leads_to_file=self._link_test(directory)
             )
-            result = self._services.searcher.find(fd, within, self._call.cancel)
+            result = self._searcher.find(fd, within, self._call.cancel)
         self._warn(result, directory, request.scope)
         return result
 
@@ -70,14 +72,14 @@ class Finder:
         return quote(directory) or ".", (literal_glob(name),)
 
     def relative_glob(self, glob: str) -> str | None:
-        """Return an absolute glob relative to the root; None if it is relative, or does not begin with the root."""
+        """Return an absolute glob relative to the root; None if it is relative, or does not lead below the root."""
         return self._services.boundary.relative_glob(glob)
 
     def rank(self, directory: str, request: RankRequest) -> RankResult:
         """Return the files that fit a query best."""
         with self._opened(directory) as fd:
             within = request._replace(scope=self._permitted(request.scope, directory))
-            result = self._services.searcher.rank(fd, within, self._call.cancel)
+            result = self._searcher.rank(fd, within, self._call.cancel)
         self._call.metadata["engine"] = result.engine
         self._warn(result, directory, request.scope)
         return result
@@ -91,7 +93,7 @@ class Finder:
         within = self._permitted(scope, directory)
         request = FindRequest(within, limit=self._call.limits.listed_files, leads_to_file=self._link_test(directory))
         with self._opened(directory) as fd:
-            result = self._services.searcher.find(fd, request, self._call.cancel)
+            result = self._searcher.find(fd, request, self._call.cancel)
             self._warn(result, directory, scope)
             return [entry for name in result.files if (entry := self._entry(fd, directory, name))]
 
@@ -117,7 +119,7 @@ class Finder:
         return leads_to_file
 
     def _warn(self, result: SearchResult | FindResult | RankResult | Counts, directory: str, scope: Scope) -> None:
-        self._call.warnings += _notes(result)
+        self._call.warnings += _notes(result, self._call.files.stem(directory), scope)
         if not (result.lines if isinstance(result, Counts) else result.total):
             self._call.warnings += _glob_hints(scope)
         if (hidden := result.hidden) is None:
@@ -145,7 +147,7 @@ class Finder:
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int]:
         with self._services.boundary.directory(directory) as fd:
-            if self._services.searcher.engine.name == "builtin" and not self._services.powers.builtin_search:
+            if self._searcher.engine.name == "builtin" and not self._services.powers.builtin_search:
                 raise NoEngine
             yield fd
 
@@ -154,7 +156,7 @@ def _glob_hints(scope: Scope) -> Iterator[ToolWarning]:
     """Yield a hint for each glob that cannot match anything as it is written."""
     for glob in scope.include:
         if is_absolute(glob) or glob.startswith("~/"):
-            yield AbsoluteGlob(glob, f"**/{glob.rpartition('/')[2]}")
+            yield AbsoluteGlob(glob, f"**/{glob.rpartition('/')[2] or '*'}")
         elif "\\" in glob and "/" not in glob:
             yield SlashedGlob(glob, glob.replace("\\", "/"))
 
@@ -169,16 +171,16 @@ def permitted(scope: Scope, services: "Services", stem: str) -> Scope:
     return replace(scope, protected=lambda path: protected.hides(stem + path), protected_handle=protected.hides_handle)
 
 
-def _notes(result: SearchResult | FindResult | RankResult | Counts) -> Iterator[ToolWarning]:
-    """Yield warnings about what a search skipped, and why it may be incomplete."""
-    skipped = result.skipped
+def _notes(result: SearchResult | FindResult | RankResult | Counts, stem: str, scope: Scope) -> Iterator[ToolWarning]:
+    """Yield warnings about what a search skipped, and why it may be incomplete. `stem` goes before each name."""
+    skipped, limit = result.skipped, scope.max_file_bytes or 0
     for why in ("too_large", "unreadable", "abandoned", "rules"):
         named = getattr(skipped, why)
-        yield from (FileSkipped(name, why) for name in named.names)
+        yield from (FileSkipped(quote(stem + name), why, limit) for name in named.names)
         if named.count > len(named.names):
-            yield MoreFilesSkipped(named.count - len(named.names), why)
-    if skipped.too_deep.count:
-        yield DepthReached(skipped.too_deep.count, skipped.too_deep.names)
+            yield MoreFilesSkipped(named.count - len(named.names), why, limit)
+    if skipped.too_deep.count and scope.max_depth is not None:
+        yield DepthReached(skipped.too_deep.count, quote(stem + skipped.too_deep.names[0]), scope.max_depth)
     if not result.complete:
         yield SearchIncomplete()
     if isinstance(result, SearchResult) and (cut := sum(match.cut for match in result.matches)):

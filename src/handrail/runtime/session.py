@@ -3,10 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
@@ -21,27 +21,33 @@ from handrail.kernel.host.own_places import (
 )
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
+from handrail.kernel.network.connection_log import ConnectionLog
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
 from handrail.model.limits import Limits
 from handrail.model.paths import unquote
+from handrail.model.rights import Rights
 from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 from handrail.runtime.open_calls import OpenCalls
 from handrail.runtime.stale_files import SeenFiles
 from handrail.settings import Powers
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import CommandChanges
+    from handrail.kernel.process.bounded_output import Output
     from handrail.kernel.process.jobs import Jobs
-    from handrail.kernel.process.output import Output
     from handrail.kernel.process.remembered_shell import Shells
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
     from handrail.kernel.sandbox.sandbox import Sandbox
     from handrail.kernel.search.searcher import Searcher
     from handrail.kernel.web.fetcher import Fetcher
+    from handrail.runtime.call_hooks import CallHooks
+    from handrail.runtime.spans import Spans
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,17 @@ class Session:
         """The directory in which the next command starts, in a dialect whose commands keep the directory."""
         self.seen = SeenFiles(services.limits.seen_bytes)
         self.open_calls = OpenCalls()
+        self.hooks: CallHooks | None = None
+        """The user's hooks; None if there are none."""
+        self.spans: Spans | None = None
+        """Describes calls as spans; None without telemetry."""
+        self.note: Callable[[str, dict[str, Any]], None] = lambda _event, _facts: None
+        """Writes an event to the session log."""
+        self.connections = ConnectionLog(services.limits.network_logged, lambda facts: self.note("connection", facts))
+        self.refused_hosts: tuple[str, ...] = ()
+        """The hosts that the last command was refused because no setting names them."""
+        self.next_rights = Rights()
+        """What the next command may ask for beyond the sandbox, because a call has requested it."""
         self._lock, self._closing, self._ended = threading.Lock(), threading.RLock(), False
         self._sandbox: Sandbox | None = None
         self._processes: Processes | None = None
@@ -170,29 +187,41 @@ class Session:
                 make_own_directories((services.boundary.root, *powers.writable))
                 spools = self._spool_directory()
                 settings = SandboxSettings(
-                    powers.sandbox,  # type: ignore[arg-type]  # the settings have checked that this is a level
+                    powers.level,  # type: ignore[arg-type]  # the settings have checked that this is a level
                     allow_reduced=powers.allow_reduced,
                     readable=(*powers.readable, spools),
                     writable=powers.writable,
                     environment=powers.environment,
                     guarded=(*services.guarded_names, *OWN_FILES),
                     hidden=services.own,
+                    hosts=powers.network,
+                    private_hosts=powers.allow_hosts,
                     limits=services.limits,
                 )
-                self._sandbox = Sandbox(services.boundary.fd, services.boundary.root, settings, masks=services.masks)
+                self._sandbox = Sandbox(
+                    services.boundary.fd,
+                    services.boundary.root,
+                    settings,
+                    masks=services.masks,
+                    connections=self.connections,
+                )
                 self._processes = Processes(self._sandbox, spools)  # makes the directory that the sandbox shows
             return self._sandbox
+
+    def part(self, name: str) -> "AbstractContextManager[Span | None]":
+        """Open a span for a part of a call; without telemetry nothing happens."""
+        return self.spans.part(name) if self.spans else nullcontext()
 
     def next_level(self) -> str:
         """Return the sandbox level at which the next command runs; try once what this machine provides."""
         powers = self.services.powers
         if powers.sandbox == "off" or not powers.allow_reduced:
-            return powers.sandbox
+            return powers.level
         return self.named_level(self.sandbox.settle_level())
 
     def named_level(self, level: str) -> str:
         """Return the name of a level in questions and rules, which also tells whether `reduced` has a network."""
-        with_network = level == "reduced" and self.services.powers.sandbox == "network"
+        with_network = level == "reduced" and self.services.powers.level == "network"
         return "reduced-network" if with_network else level
 
     @cached_property
@@ -278,7 +307,7 @@ class Session:
                 return
             with self._lock:  # nothing is started after this
                 parts = (self._terminals, self._jobs, self._shells, self._processes, self._sandbox)
-            for part in parts:
+            for part in (*parts, self.hooks):
                 if part is not None:
                     part.close()
             self.open_calls.wait_until_empty()

@@ -10,6 +10,7 @@ from handrail.kernel.fs.reader import Reader
 from handrail.model.faults import PathFault, StaleFile
 from handrail.model.files import File, Version
 from handrail.model.paths import quote
+from handrail.ops.shell.printed_names import printed_names
 
 _FILES_AT_MOST = 4096
 
@@ -84,8 +85,12 @@ class SeenFiles:
         return StaleFile(path, how, _in_short("".join(hunks(saw.data, now.data))))
 
     @contextmanager
-    def own_command(self, reader: Reader) -> Iterator[None]:
-        """Count changes during a command as the session's own; changes that others made before stay stale."""
+    def own_command(self, reader: Reader, text: str = "") -> Iterator[None]:
+        """Count changes during a command as the session's own; changes that others made before stay stale.
+
+        A command that prints a file counts as reading it: a dialect may have no other way to read.
+        """
+        printed = {place: _version(reader, place) for place in self._printed_by(text)}
         versions = {place: _version(reader, place) for place in list(self._files)}
         before = {place: version for place, version in versions.items() if self._is_known(reader, place, version)}
         try:
@@ -95,6 +100,16 @@ class SeenFiles:
                 if _version(reader, place) != version:
                     now = _read_if_there(reader, place)
                     self.wrote(place, now.version if now else None, now.data if now else None)
+            for place, version in printed.items():
+                now = _read_if_there(reader, place)
+                if now is not None and now.version == version:
+                    self.note(place, now.version, now.data)
+
+    def _printed_by(self, text: str) -> list[str]:
+        """Return the files among those of the session that a command prints, by their names."""
+        named = [place for place in list(self._files) if place.rpartition("/")[2] in text]
+        printed = printed_names(text) if named else frozenset()
+        return [place for place in named if place.rpartition("/")[2] in printed]
 
     def _is_known(self, reader: Reader, place: str, version: Version | None) -> bool:
         saw = self._files.get(place)

@@ -1,8 +1,9 @@
-"""Makes the changes that delete or move a file or a whole directory."""
+"""Makes the changes that delete or move a file or a whole directory, and measures directories."""
 
 from collections.abc import Iterator
 
 from handrail.model.editor_faults import TooManyEntries
+from handrail.model.faults import PathFault
 from handrail.model.files import Change, MakeDirectory, Put, RemoveDirectory
 from handrail.model.paths import quote, unquote
 from handrail.runtime.file_access import Files
@@ -19,6 +20,22 @@ def removals(files: Files, path: str, most: int) -> list[Change]:
 def moves(files: Files, old: str, new: str, most: int) -> list[Change]:
     """Return the changes that move a path and everything below it. Raises TooManyEntries like `removals`."""
     return _bounded(old, _moves(files, old, new), 2 * most)
+
+
+def total_size(files: Files, directory: str) -> tuple[int, int]:
+    """Return the size of all files below a directory together, and their number. Links are not followed."""
+    size = count = 0
+    try:
+        entries = files.entries(directory)
+    except PathFault:  # another process deleted or replaced the directory
+        return 0, 0
+    for entry in entries:
+        if entry.is_directory and not entry.is_link:
+            below = total_size(files, _below(directory, entry.name))
+            size, count = size + below[0], count + below[1]
+        else:
+            size, count = size + entry.size, count + 1
+    return size, count
 
 
 def _bounded(path: str, changes: Iterator[Change], most: int) -> list[Change]:
