@@ -14,7 +14,7 @@ from handrail.ops.list_cut import cut_lists
 from handrail.runtime.call import Call
 
 if TYPE_CHECKING:
-    from handrail.kernel.process.output import Output as Shown
+    from handrail.kernel.process.bounded_output import Output as Shown
     from handrail.tools.tool import Output, Tool
 
 _NARROW = "narrow the call, for example with a directory or a more specific pattern"
@@ -41,6 +41,12 @@ def within_budget(output: "Output", tool: "Tool", call: Call, *, has_commands: b
     return cut.output
 
 
+def short_listing(text: str, call: Call) -> str:
+    """Return a listing that fits into the budget, for a tool that also shows contents, which are never shortened."""
+    room = call.session.services.powers.answer_bytes
+    return text if room is None else _cut_text(text, room, _no_file)
+
+
 def has_commands(tools: "dict[str, Tool]") -> bool:
     """Return whether one of these tools runs commands."""
     return any(Effect.RUN in tool.effects for tool in tools.values())
@@ -55,7 +61,7 @@ def _cut_text(text: str, room: int, new_spool: Callable[[], tuple[int, str]]) ->
 
 
 def _whole(text: str, room: int, new_spool: Callable[[], tuple[int, str]]) -> "Shown":
-    from handrail.kernel.process.output import Output  # noqa: PLC0415  only long answers need it
+    from handrail.kernel.process.bounded_output import Output  # noqa: PLC0415  only long answers need it
 
     return Output(text.encode(errors="replace")).shortened(room, new_spool)
 

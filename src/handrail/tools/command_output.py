@@ -4,7 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from handrail.kernel.process.output import Output
+    from handrail.kernel.process.bounded_output import Output
 
 
 def output_text(stream: str, output: "Output", otherwise: str = "") -> str:

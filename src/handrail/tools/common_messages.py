@@ -1,5 +1,6 @@
 """Words the faults that most dialects share. A dialect's own table has precedence."""
 
+import shlex
 from collections.abc import Callable
 
 from handrail.model.approval import ASK_THE_USER
@@ -53,18 +54,11 @@ from handrail.model.faults import (
     UnknownTool,
     WriteFailed,
 )
-from handrail.model.fetch_faults import (
-    BinaryContent,
-    FetchFailed,
-    FetchTimeout,
-    ForbiddenAddress,
-    InvalidUrl,
-    TooManyRedirects,
-)
 from handrail.model.paths import quote
 from handrail.model.terminal_faults import TerminalBusy, TerminalEnded, TooManyTerminals, UnknownTerminal
 from handrail.ops.text.display import fold, one_line, visible
 from handrail.tools.editor_messages import EDITING
+from handrail.tools.fetch_messages import FETCHING
 from handrail.tools.hint_messages import HINTS
 from handrail.tools.job_messages import JOBS
 from handrail.tools.media_messages import MEDIA
@@ -73,6 +67,7 @@ from handrail.tools.notebook_messages import NOTEBOOKS
 from handrail.tools.parameter_hints import parameter_hint, tool_hint
 from handrail.tools.patch_messages import PATCHES
 from handrail.tools.sandbox_messages import SANDBOX_UNAVAILABLE
+from handrail.tools.undo_messages import UNDO
 from handrail.tools.warning_messages import NOTES
 
 _SHOWN_LINES, _SHOWN_CHARS = 20, 200
@@ -93,6 +88,7 @@ _DIFFERENCES = {
     "typography": "has different quotes, dashes or spaces",
     "case": "differs in upper and lower case",
     "escaping": "is escaped differently",
+    "line_breaks": "has a line break in place of each \\n",
     "numbered": "has no line number in front",
     "several": "differs in several small ways",
     "missing": "is the last line of the file",
@@ -143,6 +139,17 @@ def nearest_or(otherwise: str) -> Callable[[Facts], str]:
     return lambda facts: f"The most similar line is {near}" if (near := nearest_place(facts)) else otherwise
 
 
+def valid_lines(facts: Facts) -> str:
+    """Return a suggestion that names the lines of a file."""
+    return f"Use lines from {facts['lowest']} to {facts['total']}" if facts["total"] else "The file is empty"
+
+
+def from_the_root(facts: Facts) -> str:
+    """Return a suggestion that completes a path which is not absolute."""
+    below = facts["path"].removeprefix("~/").removeprefix("./")
+    return f"Write the path from the root on: {facts['root']}/{below}"
+
+
 def _hunk_not_found(facts: Facts) -> str:
     part = {
         "context": "the line after @@ is not in the file",
@@ -184,10 +191,6 @@ def _ended(facts: Facts) -> str:
     return f"Session '{facts['terminal']}' has ended{code}{last}"
 
 
-def _size(size: int | None) -> str:
-    return "unknown size" if size is None else f"{size} bytes"
-
-
 def _not_found(facts: Facts) -> str:
     near = nearest_place(facts)
     hint = f"; the most similar line is {near}" if near else ""
@@ -201,23 +204,29 @@ def _stale(facts: Facts) -> str:
     return f"'{facts['path']}' was {how} {who} since this session last read or wrote it; nothing was written{changes}"
 
 
-_SHARED: Words = NOTES | HINTS | PATCHES | MEDIA | EDITING | JOBS | NOTEBOOKS
+def _read_by_command(facts: Facts) -> str:
+    return f"Read the file again with a command: cat {shlex.quote(facts['path'])} and then send the change again"
+
+
+STALE_BY_COMMAND = Message("stale_file", _stale, _read_by_command)
+"""For dialects without a tool that reads files."""
+_SHARED: Words = NOTES | HINTS | PATCHES | MEDIA | EDITING | JOBS | NOTEBOOKS | FETCHING | UNDO
 COMMON: Words = _SHARED | {
     UnknownTool: Message("unknown_tool", "Unknown tool '{tool}'", tool_hint),
     BadParameters: Message("invalid_parameters", _problems, parameter_hint),
     Closed: Message("session_closed", "The session is closed", "Open the workspace again"),
     Cancelled: Message("cancelled", "The call was cancelled", "Nothing was changed; call again if it is still needed"),
     BadPath: Message(
-        "invalid_parameters", lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'", "Use a shorter, plain path"
+        "invalid_parameters",
+        lambda f: f"{_BAD_PATHS[f['why']]}: '{f['path'][:200]}'",
+        lambda f: "Use a shorter, plain path" if f["path"] else "Name a file or directory, relative to the root",
     ),
     OutsideRoot: Message(
         "path_outside_workspace",
         "Path '{path}' is outside the workspace",
         "Use a path inside the workspace, relative to its root",
     ),
-    NotAbsolute: Message(
-        "invalid_parameters", "Path must be absolute: '{path}'", "Give the full path, starting with /"
-    ),
+    NotAbsolute: Message("invalid_parameters", "Path must be absolute: '{path}'", from_the_root),
     NotFound: Message("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
     AlreadyExists: Message("file_exists", "'{path}' already exists", "Choose another name, or edit the existing file"),
     IsDirectory: Message("is_directory", "'{path}' is a directory, not a file", "Name a file in this directory"),
@@ -278,7 +287,7 @@ COMMON: Words = _SHARED | {
         lambda f: (
             f"Lines {f['first']}-{f['last'] or f['first']} are not in '{f['path']}': valid lines are 1-{f['total']}"
         ),
-        "Use lines from 1 to {total}",
+        valid_lines,
     ),
     InvalidPattern: Message(
         "invalid_pattern",
@@ -365,25 +374,6 @@ COMMON: Words = _SHARED | {
         "forbidden_syntax",
         "Command substitution using $() is not allowed for security reasons",
         "Run the inner command first and put its output into the next one",
-    ),
-    InvalidUrl: Message("invalid_url", "Invalid URL format", "Give a full http:// or https:// address"),
-    ForbiddenAddress: Message(
-        "network_error",
-        lambda f: f"Failed to fetch - {f['host']} is not a public address ({f['why'].replace('_', ' ')})",
-        ASK_THE_USER,
-        'List "{host}" under allow_hosts in the configuration',
-    ),
-    FetchFailed: Message("network_error", "Failed to fetch - {why}", "Check the address, or try again later"),
-    FetchTimeout: Message(
-        "timeout", "Request timed out after {seconds:g} seconds", "Try again with a longer timeout_seconds"
-    ),
-    TooManyRedirects: Message(
-        "network_error", "Failed to fetch - more than {limit} redirects", "Use the final address directly"
-    ),
-    BinaryContent: Message(
-        "network_error",
-        lambda f: f"Failed to fetch - not text but {f['content_type'] or 'binary'} ({_size(f['size'])})",
-        "Only text pages can be fetched",
     ),
     Denied: Message("approval_denied", "{tool} was not approved: {reason}", "{remedy}", "{allow}"),
     ReadOnlyWorkspace: Message(

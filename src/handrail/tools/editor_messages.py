@@ -4,7 +4,9 @@ from handrail.model.editor_faults import (
     BadInsertLine,
     BadViewRange,
     DestinationExists,
+    EmptyPattern,
     IntoItself,
+    MemoryFull,
     MissingParameter,
     MountItself,
     NothingToMove,
@@ -24,6 +26,7 @@ EDITING: Words = {
     MissingParameter: Message(
         "invalid_parameters", "Parameter `{name}` is required for command: {command}", "Add the parameter `{name}`"
     ),
+    EmptyPattern: Message("invalid_parameters", "The pattern must not be empty", "Give a pattern such as **/*.py"),
     PatternRefused: Message(
         "invalid_parameters", "The pattern must be relative and must not contain '..'", "Name the directory in path"
     ),
@@ -52,6 +55,11 @@ EDITING: Words = {
     TooManyLines: Message("file_too_large", "'{path}' has too many lines", "Split the file"),
     TooManyEntries: Message(
         "too_many_entries", "'{path}' holds more than {limit} files and directories", "Do it in smaller parts"
+    ),
+    MemoryFull: Message(
+        "memory_full",
+        "The memory directory has room for {limit} {unit}; '{path}' does not fit",
+        "Delete memories that are not needed any more",
     ),
     NothingToMove: Message("file_not_found", "'{path}' does not exist", "Check the path, or list the directory first"),
     DestinationExists: Message("file_exists", "'{path}' already exists", "Choose another name"),

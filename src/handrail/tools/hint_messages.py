@@ -3,10 +3,15 @@
 from handrail.model.hints import (
     AbsoluteGlob,
     BinaryShown,
+    CarriageReturns,
     EscapedBreaks,
     FencedContent,
+    FileWithSlash,
     HomeNotExpanded,
     NearestPath,
+    OtherEncoding,
+    PageMissing,
+    ParameterIgnored,
     SlashedGlob,
 )
 from handrail.tools.messages import Facts, Message, Words
@@ -22,6 +27,11 @@ def _binary(facts: Facts) -> str:
         f"{facts['path']} is a binary file{kind}: its bytes cannot be shown as text; continue without its content, "
         "and do not write this text back"
     )
+
+
+def _ignored(facts: Facts) -> str:
+    near = f"did you mean {facts['near']}?" if facts["near"] else f"this tool takes {', '.join(facts['known'])}"
+    return f"unknown parameter '{facts['name']}' was ignored; {near}"
 
 
 HINTS: Words = {
@@ -42,4 +52,19 @@ HINTS: Words = {
         "{path} now begins with the line {fence} and ends with a closing fence; if that is not part of the file, "
         "write the file again without these two lines",
     ),
+    OtherEncoding: Message(
+        "note",
+        "{path} is {encoding} text, and tools for files take every text as UTF-8; "
+        "the command iconv -f {encoding} -t UTF-8 shows or converts it",
+    ),
+    FileWithSlash: Message(
+        "note", "{instead} is a file: to use it, leave out the final slash; otherwise name a directory"
+    ),
+    ParameterIgnored: Message("note", _ignored),
+    CarriageReturns: Message(
+        "note",
+        "lines of the command end with a carriage return, which the shell takes as a part of the last word, "
+        "for example of a file's name; send the command with plain line feeds",
+    ),
+    PageMissing: Message("note", lambda f: f"there is no page {f['page']}; the last page is {f['pages']}"),
 }

@@ -21,12 +21,14 @@ def _allow(facts: Facts) -> str:
     return "Install handrail[images], which scales images down" if facts["why"] == "no_scaler" else ""
 
 
+_NOT_TEXT = Message(
+    "not_text", "'{path}' cannot be shown as text: it is {what}", "Read another file, or look into it with a command"
+)
+NOT_SHOWN = _NOT_TEXT._replace(suggestion="Continue without its content: no tool here can show it")
+"""For dialects that have no commands."""
+
 MEDIA: Words = {
-    NotText: Message(
-        "not_text",
-        "'{path}' cannot be shown as text: it is {what}",
-        "Read another file, or look into it with a command",
-    ),
+    NotText: _NOT_TEXT,
     NotAnImage: Message("not_an_image", "'{path}' is not an image", "Read it with a command"),
     BrokenImage: Message(
         "broken_image",

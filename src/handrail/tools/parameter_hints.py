@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 from handrail.model.faults import Problem
+from handrail.model.hints import ParameterIgnored
 from handrail.model.limits import LARGEST_INTEGER
 from handrail.ops.text.similar_names import nearest_name
 from handrail.tools.messages import Facts
+from handrail.tools.schema import name_of
 
 _SHOWN = 200
 _OTHERWISE = "Correct the parameters and call the tool again"
@@ -27,8 +29,15 @@ def parameter_hint(facts: Facts) -> str:
     for problem in facts["problems"]:
         name = problem.expected if problem.kind == "missing" else problem.got if problem.kind == "unknown" else ""
         if problem.where or name not in settled:
-            hints.append(_instruction(problem, given))
+            hints.append(_instruction(problem, given, known))
     return "; ".join(dict.fromkeys(each for each in hints if each)) or _OTHERWISE
+
+
+def ignored(given: dict[str, Any], known: dict[str, str]) -> tuple[ParameterIgnored, ...]:
+    """Return a hint for each parameter that a tool does not know, with the nearest one that the call does not give."""
+    free = {name: about for name, about in known.items() if name not in given}
+    unknown = [name_of(name) for name in given if name not in known]
+    return tuple(ParameterIgnored(name, nearest_name(name, free) or "", list(known)) for name in unknown)
 
 
 def _renamings(problems: list[Problem], given: dict[str, Any], known: dict[str, str]) -> dict[str, str]:
@@ -48,8 +57,9 @@ def _renamings(problems: list[Problem], given: dict[str, Any], known: dict[str, 
     return found
 
 
-def _instruction(problem: Problem, given: dict[str, Any]) -> str:
+def _instruction(problem: Problem, given: dict[str, Any], known: dict[str, str]) -> str:
     where, expected, name = problem.where, problem.expected, problem.where.rpartition("/")[2]
+    whole = "Send the parameters as an object" + (f": {', '.join(known)}" if known else "")
     if problem.kind == "choice":
         near = nearest_name(problem.got.lower(), dict.fromkeys(expected.split(", "), ""))
         return _send(name, near) if near else f"Use one of: {expected}"
@@ -63,7 +73,7 @@ def _instruction(problem: Problem, given: dict[str, Any]) -> str:
         "length": f"Send '{where}' with something in it",
         "nul": f"Remove the NUL character from '{where}'",
         "text": f"Send '{where}' as valid Unicode text",
-        "type": f"Send '{where}' as {expected}" if where else "Send the parameters as an object",
+        "type": f"Send '{where}' as {expected}" if where else whole,
     }[problem.kind]
 
 

@@ -29,7 +29,7 @@ _HINTS = {
     "no_hunks": "Add the lines to change: @@, then lines that begin with a space, - or +",
     "no_lines": "Add the lines to change: @@, then lines that begin with a space, - or +",
     "old_lines": "Begin every line of a new file with +",
-    "enveloped": "Send only the lines between the header of the file and *** End Patch",
+    "enveloped": "Send only the lines from @@ on, between the header of the file and *** End Patch",
     "escaped": "Send the same patch with a line break in place of each \\n",
 }
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -11,11 +11,12 @@ from typing import Any
 
 from handrail.errors import UnknownToolError, did_you_mean
 from handrail.kernel.host.session_log import SessionLog
-from handrail.model.effects import Effect, needs_approval
+from handrail.model.effects import Effect
 from handrail.model.facts import FactRecord
-from handrail.model.faults import Closed, Conflict, Denied, Fault, PathFault, UnknownTool
-from handrail.model.warnings import RootReplaced
-from handrail.runtime.call import Asked, Call
+from handrail.model.faults import Cancelled, Closed, Conflict, Denied, Fault, PathFault, UnknownTool
+from handrail.model.hints import FileWithSlash
+from handrail.model.hooks import InputChanged, Judgement
+from handrail.runtime.call import Asked, Call, TrialOver
 from handrail.runtime.session import Session
 from handrail.tools.answer_budget import has_commands, within_budget
 from handrail.tools.messages import Facts, ToolError, how_to_allow, render
@@ -33,6 +34,11 @@ Json = dict[str, Any]
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
+def _reading(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Return the tools that only read. A tool with several commands keeps those that only read."""
+    return {name: part for name, tool in tools.items() if (part := tool.reading_part())}
+
+
 class ToolRouter:
     """The tools of one dialect in one session: call them, and export them to function-calling APIs.
 
@@ -41,11 +47,7 @@ class ToolRouter:
 
     def __init__(self, dialect: Dialect, session: Session, log: SessionLog) -> None:
         self.dialect, self._session, self._log = dialect, session, log
-        self.tools: dict[str, Tool] = {
-            name: tool
-            for name, tool in dialect.tools.items()
-            if not (session.read_only and needs_approval(tool.effects))
-        }
+        self.tools: dict[str, Tool] = _reading(dialect.tools) if session.read_only else dict(dialect.tools)
         """The tools that can be called, by the name that they have here."""
         self._originals: dict[str, str] = {}
 
@@ -78,31 +80,31 @@ class ToolRouter:
         original = self._originals.get(name, name) if offered else name
         try:
             with self._session.open_calls:
-                result = self._logged(offered, original, given, started, call_id, cancel)
+                work = partial(self._logged, offered, original, given, started, call_id, cancel)
+                result = self._traced(offered, original, given, call_id, work)
         except Closed as fault:
             result = self.refuse(original, fault, given)
         return result if original == name else replace(result, tool=name)
 
     def validate(self, tool: str, params: Any = None) -> ToolError | None:
-        """Return what is wrong with a call, without running it or asking for it; None if nothing is.
+        """Return what is wrong with a call, without asking for it; None if nothing is.
 
-        Checks the name of the tool, its parameters, and that each path lies in the workspace, is not protected, and
-        exists if the tool cannot create it.
+        Tries the tool up to the point where it would change, run, fetch or find something, so it checks what the tool
+        checks: parameters, paths, patterns, line numbers, whether a text occurs and whether a patch fits.
         """
         name, given = name_of(tool), {} if params is None else params
-        offered = self.tools.get(name)
+        offered, original = self.tools.get(name), self._originals.get(name, name)
         try:
-            if offered is None:
-                raise self._unknown(name)
-            parsed = offered.params.parse(offered.params.normal(given))
-            for each in offered.params.paths:
-                path = getattr(parsed, each)
-                if path or offered.params.fields[each].required:
-                    creates = bool(offered.effects & (Effect.CREATE | Effect.RUN))
-                    boundary = self._session.services.trees.of(offered.params.mount)
-                    boundary.check(path, may_be_missing=creates)
+            with self._session.open_calls:
+                if offered is None:
+                    raise self._unknown(name)
+                given = offered.params.normal(given)
+                parsed = offered.params.parse(given)
+                offered.run(parsed, self._new_call(offered, original, parsed, given, trial=True))
+        except TrialOver:
+            return None
         except Fault as fault:
-            return self._error(self._originals.get(name, name), fault, given)
+            return self._error(original, fault, given)
         return None
 
     async def acall(self, tool: str, params: Any = None, *, call_id: str | None = None) -> ToolResult:
@@ -132,8 +134,8 @@ class ToolRouter:
         return self._with(tools, {new: self._originals.get(old, old) for old, new in names.items()})
 
     def read_only(self) -> "ToolRouter":
-        """Return a router without the tools that change files, run commands or fetch pages."""
-        return self._with({name: tool for name, tool in self.tools.items() if not needs_approval(tool.effects)})
+        """Return a router without the tools and commands that change files, run commands or fetch pages."""
+        return self._with(_reading(self.tools))
 
     def _with(self, tools: dict[str, Tool], originals: Mapping[str, str] = _NO_NAMES) -> "ToolRouter":
         made = copy(self)
@@ -221,6 +223,21 @@ class ToolRouter:
 
     # ── one call ──
 
+    def _traced(
+        self, offered: Tool | None, tool: str, given: Any, call_id: str | None, work: Callable[[], ToolResult]
+    ) -> ToolResult:
+        """Run a call, and describe it as a span if the user asked for telemetry."""
+        spans = self._session.spans
+        if spans is None:
+            return work()
+        about = {"gen_ai.tool.call.id": call_id, "handrail.dialect": self.dialect.name}
+        about |= {"gen_ai.tool.description": offered.description, "handrail.risk": offered.risk} if offered else {}
+        with spans.call(tool, about, given) as span:
+            result = work()
+            changed = {"handrail.files_affected": len(result.files_affected)}
+            span.end(result.text, result.error.code if result.error else "", changed)
+        return result
+
     def _logged(
         self,
         offered: Tool | None,
@@ -244,41 +261,76 @@ class ToolRouter:
         try:
             if found is None:
                 raise self._unknown(tool)
-            given = found.params.normal(given)
-            parsed = found.params.parse(given)
-            ordered = {name: given[name] for name in found.params.fields if found.params.gives(given, name)}
-            call = Call(
-                self._session,
-                self.dialect.name,
-                tool,
-                ordered,
-                parsed.narrowed(found.effects),
-                found.params.bodies,
-                found.params.paths,
-                found.params.mount,
-                asked,
-            )
-            if self._session.services.boundary.was_replaced():
-                call.warnings.append(RootReplaced())
+            parsed, judged = self._judged(found, tool, found.params.normal(given), asked)
+            given = judged.params
+            call = self._new_call(found, tool, parsed, given, asked=asked, waited=judged.seconds, judged=judged)
+            call.note_beginning()
             call.begin()
             output = self._run(found, parsed, call)
             if found.bounded:
                 output = within_budget(output, found, call, has_commands=has_commands(self.tools))
+            output = self._after(found, call, output, started)
             self._tell_user(asked.number, tool, call.warnings, given)
             return self._answer(tool, call, started, output)
+        except InputChanged as change:
+            return self._attempt(found, tool, change.params, started, asked._replace(changed=True))
         except Fault as fault:
             if isinstance(fault, Denied) and fault.__cause__:
                 self._log.failure(asked.number, tool, fault.__cause__, "asking failed")
-            self._tell_user(asked.number, tool, [fault, *(call.warnings if call else ())], given)
             error = self._error(tool, fault, given)
+            self._after_failure(call, fault, error, started)
+            self._tell_user(asked.number, tool, [fault, *(call.warnings if call else ())], given)
             return self._answer(tool, call, started, self.dialect.error_output(error), error)
+
+    def _new_call(self, found: Tool, tool: str, parsed: Params, given: Any, **more: Any) -> Call:
+        declared = found.params
+        ordered = {name: given[name] for name in declared.fields if declared.gives(given, name)}
+        about = (declared.bodies, declared.paths, declared.mount)
+        if declared.unknown_allowed and not given.keys() <= declared.fields.keys():
+            from handrail.tools.parameter_hints import ignored  # noqa: PLC0415  only when something is wrong
+
+            more["known_warnings"] = ignored(given, declared.descriptions())
+        return Call(self._session, self.dialect.name, tool, ordered, parsed.narrowed(found.effects), *about, **more)
+
+    def _judged(self, found: Tool, tool: str, given: Any, asked: Asked) -> tuple[Params, Judgement]:
+        """Check the parameters and let hooks judge them; check them again if a hook has changed them."""
+        parsed, hooks = found.params.parse(given), self._session.hooks
+        if hooks is None:
+            return parsed, Judgement(params=given)
+        judged = hooks.before(self.dialect.name, tool, given, asked)
+        if judged.params is given:
+            return parsed, judged
+        changed = found.params.normal(judged.params)
+        return found.params.parse(changed), judged._replace(params=changed)
 
     def refuse(self, tool: str, fault: Fault, given: Any = None) -> ToolResult:
         """Return the result of a call that a surface refused before it reached its tool."""
         error = self._word(tool, fault, given)
         return self._answer(tool, None, time.perf_counter(), self.dialect.error_output(error), error)
 
+    def _after(self, tool: Tool, call: Call, output: Output, started: float) -> Output:
+        """Let hooks act on the result of a call; return the output that the model sees."""
+        hooks = self._session.hooks
+        if hooks is None:
+            return output
+        from handrail.tools.hook_output import replaced  # noqa: PLC0415  most sessions have no hooks
+
+        given = hooks.after(call, output, _milliseconds(call, started))
+        return output if given is None else replaced(tool, call, output, given)
+
+    def _after_failure(self, call: Call | None, fault: Fault, error: ToolError, started: float) -> None:
+        """Let hooks act on a call that began and failed."""
+        if self._session.hooks is not None and call is not None and not isinstance(fault, Denied):
+            cancelled = isinstance(fault, Cancelled)
+            self._session.hooks.after_failure(call, error.message, _milliseconds(call, started), cancelled=cancelled)
+
     def _run(self, tool: Tool, params: Params, call: Call) -> Output:
+        if self._session.hooks is None:
+            return self._retried(tool, params, call)
+        with self._session.hooks.during(call.asked):
+            return self._retried(tool, params, call)
+
+    def _retried(self, tool: Tool, params: Params, call: Call) -> Output:
         for _ in range(self._session.services.limits.conflict_retries):
             try:
                 return tool.run(params, call)
@@ -301,9 +353,12 @@ class ToolRouter:
 
         declared = self.dialect.tools.get(tool)
         absolute = self.dialect.absolute_paths and not (declared and declared.effects & Effect.RUN)
-        hints = path_hints(self._session.services, fault, absolute=absolute)
+        mount = declared.params.mount if declared else ""
+        hints = path_hints(self._session.services, fault, absolute=absolute, mount=mount)
         said = [self._word(tool, each, given).message for each in hints]
-        return error._replace(suggestion=" ".join([*said, error.suggestion]))
+        if not any(isinstance(each, FileWithSlash) for each in hints):
+            said.append(error.suggestion)
+        return error._replace(suggestion=" ".join(said))
 
     def _word(self, tool: str, fault: FactRecord, given: Any) -> ToolError:
         return render(self.dialect.tables, tool, fault, self._context(given))
@@ -319,8 +374,7 @@ class ToolRouter:
     def _answer(
         self, tool: str, call: Call | None, started: float, output: Output, error: ToolError | None = None
     ) -> ToolResult:
-        waited = call.waited if call else 0.0
-        took = round((time.perf_counter() - started - waited) * 1000, 3)
+        took = _milliseconds(call, started)
         shown = self._session.services.powers.hints
         if call is None:
             return ToolResult(tool, error is None, output, [], took, error=error, show_hints=shown)
@@ -329,3 +383,8 @@ class ToolRouter:
             output["warnings"] = warnings
         files, facts = call.files_affected, call.metadata
         return ToolResult(tool, error is None, output, files, took, facts, error, warnings, show_hints=shown)
+
+
+def _milliseconds(call: Call | None, started: float) -> float:
+    """Return how long a call has taken, without the time that it waited."""
+    return round((time.perf_counter() - started - (call.waited if call else 0.0)) * 1000, 3)

@@ -35,7 +35,8 @@ class Field:
         self.public = name  # the name in a call, if it is no name in Python
         self.body = body  # the content of a file: questions show its size, and the diff shows the rest
         self.path = path  # a path: rules match the resolved path
-        self.takes_nul = body or path or any_text  # no program can be passed NUL; for paths the boundary refuses it
+        self.is_text = body or any_text  # an empty text is a value, not an omitted one
+        self.takes_nul = self.is_text or path  # no program can be passed NUL; for paths the boundary refuses it
         self.ge, self.le, self.min_length = ge, le, min_length
         self.bounds = (-LARGEST_INTEGER if ge is None else ge, LARGEST_INTEGER if le is None else le)
         self.required = default is _REQUIRED
@@ -47,6 +48,7 @@ class Field:
         self.nullable = NoneType in options
         self.kind = next(option for option in options if option is not NoneType)
         self.origin, self.args = get_origin(self.kind), get_args(self.kind)
+        self.may_be_empty = self.is_text or not (self.kind is str or self.origin is Literal)
 
     def schema(self) -> dict[str, Any]:
         return {**_type_schema(self.kind), **self._bounds(), "description": self.description} | (
@@ -80,7 +82,8 @@ class Field:
             elif checked > most:
                 problems.append(Problem(where, "maximum", str(most), _number(checked)))
         if self.min_length is not None and isinstance(checked, str | list) and len(checked) < self.min_length:
-            problems.append(Problem(where, "length", str(self.min_length), str(len(checked))))
+            unit = "characters" if isinstance(checked, str) else "items"
+            problems.append(Problem(where, "length", f"{self.min_length} {unit}", str(len(checked))))
         return checked
 
 
@@ -99,6 +102,8 @@ class Params:
     unknown_allowed: ClassVar[bool] = False
     mount: ClassVar[str] = ""
     """The tree of the paths: empty for the workspace, `/memories` for the memory directory."""
+    reading: ClassVar["type[Params] | None"] = None
+    """The parameters of those commands of the tool that only read; None if it has no such commands."""
 
     def __init_subclass__(cls) -> None:
         inherited, cls.fields = cls.fields, {}
@@ -159,10 +164,10 @@ class Params:
 
     @classmethod
     def gives(cls, given: dict[str, Any], name: str) -> bool:
-        """Return True if a parameter is given. Null for an optional one, or an empty path, means that it is not."""
+        """Return True if a parameter is given. Null or an empty string for an optional one means that it is not."""
         if name not in given or cls.fields[name].required:
             return name in given
-        return given[name] is not None and not (cls.fields[name].path and given[name] == "")
+        return given[name] is not None and (cls.fields[name].may_be_empty or given[name] != "")
 
     @classmethod
     def schema(cls) -> dict[str, Any]:

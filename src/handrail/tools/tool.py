@@ -72,6 +72,12 @@ class Tool(NamedTuple):
         """Return the declaration of a tool that an API has built in; None for every other tool and API."""
         return dict(self.builtin.declaration) if self.builtin and self.builtin.api == api else None
 
+    def reading_part(self) -> "Tool | None":
+        """Return the tool with the commands that only read; None if it has none."""
+        if not needs_approval(self.effects):
+            return self
+        return self._replace(params=self.params.reading, effects=Effect.READ) if self.params.reading else None
+
     def validate(self, params: Any) -> ToolError | None:
         """Return what is wrong with parameters, without running the tool; None if they fit the schema."""
         try:

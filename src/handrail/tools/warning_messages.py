@@ -1,11 +1,14 @@
 """Words the warnings that accompany an answer, the same in every dialect."""
 
+import shlex
+
 from handrail.model.warnings import (
     AnswerCut,
     CellToolExists,
     CleanupFailed,
     DepthReached,
     FileSkipped,
+    FilesLeftOut,
     GitArmed,
     GitIdentityMissing,
     GitNotSetAside,
@@ -13,6 +16,10 @@ from handrail.model.warnings import (
     GitUnseen,
     HiddenMatches,
     HiddenUnsearched,
+    HookBroken,
+    HookChanged,
+    HookSaid,
+    HostRefused,
     JournaledElsewhere,
     LinesCut,
     LinesUncounted,
@@ -23,10 +30,12 @@ from handrail.model.warnings import (
     NotJournaled,
     NotKept,
     NotRemembered,
+    OutputCut,
     ProcessesEnded,
     ProcessesLeft,
     PromptNotRun,
     ProtectedInToolsOnly,
+    RightsEnded,
     RootReplaced,
     RuleNotStored,
     SandboxDied,
@@ -37,10 +46,10 @@ from handrail.model.warnings import (
     SearchIncomplete,
     UndoPartial,
 )
+from handrail.ops.text.display import size_text
 from handrail.tools.messages import Facts, Message, Words
 
 _SKIPPED = {
-    "too_large": "larger than the size limit",
     "unreadable": "not readable",
     "abandoned": "the pattern took too long",
     "rules": "not a regular file, or too long for an ignore file",
@@ -52,15 +61,35 @@ _REFUSED = {
     "that it names; pass a setting with git -c NAME=VALUE or in GIT_CONFIG_ variables, or ask the user to make it",
     "packages": "the sandbox has no package manager of the system; only the user can install such packages",
     "network": "the sandbox blocks the network; only the user can allow it",
+    "network_tried": "the command succeeded, but a part of it tried to reach the network, which the sandbox blocks; "
+    "only the user can allow it",
+    "direct": "commands reach hosts only through the proxy that HTTPS_PROXY names, and a program did not use it",
     "processes": "the command was stopped: it started too many processes",
     "memory": "the command was stopped: it used too much memory",
     "disk": "the command was stopped: it filled the disk",
 }
+_NETWORK_ALLOWED = (
+    'To let commands reach the network, list hosts under network, or set sandbox = "network", in the configuration'
+)
 _ALLOWED = {
     "write_outside": "To let commands write outside the workspace{where}, list the directory under writable in the "
     "configuration",
-    "network": 'To let commands reach the network, set sandbox = "network" in the configuration',
+    "network": _NETWORK_ALLOWED,
+    "network_tried": _NETWORK_ALLOWED,
 }
+
+_HOST_REFUSED = {
+    "not_named": "commands cannot reach {host}: it is not in `network`, the list of hosts that the user named; ask the "
+    "user",
+    "address": "commands cannot reach {host}: its address is not public ({detail}); ask the user",
+    "server_name": "a TLS connection to {host} was closed: the server name must be that host ({detail})",
+    "protocol": "a connection to {host} was closed: only HTTP and TLS may be spoken there",
+    "host": "a connection was refused: the host must be a name or an address in its usual form",
+    "malformed": "a request was refused: {detail}",
+    "unresolved": "the name {host} was not found",
+    "unreachable": "{host} did not answer: {detail}",
+}
+_HOST_OTHERWISE = "a connection through the proxy was closed ({why})"
 
 _NOT_GITS = {
     "link": "git would write through this link",
@@ -80,12 +109,35 @@ _ARMED = {
 }
 
 
+def _skipped(facts: Facts) -> str:
+    return f"larger than {size_text(facts['limit'])}" if facts["why"] == "too_large" else _SKIPPED[facts["why"]]
+
+
+def _too_deep(facts: Facts) -> str:
+    count, example = facts["count"], facts["example"]
+    were = f"{example} was" if count == 1 else f"{count} directories were"
+    instance = "" if count == 1 else f", for example {example}"
+    levels = "1 level" if facts["depth"] == 1 else f"{facts['depth']} levels"
+    return f"stopped {levels} down: {were} not entered{instance}; name such a directory to search it"
+
+
 def _refused(facts: Facts) -> str:
     return _REFUSED[facts["kind"]].format(where=_where(facts))
 
 
 def _allowed(facts: Facts) -> str:
     return _ALLOWED.get(facts["kind"], "").format(where=_where(facts))
+
+
+def _host_refused(facts: Facts) -> str:
+    return _HOST_REFUSED.get(facts["why"], _HOST_OTHERWISE).format(**facts | {"host": facts["host"] or "the host"})
+
+
+def _host_allowed(facts: Facts) -> str:
+    if facts["why"] == "address":
+        return f"To let commands reach {facts['host']}, list it under allow_hosts in the configuration, too"
+    named = f"To let commands reach {facts['host']}, add it to network in the configuration"
+    return named if facts["why"] == "not_named" else ""
 
 
 def _where(facts: Facts) -> str:
@@ -100,6 +152,12 @@ def _not_kept(facts: Facts) -> str:
 def _undo_partial(facts: Facts) -> str:
     names = ", ".join(facts["names"]) + (", …" if facts["count"] > len(facts["names"]) else "")
     return f"undo cannot restore what commands change in {names}: too many files, or too large; copy what matters first"
+
+
+def _output_cut(facts: Facts) -> str:
+    where = f"a command can read all of it: head -n 50 {shlex.quote(facts['path'])}"
+    otherwise = "run the command again with its output in a file"
+    return f"{facts['count']} bytes of the output are not shown; {where if facts['path'] else otherwise}"
 
 
 def _long_file(facts: Facts) -> str:
@@ -127,11 +185,30 @@ def _hidden(facts: Facts) -> str:
     )
 
 
+def _hook_changed(facts: Facts) -> str:
+    return f"a hook of the user reformatted or changed {', '.join(facts['names'])} after this call; read it again"
+
+
+_CAN_BE_ASKED = ("network", "network_tried", "write_outside", "guarded")
+
+
+def notes_with_rights(how: str) -> Words:
+    """Return the notes on refusals for a dialect whose commands can ask for more rights; `how` says how."""
+    return {
+        SandboxRefused: Message(
+            "note", lambda f: _refused(f) + f"; {how}" * (f["kind"] in _CAN_BE_ASKED), allow=_allowed
+        ),
+        HostRefused: Message(
+            "note", lambda f: _host_refused(f) + f"; {how}" * (f["why"] == "not_named"), allow=_host_allowed
+        ),
+    }
+
+
 NOTES: Words = {
     RootReplaced: Message("note", "the workspace directory was replaced; this session still uses the original one"),
-    FileSkipped: Message("note", lambda f: f"skipped {f['name']}: {_SKIPPED[f['why']]}"),
-    MoreFilesSkipped: Message("note", lambda f: f"skipped {f['count']} more files: {_SKIPPED[f['why']]}"),
-    DepthReached: Message("note", lambda f: f"stopped at the depth limit: {f['count']} directories were not entered"),
+    FileSkipped: Message("note", lambda f: f"skipped {f['name']}: {_skipped(f)}"),
+    MoreFilesSkipped: Message("note", lambda f: f"skipped {f['count']} more files: {_skipped(f)}"),
+    DepthReached: Message("note", _too_deep),
     SearchIncomplete: Message("note", "the search reached its time limit: the counts are lower bounds"),
     HiddenMatches: Message("note", _hidden),
     HiddenUnsearched: Message(
@@ -144,6 +221,10 @@ NOTES: Words = {
     ),
     MorePages: Message("note", "showing {shown} of {total} entries; request page {page} for more"),
     AnswerCut: Message("note", "showing {shown} of {total} results, to stay within {tokens} tokens; {how}"),
+    OutputCut: Message("note", _output_cut),
+    FilesLeftOut: Message(
+        "note", "showing the {shown} newest of {total} files; name a directory or a more specific pattern for the rest"
+    ),
     LongFile: Message("note", _long_file),
     RuleNotStored: Message("note", "{why}"),
     ProcessesLeft: Message(
@@ -160,12 +241,20 @@ NOTES: Words = {
             "to keep a program running, run it in the foreground of a terminal"
         ),
     ),
+    RightsEnded: Message(
+        "note",
+        lambda f: (
+            f"{f['count']} background process{'es' * (f['count'] > 1)} ended with the command: its additional rights "
+            "were for this command only"
+        ),
+    ),
     SandboxDied: Message("note", "the sandbox stopped, and with it the command: its work may be incomplete"),
     SandboxRestarted: Message(
         "note", "the sandbox of this session had stopped with all its processes; a new one was started"
     ),
     SandboxReduced: Message("note", "the sandbox level is only reduced, because {wanted} is not available ({why})"),
     SandboxRefused: Message("note", _refused, allow=_allowed),
+    HostRefused: Message("note", _host_refused, allow=_host_allowed),
     ProtectedInToolsOnly: Message("note", "commands can read protected files: the sandbox is {level}"),
     NotRemembered: Message("note", "if a protected file is moved, later sessions may read it: {why}"),
     NotJournaled: Message("note", "this change was not recorded and cannot be undone: {why}"),
@@ -205,5 +294,8 @@ NOTES: Words = {
     ),
     CellToolExists: Message("note", "a notebook was changed as text; {tool} changes single cells and keeps the rest"),
     PromptNotRun: Message("note", "the prompt was not run: the output is the page itself"),
+    HookSaid: Message("note", "{text}"),
+    HookBroken: Message("note", "a hook of the user failed after the call: {why}", allow="{allow}"),
+    HookChanged: Message("note", _hook_changed),
     NotAllTyped: Message("note", "only {written} of {size} bytes were written: the program does not read its input"),
 }

@@ -11,6 +11,8 @@ from handrail.tools.tool import ToolResult
 if TYPE_CHECKING:
     from handrail.tools.router import ToolRouter
 
+_IN_COMMAND = ("type", "command", "env", "working_directory", "user")
+"""The fields of a local shell's action that become a part of the command, or that the answer refuses."""
 _FAILED = 1
 """The exit code of a command that was not run; the hint on standard error says why."""
 
@@ -31,14 +33,14 @@ def answer_item(router: "ToolRouter", item: Any) -> Json:
 
 
 def _answer_shell(router: "ToolRouter", call: Json) -> Json:
-    params = _given(plain(call["action"]), "commands", "timeout_ms", "max_output_length")
+    params = _given(plain(call["action"]))
     output = _outputs(router.call("shell", params, call_id=call["call_id"]))
-    length = _given(params, "max_output_length")
+    length = {name: params[name] for name in params if name == "max_output_length"}
     return {"type": "shell_call_output", "call_id": call["call_id"], "output": output, **length}
 
 
 def _answer_patch(router: "ToolRouter", call: Json) -> Json:
-    params = _given(plain(call["operation"]), "type", "path", "diff", "move_to")
+    params = _given(plain(call["operation"]))
     result = router.call("apply_patch", params, call_id=call["call_id"])
     made = "" if result.error else result.output_as(dict)["output"]
     said = _reason(result) if result.error else "\n".join(filter(None, (made, result.hints)))
@@ -50,7 +52,8 @@ def _answer_local_shell(router: "ToolRouter", call: Json) -> Json:
     action = plain(call["action"])
     if action.get("user"):
         return _local_output(call, _not_run("commands cannot run as another user: leave out `user`"))
-    params: Json = {"commands": [_local_command(action)]} | _given(action, "timeout_ms")
+    others = {name: value for name, value in _given(action).items() if name not in _IN_COMMAND}
+    params: Json = {"commands": [_local_command(action)]} | others
     (ran,) = _outputs(router.call("shell", params, call_id=call["call_id"]))
     return _local_output(call, ran)
 
@@ -88,5 +91,6 @@ def _reason(result: ToolResult) -> str:
     return "\n".join(filter(None, (message, result.hints)))
 
 
-def _given(values: Json, *names: str) -> Json:
-    return {name: values[name] for name in names if values.get(name) is not None}
+def _given(values: Json) -> Json:
+    """Return the fields that have a value; the tool refuses those that it does not know."""
+    return {name: value for name, value in values.items() if value is not None}
