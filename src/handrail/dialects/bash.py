@@ -11,7 +11,7 @@ from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 
 if TYPE_CHECKING:
-    from handrail.kernel.process.output import Output
+    from handrail.kernel.process.bounded_output import Output
 
 dialect = Dialect(
     "bash",
@@ -36,7 +36,7 @@ class Bash(Params):
 @dialect.tool("bash", Effect.RUN)
 def bash(p: Bash, c: Call) -> BashObservation:
     """Execute a bash command. Each command runs in a new shell in the workspace root."""
-    ran = c.commands.run(p.command, merged=True)
+    ran = c.commands.run(p.command, merged=True, bounded=False)
     output, outcome = ran.outcome.stdout, ran.outcome
     head = output.head.decode(errors="replace")
     first, _, rest = head.lstrip().partition("\n")
@@ -45,14 +45,16 @@ def bash(p: Bash, c: Call) -> BashObservation:
     observation: BashObservation = {"returncode": -1 if ran.status is None else ran.status}
     if outcome.timed_out:
         observation["warning"] = f"The command took longer than {c.limits.command_seconds:g} seconds and was ended."
-    return observation | _shown(output, head)
+    return observation | _shown(c, output, head)
 
 
-def _shown(output: "Output", head: str) -> BashObservation:
+def _shown(c: Call, output: "Output", head: str) -> BashObservation:
     """Return the whole output, or its two ends if it is long."""
     whole = head + output.tail.decode(errors="replace")
     if len(whole) <= 2 * _SHOWN and not output.cut_bytes:
         return {"output": whole}  # type: ignore[typeddict-item]  # joined with the rest by the caller
+    first, last = whole[:_SHOWN], whole[-_SHOWN:]
+    c.commands.note_cut(output, len(first.encode()) + len(last.encode()))
     elided = len(whole) - 2 * _SHOWN + output.cut_bytes
-    ends = {"output_head": whole[:_SHOWN], "output_tail": whole[-_SHOWN:], "elided_chars": elided}
+    ends = {"output_head": first, "output_tail": last, "elided_chars": elided}
     return {**ends, "warning": "Output too long."}  # type: ignore[typeddict-item]

@@ -22,6 +22,7 @@ from handrail.model.faults import (
     NotADirectory,
     NotFound,
     OutsideRoot,
+    PatchTyped,
     PathFault,
     PathTooLong,
     SpecialFile,
@@ -31,13 +32,14 @@ from handrail.model.faults import (
 from handrail.model.files import Put
 from handrail.model.media_faults import NotText
 from handrail.model.paths import is_absolute, quote
+from handrail.model.warnings import FilesLeftOut
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 from handrail.ops.text.display import that_fit
 from handrail.ops.text.replace import replace_expected, replace_found
 from handrail.runtime.call import Call
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.media_output import inline
-from handrail.tools.messages import Message, Words
+from handrail.tools.messages import Facts, Message, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Output
 
@@ -68,6 +70,15 @@ def _words_of(tool: str) -> Words:
     loop = f"{tool}: path {{path!r}}: too many levels of symbolic links"
     words[tool, LinkLoop] = Message("link_loop", loop, "Use the path of the file itself")
     return words
+
+
+def _relative_pattern(facts: Facts) -> str:
+    """Return what to write instead of a pattern that is absolute or leads up."""
+    stem = f"{facts['root']}/"
+    pattern, asked_path = facts["params"].get("pattern", ""), facts["params"].get("path")
+    if pattern.startswith(stem) and not asked_path and ".." not in pattern.split("/"):
+        return f"Use the pattern {pattern.removeprefix(stem)}"
+    return "Write the pattern relative to the directory in path"
 
 
 WORDS: Words = {key: say for tool in _OPERATIONS for key, say in _words_of(tool).items()} | {
@@ -124,6 +135,11 @@ WORDS: Words = {key: say for tool in _OPERATIONS for key, say in _words_of(tool)
         "edit: old_string appears {found} times in {path} (must be unique)",
         "Add surrounding lines, or set replace_all",
     ),
+    PatchTyped: Message(
+        "not_a_program",
+        "apply_patch is not a program here; nothing was run",
+        "Call edit to change a file, or write to make a new one",
+    ),
     ("grep", InvalidPattern): Message(
         "invalid_pattern",
         "grep: invalid regex: {reason} at position {position}",
@@ -136,7 +152,7 @@ WORDS: Words = {key: say for tool in _OPERATIONS for key, say in _words_of(tool)
             if f["why"] == "absolute"
             else "glob: '..' is not permitted in the pattern"
         ),
-        "Write the pattern relative to the directory in path",
+        _relative_pattern,
     ),
     ("glob", InvalidPattern): Message("invalid_pattern", "glob: {reason}", "A valid pattern would be: {example}"),
 }
@@ -144,19 +160,19 @@ WORDS: Words = {key: say for tool in _OPERATIONS for key, say in _words_of(tool)
 dialect = Dialect("claude-agent", WORDS | claude_bash.WORDS, lambda error: error.message)
 
 
-class Bash(Params):
+class AgentBash(Params):
     command: str | None = field("The command to run; needed unless restart is true.", default=None)
     restart: bool = field("End the shell with everything that it started, and begin a new one.", default=False)
     timeout_ms: int | None = field("How long the command may run; 0 means the usual time.", default=None, ge=0)
 
 
 @dialect.tool(claude_bash.SHELL, Effect.RUN)
-def bash(p: Bash, c: Call) -> str:
+def bash(p: AgentBash, c: Call) -> str:
     """Run a command in a bash that keeps its state from call to call."""
     return claude_bash.answer(c, p.command, p.restart, (p.timeout_ms or 0) / 1000)
 
 
-class Read(Params):
+class AgentRead(Params):
     file_path: str = field("Path of the file, absolute or relative to the working directory.", path=True)
     view_range: list[int] | None = field(
         "First and last line to return, counted from 1; a last line of 0 or less means the end of the file.",
@@ -165,7 +181,7 @@ class Read(Params):
 
 
 @dialect.tool("read", Effect.READ)
-def read(p: Read, c: Call) -> Output:
+def read(p: AgentRead, c: Call) -> Output:
     """Read a file: text as it is, an image or a PDF as a picture or document."""
     if p.view_range and len(p.view_range) != 2:
         raise BadViewRange(p.file_path, p.view_range, "shape")
@@ -192,20 +208,20 @@ def _text(path: str, data: bytes) -> str:
         raise NotText(path, "binary data") from None
 
 
-class Write(Params):
+class AgentWrite(Params):
     file_path: str = field("Path of the file, absolute or relative to the working directory.", path=True)
     content: str = field("The whole content of the file.", body=True)
 
 
 @dialect.tool("write", Effect.CREATE | Effect.WRITE)
-def write(p: Write, c: Call) -> str:
+def write(p: AgentWrite, c: Call) -> str:
     """Write a file. Creates missing parent directories."""
     data = p.content.encode()
     c.files.overwrite(p.file_path, data)
     return f"wrote {len(data)} bytes to {p.file_path}"
 
 
-class Edit(Params):
+class AgentEdit(Params):
     file_path: str = field("Path of the file, absolute or relative to the working directory.", path=True)
     old_string: str = field("Exact text to replace.", min_length=1, any_text=True)
     new_string: str = field("Text to replace it with.", any_text=True)
@@ -213,7 +229,7 @@ class Edit(Params):
 
 
 @dialect.tool("edit", Effect.READ | Effect.WRITE)
-def edit(p: Edit, c: Call) -> str:
+def edit(p: AgentEdit, c: Call) -> str:
     """Replace text in a file by an exact match."""
     _, size = c.files.head(p.file_path, 0)
     if size > c.limits.claude_agent_bytes:
@@ -229,13 +245,13 @@ def edit(p: Edit, c: Call) -> str:
     return f"edited {p.file_path} ({count} replacement(s))"
 
 
-class GlobParams(Params):
+class AgentGlob(Params):
     pattern: str = field('Glob relative to the directory, such as "**/*.py".')
     path: str | None = field("Directory to search; the working directory if left out.", default=None, path=True)
 
 
 @dialect.tool("glob", Effect.READ)
-def glob(p: GlobParams, c: Call) -> str:
+def glob(p: AgentGlob, c: Call) -> str:
     """List the files that match a glob, newest first."""
     if is_absolute(p.pattern):
         raise PatternRefused("absolute")
@@ -244,17 +260,19 @@ def glob(p: GlobParams, c: Call) -> str:
     base = p.path or "."
     scope = Scope((p.pattern,), anywhere=False, ignore_files=False)
     found = c.finder.find(base, FindRequest(scope, sort="time", limit=c.limits.claude_agent_files))
+    if found.total > len(found.files):
+        c.warnings.append(FilesLeftOut(len(found.files), found.total))
     stem = f"{c.root}/{c.files.stem(base)}"
     return "\n".join(quote(stem + name) for name in found.files) or "no matches"
 
 
-class Grep(Params):
+class AgentGrep(Params):
     pattern: str = field("Regular expression to search for.")
     path: str | None = field("File or directory to search; the working directory if left out.", default=None, path=True)
 
 
 @dialect.tool("grep", Effect.READ)
-def grep(p: Grep, c: Call) -> str:
+def grep(p: AgentGrep, c: Call) -> str:
     """Search the contents of files for a regular expression."""
     room = c.limits.claude_agent_grep_bytes
     directory, only = c.finder.within(p.path or ".")

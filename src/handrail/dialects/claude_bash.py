@@ -9,7 +9,7 @@ from handrail.runtime.call import Call
 from handrail.tools.messages import Facts, Message, Words
 
 if TYPE_CHECKING:
-    from handrail.kernel.process.output import Output
+    from handrail.kernel.process.bounded_output import Output
 
 SHELL = "bash"
 _RESTART = "Call bash with restart set to true"
@@ -36,7 +36,7 @@ def answer(c: Call, command: str | None, restart: bool, seconds: float | None = 
         raise EmptyCommand
     limit = float(seconds or c.limits.command_seconds)
     ran = c.commands.run_in_shell(SHELL, command, seconds=limit, merged=True)
-    text = _tail(ran.outcome.stdout, c.limits.claude_bash_bytes)
+    text = _tail(c, ran.outcome.stdout, c.limits.claude_bash_bytes)
     if ran.outcome.timed_out:
         raise CommandTimedOut(command, limit, text)
     if ran.outcome.cancelled:
@@ -49,8 +49,11 @@ def answer(c: Call, command: str | None, restart: bool, seconds: float | None = 
     return text
 
 
-def _tail(output: "Output", most: int) -> str:
+def _tail(c: Call, output: "Output", most: int) -> str:
     """Return the end of the output as text, without terminal control sequences and final line ends."""
-    kept = output.tail if output.cut_bytes else output.head
-    text = without_escapes(kept[-most:].decode(errors="replace")).rstrip("\n")
-    return f"[output truncated]\n{text}" if output.cut_bytes or len(kept) > most else text
+    kept = (output.tail if output.cut_bytes else output.head)[-most:]
+    text = without_escapes(kept.decode(errors="replace")).rstrip("\n")
+    if len(kept) == output.total_bytes:
+        return text
+    c.commands.note_cut(output, len(kept))
+    return f"[output truncated]\n{text}"

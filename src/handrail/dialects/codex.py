@@ -98,7 +98,7 @@ class ReadFileInput(CodexParams):
     offset: int = field("Starting line (0-indexed).", default=0, ge=0)
     limit: int = field("Maximum number of lines to return.", default=400, ge=1)
     mode: str = field("Either 'slice' or 'indentation'.", default="slice")
-    indent: str = field("Indentation prefix when mode='indentation'.", default="    ")
+    indent: str = field("Indentation prefix when mode='indentation'.", default="    ", any_text=True)
 
 
 @dialect.tool("read_file", Effect.READ)
@@ -123,7 +123,8 @@ class GrepFilesInput(CodexParams):
 @dialect.tool("grep_files", Effect.READ, bounded=True)
 def grep_files(p: GrepFilesInput, c: Call) -> MatchGroups:
     """Recursive regex search with optional include globs."""
-    result = c.finder.search(p.path, SearchRequest(p.pattern, limit=p.limit, scope=Scope(tuple(p.include or ()))))
+    scope = Scope(tuple(filter(None, p.include or ())))
+    result = c.finder.search(p.path, SearchRequest(p.pattern, limit=p.limit, scope=scope))
     groups = groupby(result.matches, key=lambda match: match.path)
     return {
         "results": [

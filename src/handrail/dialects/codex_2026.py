@@ -5,21 +5,33 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.dialects.output_types import ExecOutput, GrantedRights
 from handrail.model.effects import Effect
-from handrail.model.faults import BadParameters, EmptyCommand, IsDirectory, NotFound, PatchTyped, Problem, SpecialFile
+from handrail.model.faults import (
+    BadParameters,
+    EmptyCommand,
+    IsDirectory,
+    NotFound,
+    PatchTyped,
+    Problem,
+    SpecialFile,
+    StaleFile,
+)
 from handrail.model.job_faults import JobEnded, NoKeyboard, RightsNotGranted, UnknownJob
 from handrail.model.media_faults import NotAnImage
-from handrail.ops.asked_rights import Rights, missing_rights
+from handrail.model.rights import Rights
 from handrail.ops.patch.grammar import GRAMMAR
 from handrail.ops.text.display import without_escapes
-from handrail.ops.text.token_budget import token_count, within_tokens
+from handrail.ops.text.token_budget import BYTES, token_count, within_tokens
 from handrail.runtime.call import Call
 from handrail.runtime.job_commands import JobOptions, JobRead
+from handrail.runtime.more_rights import wanted_rights
 from handrail.runtime.read_media import read_media
 from handrail.tools.command_output import output_text
+from handrail.tools.common_messages import STALE_BY_COMMAND
 from handrail.tools.media_output import data_url
 from handrail.tools.messages import Message
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Freeform, Output
+from handrail.tools.warning_messages import notes_with_rights
 
 if TYPE_CHECKING:
     from handrail.kernel.process.jobs import JobReading
@@ -33,6 +45,8 @@ _GONE = Message(
 dialect = Dialect(
     "codex-2026",
     {
+        **notes_with_rights("a call with additional_permissions asks them"),
+        StaleFile: STALE_BY_COMMAND,
         PatchTyped: Message(
             "not_a_program",
             "apply_patch is not a program here; nothing was run. Call the tool apply_patch",
@@ -60,12 +74,13 @@ dialect = Dialect(
     },
 )
 _INTERRUPT = "\x03"
+_USUAL_TOKENS = 10_000
 _SHELLS = ("bash", "sh", "dash", "zsh")
 _PATCHING = Effect.READ | Effect.CREATE | Effect.WRITE | Effect.DELETE
 _TOKENS = "Output token budget. Defaults to 10000 tokens; larger requests may be capped by policy."
 
 
-class CodexParams(Params):
+class Codex2026Params(Params):
     """Makes schemas in the style of the reference: no integers, and no other properties."""
 
     @classmethod
@@ -77,33 +92,27 @@ class CodexParams(Params):
         return schema
 
 
-class NetworkRights(CodexParams):
+class NetworkRights(Codex2026Params):
     enabled: bool | None = field("True requests network access; false or omitted requests none.", default=None)
 
 
-class FileRights(CodexParams):
+class FileRights(Codex2026Params):
     read: list[str] | None = field("Absolute paths to grant read access; omit when none are needed.", default=None)
     write: list[str] | None = field("Absolute paths to grant write access; omit when none are needed.", default=None)
 
 
-class AskedRights(CodexParams):
+class AskedRights(Codex2026Params):
     network: NetworkRights | None = field("Network access request.", default=None)
     file_system: FileRights | None = field("Filesystem access request.", default=None)
 
-    def require(self, c: Call) -> None:
-        """Raise RightsNotGranted if commands do not have these rights: a call cannot grant them yet."""
-        services, powers = c.session.services, c.session.services.powers
+    def wanted(self, c: Call) -> Rights:
+        """Return what commands lack of these rights. Raises RightsNotGranted for what no question can grant."""
         files = self.file_system or FileRights(read=None, write=None)
-        rights = Rights(powers.sandbox, c.root, powers.readable, powers.writable)
         network = bool(self.network and self.network.enabled)
-        missing = missing_rights(rights, network=network, read=files.read or (), write=files.write or ())
-        guarded = [path for path in files.write or () if services.guarded([path.removeprefix(f"{c.root}/")])]
-        missing += [f"write {path}" for path in guarded if f"write {path}" not in missing]
-        if missing:
-            raise RightsNotGranted(missing)
+        return wanted_rights(c, network=network, read=files.read or (), write=files.write or ())
 
 
-class ExecCommand(CodexParams):
+class ExecCommand(Codex2026Params):
     cmd: str = field("Shell command to execute.")
     workdir: str | None = field(
         "Working directory for the command. Defaults to the workspace root.", default=None, path=True
@@ -124,7 +133,7 @@ class ExecCommand(CodexParams):
         default=None,
     )
     justification: str | None = field(
-        "User-facing approval question for `require_escalated`; omit otherwise.", default=None
+        "User-facing reason for the additional permissions of the command; omit otherwise.", default=None
     )
     prefix_rule: list[str] | None = field(
         'Reusable approval prefix for `cmd`, only with `sandbox_permissions: "require_escalated"`; for example '
@@ -143,8 +152,9 @@ def exec_command(p: ExecCommand, c: Call) -> ExecOutput:
     """Run a command in a PTY, returning output or a session ID for ongoing interaction."""
     if p.sandbox_permissions == "require_escalated" and c.session.services.powers.sandbox != "off":
         raise RightsNotGranted(["a command without the sandbox"])
+    rights, c.session.next_rights = c.session.next_rights, Rights()
     if p.sandbox_permissions == "with_additional_permissions" and p.additional_permissions:
-        p.additional_permissions.require(c)
+        rights = p.additional_permissions.wanted(c)
     options = JobOptions(terminal=bool(p.tty), program=(_shell(p.shell), "-lc" if p.login else "-c"))
     wait = _between(10_000 if p.yield_time_ms is None else p.yield_time_ms, 250, 30_000)
     began = time.monotonic()
@@ -154,11 +164,12 @@ def exec_command(p: ExecCommand, c: Call) -> ExecOutput:
         directory=p.workdir or ".",
         options=options,
         justification=p.justification or "",
+        rights=rights,
     )
-    return _shown(read, began, p.max_output_tokens)
+    return _shown(c, read, began, p.max_output_tokens)
 
 
-class WriteStdin(CodexParams):
+class WriteStdin(Codex2026Params):
     session_id: int = field("Identifier of the running unified exec session.")
     chars: str | None = field(
         "Bytes to write to stdin. Defaults to empty, which polls without writing.", default=None, any_text=True
@@ -182,10 +193,10 @@ def write_stdin(p: WriteStdin, c: Call) -> ExecOutput:
         read = c.jobs.stop(job)
     else:
         read = c.jobs.type(job, p.chars, _between(asked, 250, 30_000) / 1000)
-    return _shown(read, began, p.max_output_tokens)
+    return _shown(c, read, began, p.max_output_tokens)
 
 
-class ApplyPatch(CodexParams):
+class ApplyPatch(Codex2026Params):
     input: str = field("The patch, from *** Begin Patch to *** End Patch.", body=True)
 
 
@@ -207,7 +218,7 @@ def _patched(outcome: "PatchOutcome") -> str:
     return f"{'D' if outcome.deleted else 'A' if outcome.created and not outcome.moved_from else 'M'} {outcome.path}"
 
 
-class ViewImage(CodexParams):
+class ViewImage(Codex2026Params):
     path: str = field("Local filesystem path to an image file.", path=True)
     detail: Literal["high", "original"] | None = field(
         "Image detail level. Defaults to `high`; use `original` to preserve exact resolution.", default=None
@@ -224,31 +235,39 @@ def view_image(p: ViewImage, c: Call) -> Output:
     return {"image_url": data_url(media), "detail": detail}
 
 
-class RequestPermissions(CodexParams):
+class RequestPermissions(Codex2026Params):
     permissions: AskedRights = field("Filesystem or network access request.")
     reason: str | None = field("Optional short explanation for why additional permissions are needed.", default=None)
 
 
 @dialect.tool("request_permissions", Effect.RUN)
 def request_permissions(p: RequestPermissions, c: Call) -> GrantedRights:
-    """Request additional filesystem or network permissions from the user. Answers which of them commands have."""
+    """Request additional filesystem or network permissions from the user, for the next command."""
     asked = c.params["permissions"]
     if not any(asked.get(name) for name in ("network", "file_system")):
         raise BadParameters([Problem("permissions", "missing", "at least one permission")])
-    p.permissions.require(c)
-    c.ask(Effect.RUN, justification=p.reason or "", sandbox=c.session.next_level())
-    return {"permissions": asked, "scope": "session"}
+    rights = p.permissions.wanted(c)
+    level = c.session.next_level()
+    verdict = c.ask(Effect.RUN, justification=p.reason or "", sandbox=level, rights=rights, targets=rights.guarded)
+    c.session.next_rights = rights if verdict.rights is None else verdict.rights
+    return {"permissions": asked, "scope": "turn" if rights else "session"}
 
 
-def _shown(read: JobRead, began: float, budget: int | None) -> ExecOutput:
+def _shown(c: Call, read: JobRead, began: float, asked: int | None) -> ExecOutput:
+    """Return what a job printed, within the tokens that the call asks for, or else the budget of every answer."""
     reading: JobReading = read.reading
+    usual = c.session.services.powers.answer_tokens or _USUAL_TOKENS
+    budget = max(0, usual if asked is None else asked)
     text = without_escapes(output_text("stdout", reading.stdout)).replace("\r\n", "\n")
     tokens = token_count(reading.stdout.total_bytes)
     shown: ExecOutput = {
-        "wall_time_seconds": round(time.monotonic() - began, 4),
-        "output": within_tokens(text, max(0, 10_000 if budget is None else budget), tokens),
+        "wall_time_seconds": round(time.monotonic() - began - c.waited, 4),
+        "output": within_tokens(text, budget, tokens),
         "original_token_count": tokens,
     }
+    if shown["output"] != text or reading.stdout.cut_bytes:
+        kept = reading.stdout.total_bytes - reading.stdout.cut_bytes
+        c.commands.note_cut(reading.stdout, min(kept, budget * BYTES))
     if read.running:
         return {**shown, "session_id": int(read.job)}
     return {**shown, "exit_code": reading.returncode}

@@ -22,6 +22,7 @@ from handrail.model.faults import (
     TooLarge,
 )
 from handrail.model.files import MakeDirectory, Put
+from handrail.model.hints import PageMissing
 from handrail.model.limits import BINARY_CHECK_BYTES, KIB
 from handrail.model.paths import quote, quote_all
 from handrail.model.warnings import MorePages
@@ -34,7 +35,7 @@ from handrail.ops.text.line_edits import count_lines
 from handrail.ops.text.replace import replace_first
 from handrail.runtime.call import Call
 from handrail.tools.command_output import output_text
-from handrail.tools.common_messages import nearest_or
+from handrail.tools.common_messages import nearest_or, valid_lines
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
@@ -116,7 +117,7 @@ WORDS: Words = {
         lambda f: f"Content for '{f['path']}' is larger than {size_text(f['limit'])}",
         "Write a smaller file, or create it with a command",
     ),
-    BadLineRange: Message("invalid_line_range", _requested, "Use lines from 1 to {total}"),
+    BadLineRange: Message("invalid_line_range", _requested, valid_lines),
     ("file_search", InvalidPattern): Message(
         "invalid_pattern", "Invalid glob pattern '{pattern}'", "{reason} at position {position}; try: {example}"
     ),
@@ -136,6 +137,11 @@ WORDS: Words = {
         _failed,
         "Read the output and correct the command",
     ),
+    CommandTimedOut: Message(
+        "timeout",
+        lambda f: f"Command timed out after {f['seconds']:g} seconds",
+        "Allow more time with timeout_seconds, or run a shorter command; terminal_last_command shows what it printed",
+    ),
     NoCommandYet: Message(
         "no_command_history", "No previous command in this session", "Run a command with run_in_terminal first"
     ),
@@ -154,13 +160,13 @@ def _with_prefix(error: ToolError) -> str:
 dialect = Dialect("copilot", WORDS, _with_prefix)
 
 
-class CreateFile(Params):
+class CopilotCreateFile(Params):
     path: str = field("Relative path to the file to create", path=True)
     content: str = field("Content to write to the file", body=True)
 
 
 @dialect.tool("create_file", Effect.CREATE)
-def create_file(p: CreateFile, c: Call) -> str:
+def create_file(p: CopilotCreateFile, c: Call) -> str:
     """Create a new file with specified content"""
     data = p.content.encode()
     if len(data) > c.limits.copilot_bytes:
@@ -169,14 +175,14 @@ def create_file(p: CreateFile, c: Call) -> str:
     return f"Created file: {p.path} ({len(data)} bytes)"
 
 
-class ReadFile(Params):
+class CopilotReadFile(Params):
     path: str = field("Relative path to the file to read", path=True)
     start_line: int | None = field("Starting line number (1-indexed, optional)", default=None, ge=1)
     end_line: int | None = field("Ending line number (1-indexed, inclusive, optional)", default=None, ge=1)
 
 
 @dialect.tool("read_file", Effect.READ)
-def read_file(p: ReadFile, c: Call) -> str:
+def read_file(p: CopilotReadFile, c: Call) -> str:
     """Read the contents of a file, optionally specifying line range"""
     head, size = c.files.head(p.path, BINARY_CHECK_BYTES)
     first, binary = p.start_line or 1, looks_binary(head)
@@ -214,7 +220,7 @@ def replace_string_in_file(p: ReplaceString, c: Call) -> str:
 
 class ListDir(Params):
     path: str = field("Relative path to directory (default: current directory)", default=".", path=True)
-    page: int = field("Page of the listing, 1000 entries each (default: 1)", default=1, ge=1)
+    page: int = field("Page of the listing (default: 1)", default=1, ge=1)
 
 
 @dialect.tool("list_dir", Effect.READ)
@@ -229,6 +235,8 @@ def list_dir(p: ListDir, c: Call) -> str:
         c.metadata.update(page=p.page, pages=-(-len(names) // size))
     if p.page * size < len(names):
         c.warnings.append(MorePages(len(shown), len(names), p.page + 1))
+    elif p.page > 1 and not shown:
+        c.warnings.append(PageMissing(p.page, max(1, -(-len(names) // size))))
     stem = c.files.stem(p.path)[:-1]
     title = f"Contents of ./{quote(stem)}:" if stem else "Contents of .:"
     return "".join(f"{line}\n" for line in [title, *(f"  {name}" for name in shown)])
@@ -270,7 +278,7 @@ def grep_search(p: GrepSearch, c: Call) -> str:
     lines = [f"  {quote(match.path)}:{match.line}: {match.content.strip()}" for match in result.matches]
     title = f"Found {result.total} matches for '{p.pattern}':"
     if not result.complete:
-        title = f"Warning: Search timed out after {c.limits.search_seconds:.0f}s, returning partial results\n{title}"
+        title = f"Warning: Search timed out after {c.limits.search_seconds:g}s, returning partial results\n{title}"
     return "\n".join([title, *lines])
 
 

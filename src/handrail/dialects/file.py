@@ -27,12 +27,14 @@ from handrail.model.faults import (
     SpecialFile,
 )
 from handrail.model.files import FileEntry, Put
+from handrail.model.media_faults import NotText
 from handrail.model.paths import quote
 from handrail.ops.glob.ignore_rules import NEVER_SEARCHED
 from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.buffer import numbered, split_lines
 from handrail.ops.text.replace import replace_once
 from handrail.runtime.call import Call
+from handrail.tools.media_messages import NOT_SHOWN
 from handrail.tools.messages import Message, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
@@ -60,6 +62,7 @@ WORDS: Words = {
     ("file.write", fault): Message("write_failed", f"Cannot write '{{path}}': {reason}", instead)
     for fault, (reason, instead) in _REFUSED.items()
 }
+WORDS[NotText] = NOT_SHOWN
 
 dialect = Dialect("file", WORDS)
 

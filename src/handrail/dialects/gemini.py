@@ -37,7 +37,7 @@ from handrail.ops.text.display import size_text, without_escapes
 from handrail.ops.text.replace import replace_expected
 from handrail.runtime.call import Call
 from handrail.tools.command_output import output_text
-from handrail.tools.common_messages import nearest_or
+from handrail.tools.common_messages import from_the_root, nearest_or
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.parameter_hints import parameter_hint
 from handrail.tools.schema import Params, field, shown
@@ -60,7 +60,7 @@ def _reason(problem: Problem) -> str:
             "type": f" must be {problem.expected}",
             "minimum": f" must be >= {problem.expected}",
             "maximum": f" must be <= {problem.expected}",
-            "length": f" must NOT have fewer than {problem.expected} characters",
+            "length": f" must NOT have fewer than {problem.expected}",
             "choice": " must be equal to one of the allowed values",
             "nul": " must NOT contain a NUL character",
             "text": " must be string",
@@ -72,11 +72,6 @@ def _reason(problem: Problem) -> str:
 def _resolved(facts: Facts) -> str:
     path: str = facts["path"]
     return path if is_absolute(path) else f"{facts['root']}/{path}"
-
-
-def _absolute_form(facts: Facts) -> str:
-    below = facts["path"].removeprefix("~/").removeprefix("./")
-    return f"Write the path from the root on: {facts['root']}/{below}"
 
 
 def _rejected(facts: Facts, reason: str) -> str:
@@ -97,12 +92,17 @@ def _too_large(facts: Facts) -> str:
     return f"Error reading file {path}: File size exceeds the {limit} limit: {path} ({size})"
 
 
+PATCH_TYPED = Message(
+    "not_a_program",
+    "apply_patch is not a program here; nothing was run",
+    "Call replace to change a part of a file, or write_file to write a whole one",
+)
 WORDS: Words = {
     BadParameters: Message("invalid_parameters", _reasons, parameter_hint),
     BadPath: Message("invalid_parameters", _INVALID + "Path cannot be used: {path}", "Use a shorter, plain path"),
-    NotAbsolute: Message("invalid_parameters", _INVALID + "File path must be absolute: {path}", _absolute_form),
+    NotAbsolute: Message("invalid_parameters", _INVALID + "File path must be absolute: {path}", from_the_root),
     ("list_directory", NotAbsolute): Message(
-        "invalid_parameters", _INVALID + "Path must be absolute: {path}", _absolute_form
+        "invalid_parameters", _INVALID + "Path must be absolute: {path}", from_the_root
     ),
     OutsideRoot: Message(
         "path_outside_workspace",
@@ -195,11 +195,7 @@ WORDS: Words = {
     EmptyCommand: Message(
         "invalid_parameters", lambda f: _rejected(f, "Command cannot be empty."), "Give a command to run"
     ),
-    PatchTyped: Message(
-        "not_a_program",
-        "apply_patch is not a program here; nothing was run",
-        "Call replace to change a part of a file, or write_file to write a whole one",
-    ),
+    PatchTyped: PATCH_TYPED,
     CommandTimedOut: Message("timeout", "{report}", "Run something shorter, or in the background with &"),
     ForbiddenSyntax: Message(
         "forbidden_syntax",
@@ -230,13 +226,13 @@ def _absolute(path: str) -> str:
     return path
 
 
-class ListDirectory(GeminiParams):
+class GeminiListDirectory(GeminiParams):
     path: str = field("The absolute path to the directory to list (must be absolute, not relative).", path=True)
     ignore: list[str] | None = field("List of glob patterns to ignore.", default=None)
 
 
 @dialect.tool("list_directory", Effect.READ, bounded=True)
-def list_directory(p: ListDirectory, c: Call) -> str:
+def list_directory(p: GeminiListDirectory, c: Call) -> str:
     """Lists the names of files and subdirectories directly within a specified directory path."""
     ignored = name_filter(p.ignore or [])
     listing = c.files.listing(_absolute(p.path))
@@ -248,14 +244,14 @@ def list_directory(p: ListDirectory, c: Call) -> str:
     return f"Directory listing for {p.path}:\n" + "\n".join([*(f"[DIR] {name}" for name in directories), *files])
 
 
-class ReadFile(GeminiParams):
+class GeminiReadFile(GeminiParams):
     absolute_path: str = field("The absolute path to the file to read.", path=True)
     offset: int | None = field("The 0-based line number to start reading from.", default=None, ge=0)
     limit: int | None = field("Maximum number of lines to read.", default=None, ge=1)
 
 
 @dialect.tool("read_file", Effect.READ)
-def read_file(p: ReadFile, c: Call) -> Output:
+def read_file(p: GeminiReadFile, c: Call) -> Output:
     """Reads and returns the content of a specified file, text, image, audio, video or PDF."""
     path = _absolute(p.absolute_path)
     head, size = c.files.head(path, BINARY_CHECK_BYTES)
@@ -370,14 +366,14 @@ def search_file_content(p: SearchFileContent, c: Call) -> str:
     return "\n".join(lines)
 
 
-class GlobParams(GeminiParams):
+class GeminiGlob(GeminiParams):
     pattern: str = field("The glob pattern to match against (e.g., '**/*.py', 'docs/*.md').")
     path: str | None = field("The absolute path to the directory to search within.", default=None, path=True)
     case_sensitive: bool = field("Whether the search should be case-sensitive.", default=False)
 
 
 @dialect.tool("glob", Effect.READ, bounded=True)
-def glob(p: GlobParams, c: Call) -> str:
+def glob(p: GeminiGlob, c: Call) -> str:
     """Finds files matching specific glob patterns, returning absolute paths sorted by modification time."""
     base, pattern = p.path or ".", p.pattern
     where = f"{c.root}/{c.files.stem(base)}".rstrip("/")

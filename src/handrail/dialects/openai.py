@@ -4,11 +4,12 @@ from typing import Literal
 
 from handrail.dialects.output_types import OperationResult, ShellCallOutput, ShellOutputs
 from handrail.model.effects import Effect
-from handrail.model.faults import BadParameters, PatchTyped, Problem
+from handrail.model.faults import BadParameters, NotFound, PatchTyped, Problem, StaleFile
 from handrail.ops.patch import Action
 from handrail.runtime.call import Call
 from handrail.runtime.commands import Ran
 from handrail.tools.command_output import output_text
+from handrail.tools.common_messages import STALE_BY_COMMAND
 from handrail.tools.messages import Message
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Builtin, Dialect
@@ -16,11 +17,17 @@ from handrail.tools.tool import Builtin, Dialect
 dialect = Dialect(
     "openai",
     {
+        StaleFile: STALE_BY_COMMAND,
+        ("apply_patch", NotFound): Message(
+            "file_not_found",
+            "'{path}' does not exist",
+            "Check the path; to make a new file, use the type create_file",
+        ),
         PatchTyped: Message(
             "not_a_program",
             "apply_patch is not a program here; nothing was run. Call the tool apply_patch",
             "Call apply_patch once for each file, with its type, its path and its diff",
-        )
+        ),
     },
 )
 _API = "openai-responses"

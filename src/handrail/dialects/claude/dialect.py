@@ -9,6 +9,7 @@ from handrail.model.editor_faults import (
     MountItself,
     NothingToMove,
     RangeNotAllowed,
+    ReadDenied,
     TooManyLines,
 )
 from handrail.model.faults import (
@@ -22,36 +23,33 @@ from handrail.model.faults import (
     NotFound,
     NotUnique,
     OutsideRoot,
+    PatchTyped,
     SpecialFile,
     TooLarge,
     WriteFailed,
 )
+from handrail.model.hints import EscapedBreaks, FencedContent
 from handrail.model.media_faults import NotText
 from handrail.model.paths import MEMORIES, is_absolute, unquote
 from handrail.tools.common_messages import nearest_or, problem_sentence
 from handrail.tools.messages import Facts, Message, Words
+from handrail.tools.parameter_hints import parameter_hint
 from handrail.tools.schema import shown
 from handrail.tools.tool import Dialect
 
 EDITOR, MEMORY = "str_replace_based_edit_tool", "memory"
-COMMANDS = {
-    EDITOR: ("view", "create", "str_replace", "insert"),
-    MEMORY: ("view", "create", "str_replace", "insert", "delete", "rename"),
-}
 _SHOWN_PLACES = 20
 
 
 def _problems(tool: str) -> Message:
     def say(facts: Facts) -> str:
-        return "; ".join(
-            f"Unrecognized command {problem.got}. The allowed commands for the {tool} tool are: "
-            + ", ".join(COMMANDS[tool])
-            if (problem.where, problem.kind) == ("command", "choice")
-            else problem_sentence(problem)
-            for problem in facts["problems"]
-        )
+        problems = facts["problems"]
+        for each in problems:
+            if (each.where, each.kind) == ("command", "choice"):
+                return f"Unrecognized command {each.got}. The allowed commands for the {tool} tool are: {each.expected}"
+        return "; ".join(map(problem_sentence, problems))
 
-    return Message("invalid_parameters", say, "Correct the parameters and call the tool again")
+    return Message("invalid_parameters", say, parameter_hint)
 
 
 def _bad_range(facts: Facts) -> str:
@@ -95,15 +93,32 @@ def is_in_memory(path: str) -> bool:
 
 def _suggested(facts: Facts) -> str:
     path: str = facts["path"]
-    begins = path if is_absolute(path) else f"{facts['root']}/{path}"
+    begins = path if is_absolute(path) else f"{facts['root']}/{path.removeprefix('~/')}"
     return f"The path {shown(path)} is not an absolute path, it should start with `/`. Maybe you meant {shown(begins)}?"
+
+
+def _doing(facts: Facts) -> str:
+    return "read" if facts["params"].get("command", "view") == "view" else "write to"
 
 
 _VIEW = "View the file again, and copy the text exactly"
 WORDS: Words = {
     (EDITOR, BadParameters): _problems(EDITOR),
     (MEMORY, BadParameters): _problems(MEMORY),
-    NotAbsolute: Message("invalid_parameters", _suggested, "Start the path with {root}"),
+    FencedContent: Message(
+        "note",
+        "{path} now begins with the line {fence} and ends with a closing fence; if that is not part of the file, "
+        "remove these two lines with str_replace",
+    ),
+    EscapedBreaks: Message(
+        "note",
+        "{path} is now one line that holds the characters \\n several times; if line breaks are meant, replace this "
+        "line with str_replace by a text with real line breaks",
+    ),
+    NotAbsolute: Message("invalid_parameters", _suggested, "Start the path with {root}/"),
+    OutsideRoot: Message(
+        "path_outside_workspace", "Path '{path}' is outside the workspace", "Use a path that begins with {root}/"
+    ),
     NotFound: Message(
         "file_not_found",
         "The path {path} does not exist. Please provide a valid path.",
@@ -146,6 +161,11 @@ WORDS: Words = {
     ),
     AccessDenied: Message(
         "permission_denied",
+        lambda f: f"Ran into Permission denied while trying to {_doing(f)} {f['path']}",
+        "Check the permissions of the file and its directory",
+    ),
+    ReadDenied: Message(
+        "permission_denied",
         "Ran into Permission denied while trying to read {path}",
         "Check the permissions of the file and its directory",
     ),
@@ -175,7 +195,12 @@ WORDS: Words = {
     MountItself: Message(
         "invalid_parameters", f"Cannot {{command}} the {MEMORIES} directory itself", "Name something in it"
     ),
+    PatchTyped: Message(
+        "not_a_program",
+        "apply_patch is not a program here; nothing was run",
+        f"Call {EDITOR}: its command str_replace changes a file, create makes a new one",
+    ),
     IntoItself: Message("invalid_parameters", "Cannot rename {path} into itself", "Choose another place"),
 }
 
-dialect = Dialect("claude", WORDS | SHELL_WORDS, lambda error: error.message)
+dialect = Dialect("claude", WORDS | SHELL_WORDS, lambda error: error.message, absolute_paths=True)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from handrail.dialects.claude.dialect import EDITOR, dialect
-from handrail.model.editor_faults import BadInsertLine, BadViewRange, MissingParameter, RangeNotAllowed
+from handrail.model.editor_faults import BadInsertLine, BadViewRange, MissingParameter, RangeNotAllowed, ReadDenied
 from handrail.model.effects import Effect
-from handrail.model.faults import AlreadyExists, IsDirectory, NotAbsolute, NotFound
-from handrail.model.files import Put
+from handrail.model.faults import AccessDenied, AlreadyExists, IsDirectory, NotAbsolute, NotFound
+from handrail.model.files import File, Put
 from handrail.model.limits import BINARY_CHECK_BYTES, VIEW_CHARS
 from handrail.model.media_faults import NotText
 from handrail.model.paths import is_absolute, quote, quote_all, unquote
@@ -19,6 +19,7 @@ from handrail.tools.media_output import inline
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Builtin, Output
 
+VIEW_RANGE = "For view: the first and the last line to show, counted from 1; -1 as the last line means the end."
 _SNIPPET_LINES = 4
 _REVIEW = "Review the changes and make sure they are as expected"
 _AGAIN = "Edit the file again if necessary."
@@ -46,13 +47,19 @@ def needed(value: Any, name: str, command: str) -> Any:
     return value
 
 
+class EditorView(Params):
+    """The parameters of the command that only reads; the only one in a read-only workspace."""
+
+    command: Literal["view"] = field("What to do.")
+    path: str = field("Absolute path of the file or directory.", path=True)
+    view_range: list[int] | None = field(VIEW_RANGE, default=None)
+
+
 class Editor(Params):
+    reading = EditorView
     command: Literal["view", "create", "str_replace", "insert"] = field("What to do.")
     path: str = field("Absolute path of the file or directory.", path=True)
-    view_range: list[int] | None = field(
-        "For view: the first and the last line to show, counted from 1; -1 as the last line means the end.",
-        default=None,
-    )
+    view_range: list[int] | None = field(VIEW_RANGE, default=None)
     file_text: str | None = field("For create: the content of the new file.", default=None, body=True)
     old_str: str | None = field("For str_replace: the text to replace; it occurs once.", default=None, any_text=True)
     new_str: str | None = field("For str_replace: the new text; empty if left out.", default=None, any_text=True)
@@ -134,13 +141,21 @@ def _range(path: str, given: list[int], total: int) -> tuple[int, int]:
     return first, last
 
 
+def read_to_change(c: Call, path: str) -> File:
+    """Read a whole file that the call is about to change. Raises ReadDenied if it may not be read."""
+    try:
+        return c.files.read(path)
+    except AccessDenied:
+        raise ReadDenied(path) from None
+
+
 def _create(p: Editor, c: Call) -> str:
     c.files.commit(Put(p.path, needed(p.file_text, "file_text", p.command).encode()))
     return f"File created successfully at: {p.path}"
 
 
 def _str_replace(p: Editor, c: Call) -> str:
-    old, new, file = needed(p.old_str or None, "old_str", p.command), p.new_str or "", c.files.read(p.path)
+    old, new, file = needed(p.old_str or None, "old_str", p.command), p.new_str or "", read_to_change(c, p.path)
     data = replace_once(p.path, file.data, old, new)
     c.files.commit(Put(p.path, data, file))
     after, changed = shown_lines(data), lines_before(file.data, old)
@@ -152,7 +167,7 @@ def _str_replace(p: Editor, c: Call) -> str:
 
 def _insert(p: Editor, c: Call) -> str:
     at, text = needed(p.insert_line, "insert_line", p.command), needed(p.insert_text, "insert_text", p.command)
-    file = c.files.read(p.path)
+    file = read_to_change(c, p.path)
     total = len(shown_lines(file.data))
     if not 0 <= at <= total:
         raise BadInsertLine(p.path, at, total)

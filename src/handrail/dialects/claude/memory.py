@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from handrail.dialects.claude.dialect import MEMORY, dialect, is_in_memory
-from handrail.dialects.claude.editor import effects_of, needed, one_form
+from handrail.dialects.claude.editor import VIEW_RANGE, effects_of, needed, one_form, read_to_change
 from handrail.model.editor_faults import (
     BadInsertLine,
     DestinationExists,
     IntoItself,
+    MemoryFull,
     MountItself,
     NothingToMove,
     TooManyLines,
@@ -22,7 +23,8 @@ from handrail.ops.text.display import short_size
 from handrail.ops.text.numbered_views import insert_after, lines_before, shown_lines
 from handrail.ops.text.replace import replace_once
 from handrail.runtime.call import Call
-from handrail.runtime.whole_trees import moves, removals
+from handrail.runtime.whole_trees import moves, removals, total_size
+from handrail.tools.answer_budget import short_listing
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Builtin
 
@@ -30,14 +32,20 @@ _MOST_LINES = 999_999
 _SNIPPET_LINES = 2
 
 
-class Memory(Params):
+class MemoryView(Params):
+    """The parameters of the command that only reads; the only one in a read-only workspace."""
+
     mount = MEMORIES
+    command: Literal["view"] = field("What to do.")
+    path: str = field("Path of the file or directory; it begins with /memories.", path=True)
+    view_range: list[int] | None = field(VIEW_RANGE, default=None)
+
+
+class Memory(Params):
+    mount, reading = MEMORIES, MemoryView
     command: Literal["view", "create", "str_replace", "insert", "delete", "rename"] = field("What to do.")
     path: str | None = field("Path of the file or directory; it begins with /memories.", default=None, path=True)
-    view_range: list[int] | None = field(
-        "For view: the first and the last line to show, counted from 1; -1 as the last line means the end.",
-        default=None,
-    )
+    view_range: list[int] | None = field(VIEW_RANGE, default=None)
     file_text: str | None = field("For create: the content of the new file.", default=None, body=True)
     old_str: str | None = field("For str_replace: the text to replace; it occurs once.", default=None, any_text=True)
     new_str: str | None = field("For str_replace: the new text; empty if left out.", default=None, any_text=True)
@@ -107,7 +115,7 @@ def _listing(path: str, c: Call) -> str:
         mark = "/" if entry.is_directory else ""
         rows.append(f"{short_size(entry.size)}\t{quote(f'{stem}/{entry.name}{mark}')}")
     heading = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
-    return "\n".join([heading, *rows])
+    return short_listing("\n".join([heading, *rows]), c)
 
 
 def _entries(c: Call, directory: str, depth: int) -> Iterator[tuple[str, FileEntry]]:
@@ -125,14 +133,21 @@ def _create(p: Memory, c: Call) -> str:
 
 
 def _put(path: str, data: bytes, c: Call) -> Put:
+    """Return the change that writes a file. Raises TooLarge or MemoryFull; a file may always become smaller."""
     if len(data) > c.limits.memory_file_bytes:
         raise TooLarge(path, len(data), c.limits.memory_file_bytes)
+    size, count = total_size(c.files, MEMORIES)
+    there = c.files.entry(path).size if (exists := c.files.kind(path) is not None) else 0
+    if len(data) > there and size - there + len(data) > c.limits.memory_bytes:
+        raise MemoryFull(path, c.limits.memory_bytes, "bytes")
+    if not exists and count >= c.limits.memory_files:
+        raise MemoryFull(path, c.limits.memory_files, "files")
     return Put(path, data)
 
 
 def _str_replace(p: Memory, c: Call) -> str:
     path = _file(p, c)
-    old, file = needed(p.old_str or None, "old_str", p.command), c.files.read(path)
+    old, file = needed(p.old_str or None, "old_str", p.command), read_to_change(c, path)
     data = replace_once(path, file.data, old, p.new_str or "")
     c.files.commit(_put(path, data, c)._replace(base=file))
     after, changed = shown_lines(data), lines_before(file.data, old)
@@ -144,7 +159,7 @@ def _str_replace(p: Memory, c: Call) -> str:
 def _insert(p: Memory, c: Call) -> str:
     path = _file(p, c)
     at, text = needed(p.insert_line, "insert_line", p.command), needed(p.insert_text, "insert_text", p.command)
-    file = c.files.read(path)
+    file = read_to_change(c, path)
     lines = shown_lines(file.data)
     total = len(lines) - (lines[-1] == "")
     if not 0 <= at <= total:
@@ -164,8 +179,8 @@ def _delete(p: Memory, c: Call) -> str:
 
 def _rename(p: Memory, c: Call) -> str:
     old, new = _checked(p.old_path, "old_path", p.command), _checked(p.new_path, "new_path", p.command)
-    there, place = c.files.target(old), c.files.target(new)
     _expect_below_root(old, p.command, c)
+    there, place = c.files.target(old), c.files.target(new)
     if c.files.kind(new) is not None:
         raise DestinationExists(new)
     if f"{place}/".startswith(f"{there}/"):
@@ -175,10 +190,10 @@ def _rename(p: Memory, c: Call) -> str:
 
 
 def _expect_below_root(path: str, command: str, c: Call) -> None:
-    if c.files.target(path) == MEMORIES:
-        raise MountItself(path, command)
     if c.files.kind(path) is None and not c.files.is_link(path):
         raise NothingToMove(path)
+    if c.files.target(path) == MEMORIES:
+        raise MountItself(path, command)
 
 
 _COMMANDS: dict[str, Callable[[Memory, Call], str]] = {

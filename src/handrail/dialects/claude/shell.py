@@ -8,7 +8,7 @@ from handrail.tools.schema import Params, field
 from handrail.tools.tool import Builtin
 
 
-class Bash(Params):
+class ClaudeShell(Params):
     command: str | None = field("The command to run; needed unless restart is true.", default=None)
     restart: bool = field("End the shell with everything that it started, and begin a new one.", default=False)
 
@@ -16,6 +16,6 @@ class Bash(Params):
 @dialect.tool(
     claude_bash.SHELL, Effect.RUN, builtin=Builtin("anthropic", {"type": "bash_20250124", "name": claude_bash.SHELL})
 )
-def bash(p: Bash, c: Call) -> str:
+def bash(p: ClaudeShell, c: Call) -> str:
     """Run a command in a bash that keeps its state from call to call."""
     return claude_bash.answer(c, p.command, p.restart)

@@ -22,16 +22,16 @@ from handrail.ops.text.display import without_escapes
 from handrail.ops.text.replace import replace_found, replace_once
 from handrail.ops.text.structured_patch import structured_patch
 from handrail.runtime.call import Call
+from handrail.runtime.read_media import read_pages
 from handrail.tools.media_output import inline
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Output
 
 _NOTEBOOK = ".ipynb"
 _PAGES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
-_MOST_PAGES = 20
 
 
-class Read(Params):
+class CodeRead(Params):
     file_path: str = field("The absolute path to the file to read.", path=True)
     offset: int | None = field(
         "The line number to start reading from; for a notebook, the number of cells to skip.", default=None, ge=0
@@ -42,7 +42,7 @@ class Read(Params):
 
 
 @dialect.tool("Read", Effect.READ)
-def read(p: Read, c: Call) -> Output:
+def read(p: CodeRead, c: Call) -> Output:
     """Read a file: text with line numbers, a notebook by cells, an image or a PDF as it is."""
     path = absolute(p.file_path)
     if path.endswith(_NOTEBOOK):
@@ -55,7 +55,7 @@ def read(p: Read, c: Call) -> Output:
         return _read_printed(p, c, printed)
     media = c.files.media(path)
     if p.pages is not None:
-        _check_pages(path, p.pages, is_pdf=media is not None and not media.is_image)
+        return _read_pages(p, c, media)
     if media is not None:
         c.metadata.update(_media_facts(path, media))
         return inline(media)
@@ -64,7 +64,7 @@ def read(p: Read, c: Call) -> Output:
     return _read_text(p, c)
 
 
-def _read_printed(p: Read, c: Call, printed: bytes) -> str:
+def _read_printed(p: CodeRead, c: Call, printed: bytes) -> str:
     """Return the output of a task in the background, which lies outside the workspace."""
     lines, first = split_lines(without_escapes(printed.decode(errors="replace"))), max(1, p.offset or 1)
     shown = lines[first - 1 :][: p.limit or c.limits.claude_code_lines]
@@ -73,7 +73,7 @@ def _read_printed(p: Read, c: Call, printed: bytes) -> str:
     return "\n".join(numbered(shown, first)) or "The task has printed nothing yet."
 
 
-def _read_text(p: Read, c: Call) -> str:
+def _read_text(p: CodeRead, c: Call) -> str:
     limits, first = c.limits, max(1, p.offset or 1)
     room = limits.page_bytes if p.allow_large else limits.claude_code_read_bytes
     page = c.files.page(p.file_path, first, p.limit or limits.claude_code_lines, room)
@@ -98,15 +98,20 @@ def _cut(line: str, most: int) -> str:
     return line if len(line) <= most else f"{line[:most]}… ({len(line) - most} characters cut)"
 
 
-def _check_pages(path: str, pages: str, *, is_pdf: bool) -> None:
-    """Raise PagesUnknown: Handrail cannot take a PDF apart, but says first what is wrong with the call."""
-    named = _PAGES.fullmatch(pages.strip())
+def _read_pages(p: CodeRead, c: Call, media: Media | None) -> Output:
+    """Return a PDF with the chosen pages only. Raises PagesUnknown."""
+    if media is None or media.is_image:
+        raise PagesUnknown(p.file_path, "not_pdf")
+    named = _PAGES.fullmatch((p.pages or "").strip())
     first, last = (int(named[1]), int(named[2] or named[1])) if named else (0, 0)
-    if not is_pdf:
-        raise PagesUnknown(path, "not_pdf")
     if not 0 < first <= last:
-        raise PagesUnknown(path, "form")
-    raise PagesUnknown(path, "too_many" if last - first >= _MOST_PAGES else "unsupported")
+        raise PagesUnknown(p.file_path, "form")
+    if last - first >= c.limits.pdf_pages:
+        raise PagesUnknown(p.file_path, "too_many", c.limits.pdf_pages)
+    chosen, total = read_pages(c, p.file_path, media, (first, last))
+    facts = {"filePath": p.file_path, "originalSize": media.original_size, "count": min(last, total) - first + 1}
+    c.metadata.update(type="parts", file=facts, firstPage=first)
+    return inline(chosen)
 
 
 def _media_facts(path: str, media: Media) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def _media_facts(path: str, media: Media) -> dict[str, Any]:
     return {"type": "image", "file": {"type": media.mime, "originalSize": media.original_size, "dimensions": sizes}}
 
 
-def _read_notebook(p: Read, c: Call) -> str:
+def _read_notebook(p: CodeRead, c: Call) -> str:
     if p.pages is not None:
         raise PagesUnknown(p.file_path, "not_pdf")
     book = parse(p.file_path, c.files.read(p.file_path).data)
@@ -132,13 +137,13 @@ def _read_notebook(p: Read, c: Call) -> str:
     return f"{text}\n\n{shown}" if more else text
 
 
-class Write(Params):
+class CodeWrite(Params):
     file_path: str = field("The absolute path to the file to write (must be absolute, not relative).", path=True)
     content: str = field("The content to write to the file.", body=True)
 
 
 @dialect.tool("Write", Effect.CREATE | Effect.WRITE)
-def write(p: Write, c: Call) -> str:
+def write(p: CodeWrite, c: Call) -> str:
     """Write a file. An existing file must have been read before, and is replaced."""
     path, data = absolute(p.file_path), p.content.encode()
     old = c.files.read_before(path)
@@ -147,7 +152,7 @@ def write(p: Write, c: Call) -> str:
     return f"The file {path} has been updated successfully." if old else f"File created successfully at: {path}"
 
 
-class Edit(Params):
+class CodeEdit(Params):
     file_path: str = field("The absolute path to the file to modify.", path=True)
     old_string: str = field("The text to replace.", any_text=True)
     new_string: str = field(
@@ -157,7 +162,7 @@ class Edit(Params):
 
 
 @dialect.tool("Edit", Effect.READ | Effect.CREATE | Effect.WRITE)
-def edit(p: Edit, c: Call) -> str:
+def edit(p: CodeEdit, c: Call) -> str:
     """Replace text in a file that was read before. Without replace_all, the text must occur exactly once."""
     path = absolute(p.file_path)
     if p.old_string == p.new_string:
@@ -172,7 +177,7 @@ def edit(p: Edit, c: Call) -> str:
     return f"The file {path} has been updated. {done}" if done else f"The file {path} has been updated successfully."
 
 
-def _edited(p: Edit, c: Call, old: File | None) -> bytes:
+def _edited(p: CodeEdit, c: Call, old: File | None) -> bytes:
     """Return the new content. An empty old_string writes a file that does not exist, or is empty."""
     if not p.old_string and (old is None or not old.data):
         return p.new_string.encode()
@@ -209,7 +214,7 @@ class NotebookEdit(Params):
 def notebook_edit(p: NotebookEdit, c: Call) -> str:
     """Replace, insert or delete one cell of a notebook that was read before. Every other byte of it stays."""
     path = absolute(p.notebook_path)
-    c.files.target(path)  # raises a PathFault if the path leads outside
+    c.files.kind(path)  # raises a PathFault if the path leads outside
     if not path.endswith(_NOTEBOOK):
         raise BadNotebook(path, "name")
     old = c.files.read_before(path)

@@ -29,7 +29,7 @@ _SHELL = (  # one line, so that bash counts the lines of the command from 1
 )
 
 
-class Bash(Params):
+class CodeBash(Params):
     command: str = field("The command to execute.")
     timeout: int | None = field(
         "Timeout in milliseconds (at most 600000, or 7200000 in the background).",
@@ -45,7 +45,7 @@ class Bash(Params):
 
 
 @dialect.tool("Bash", Effect.RUN)
-def bash(p: Bash, c: Call) -> str:
+def bash(p: CodeBash, c: Call) -> str:
     """Run a command in a new bash. The directory carries over to the next command, variables do not."""
     if p.dangerouslyDisableSandbox and c.session.services.powers.sandbox != "off":
         raise SandboxDemanded
@@ -65,7 +65,7 @@ def _room(c: Call) -> int:
     return c.limits.claude_code_output_chars
 
 
-def _started(p: Bash, c: Call, wait: float, mark: str) -> "JobRead":
+def _started(p: CodeBash, c: Call, wait: float, mark: str) -> "JobRead":
     try:
         return c.jobs.start(
             p.command, wait_seconds=wait, directory=c.session.directory, options=_options(p, c, wait, mark)
@@ -77,7 +77,7 @@ def _started(p: Bash, c: Call, wait: float, mark: str) -> "JobRead":
     return c.jobs.start(p.command, wait_seconds=wait, options=_options(p, c, wait, mark))
 
 
-def _options(p: Bash, c: Call, wait: float, mark: str) -> "JobOptions":
+def _options(p: CodeBash, c: Call, wait: float, mark: str) -> "JobOptions":
     from handrail.kernel.process.shells import BASH  # noqa: PLC0415  only commands need it
     from handrail.runtime.job_commands import JobOptions  # noqa: PLC0415  the same
 
@@ -99,10 +99,13 @@ def _carry_over(c: Call, stdout: str, mark: str) -> tuple[str, str]:
     return output + later, "" if inside else f"Shell cwd was reset to {c.root}"
 
 
-def _report(p: Bash, c: Call, ran: "JobRead", stdout: str, stderr: str) -> str:
+def _report(p: CodeBash, c: Call, ran: "JobRead", stdout: str, stderr: str) -> str:
     """Return the output as the model sees it; say where it goes on if the command still runs."""
     whole = "\n".join(part.rstrip("\n") for part in (stdout, stderr) if part.strip("\n"))
     text, reading = cut_middle(whole, _room(c)), ran.reading
+    if text != whole:
+        longest = max(reading.stdout, reading.stderr, key=lambda output: output.total_bytes)
+        c.commands.note_cut(longest, max(0, longest.total_bytes - longest.cut_bytes - len(whole) + len(text)))
     if ran.running:
         c.metadata["backgroundTaskId"] = ran.job
         where = f"with ID: {ran.job}. Output is being written to: {ran.output_file}"

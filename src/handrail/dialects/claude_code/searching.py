@@ -17,13 +17,13 @@ from handrail.runtime.call import Call
 from handrail.tools.schema import Params, field
 
 
-class Glob(Params):
+class CodeGlob(Params):
     pattern: str = field("The glob pattern to match files against.")
     path: str | None = field("The directory to search in; the workspace if not given.", default=None, path=True)
 
 
 @dialect.tool("Glob", Effect.READ)
-def glob(p: Glob, c: Call) -> str:
+def glob(p: CodeGlob, c: Call) -> str:
     """Find files by a glob pattern and return their paths, the last modified first."""
     began, base, pattern = time.monotonic(), p.path or ".", p.pattern
     if (inside := c.finder.relative_glob(pattern)) is not None:
@@ -40,7 +40,7 @@ def glob(p: Glob, c: Call) -> str:
     return "\n".join([*names, *more])
 
 
-class Grep(Params):
+class CodeGrep(Params):
     pattern: str = field("The regular expression pattern to search for in file contents.")
     path: str | None = field("File or directory to search in; the workspace if not given.", default=None, path=True)
     glob: str | None = field('Glob pattern to filter files (e.g. "*.js", "*.{ts,tsx}").', default=None)
@@ -60,8 +60,8 @@ class Grep(Params):
     multiline: bool = field("Let a pattern span lines, and a dot match line ends.", default=False)
 
 
-@dialect.tool("Grep", Effect.READ)
-def grep(p: Grep, c: Call) -> str:
+@dialect.tool("Grep", Effect.READ, bounded=True)
+def grep(p: CodeGrep, c: Call) -> str:
     """Search the contents of files with a regular expression, as ripgrep does."""
     base, only = c.finder.within(p.path or ".")
     scope = Scope(only, anywhere=False, ignore_files=False) if only else _scope(p)
@@ -70,14 +70,14 @@ def grep(p: Grep, c: Call) -> str:
     return _lines(p, c, base, request) if p.output_mode == "content" else _files(p, c, base, request)
 
 
-def _scope(p: Grep) -> Scope:
+def _scope(p: CodeGrep) -> Scope:
     glob, kinds = p.glob or "", globs_of_type(p.type) if p.type else ()
     if glob.startswith("!"):
         return Scope(exclude=(glob[1:],), kinds=kinds)
     return Scope((glob,) if glob else (), kinds=kinds)
 
 
-def _lines(p: Grep, c: Call, base: str, request: SearchRequest) -> str:
+def _lines(p: CodeGrep, c: Call, base: str, request: SearchRequest) -> str:
     """Return matching lines. Only whole lines are counted: lines around a match take room, too."""
     around = p.context if p.context is not None else p.around or 0
     before = around if p.before is None else p.before
@@ -97,7 +97,7 @@ def _lines(p: Grep, c: Call, base: str, request: SearchRequest) -> str:
     return "\n".join([*shown, *_paged(p, c, more=result.truncated or last < len(whole))])
 
 
-def _parts(p: Grep, c: Call, matches: list[Match]) -> list[Match]:
+def _parts(p: CodeGrep, c: Call, matches: list[Match]) -> list[Match]:
     """Return each matching part of a line as a match of its own."""
     matcher, seconds = LineMatcher(parse(p.pattern), case_sensitive=not p.fold_case), c.limits.regex_seconds
     try:
@@ -106,7 +106,7 @@ def _parts(p: Grep, c: Call, matches: list[Match]) -> list[Match]:
         raise PatternTooSlow(p.pattern, seconds) from None
 
 
-def _files(p: Grep, c: Call, base: str, request: SearchRequest) -> str:
+def _files(p: CodeGrep, c: Call, base: str, request: SearchRequest) -> str:
     """Return the files with matches, or the number of matching lines of each."""
     counted = c.finder.count(base, request)
     stem, total = f"{c.root}/{c.files.stem(base)}", sum(counted.lines.values())
@@ -129,7 +129,7 @@ def _plural(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
 
 
-def _paged(p: Grep, c: Call, *, more: bool) -> list[str]:
+def _paged(p: CodeGrep, c: Call, *, more: bool) -> list[str]:
     """Return the line that says which part of the result is shown, if it is not the whole."""
     applied: dict[str, Any] = {"appliedLimit": p.head_limit} if more and p.head_limit else {}
     applied |= {"appliedOffset": p.offset} if p.offset else {}

@@ -6,7 +6,10 @@ from typing import Any
 
 from handrail.model.effects import Effect
 from handrail.model.faults import AlreadyExists, BadLineRange, NotFound
+from handrail.model.media_faults import NotText
 from handrail.runtime.call import Call
+from handrail.tools.common_messages import valid_lines
+from handrail.tools.media_messages import NOT_SHOWN
 from handrail.tools.messages import Facts, Message, ToolError, Words
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect, Guide, Output, Tool
@@ -22,11 +25,13 @@ CATEGORIES = {
 
 def _bad_line_range(facts: Facts) -> str:
     first, last, total = facts["first"], facts["last"], facts["total"]
-    shown_last = total if last is None else last
-    return f"Line range {first}-{shown_last} is invalid for '{facts['path']}': valid range is 1-{total}"
+    shown_last = max(first, total) if last is None else last
+    valid = f"valid range is {facts['lowest']}-{total}" if total else "the file is empty"
+    return f"Line range {first}-{shown_last} is invalid for '{facts['path']}': {valid}"
 
 
 WORDS: Words = {
+    NotText: NOT_SHOWN,
     NotFound: Message(
         "file_not_found", "File not found: '{path}'", "Use glob or list_directory to find the right path"
     ),
@@ -36,7 +41,7 @@ WORDS: Words = {
     BadLineRange: Message(
         "invalid_line_range",
         _bad_line_range,
-        "Use lines from 1 to {total}; read_file shows them",
+        lambda f: f"{valid_lines(f)}; read_file shows them" if f["total"] else "Write to it with update_file",
     ),
 }
 

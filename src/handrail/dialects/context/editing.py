@@ -16,7 +16,7 @@ from handrail.tools.schema import field
 from handrail.tools.tool import Guide
 
 
-class ReadFile(ContextParams):
+class ContextReadFile(ContextParams):
     path: str = field("File, relative to the workspace root.", path=True)
     start_line: int | None = field("First line, counted from 1.", default=None, ge=1)
     end_line: int | None = field("Last line, inclusive.", default=None, ge=1)
@@ -33,13 +33,13 @@ class ReadFile(ContextParams):
         "start_line and end_line read a part of a long file; total_lines in the answer says how long it is.",
     ),
 )
-def read_file(p: ReadFile, c: Call) -> ContextRead:
+def read_file(p: ContextReadFile, c: Call) -> ContextRead:
     """Read a file, or some of its lines."""
     page = c.files.lines(p.path, p.start_line or 1, p.end_line)
     return {"content": c.files.text(p.path, page.data), "total_lines": page.total_lines}
 
 
-class CreateFile(ContextParams):
+class ContextCreateFile(ContextParams):
     path: str = field("File to create, relative to the workspace root.", path=True)
     content: str = field("What it holds.", body=True)
 
@@ -55,7 +55,7 @@ class CreateFile(ContextParams):
         "content is the whole file; terminate=true ends the turn.",
     ),
 )
-def create_file(p: CreateFile, c: Call) -> ContextWritten:
+def create_file(p: ContextCreateFile, c: Call) -> ContextWritten:
     """Create a file that does not exist yet."""
     data = p.content.encode()
     c.files.commit(Put(p.path, data))
@@ -173,7 +173,7 @@ def edit_lines_tool(p: EditLines, c: Call) -> ContextEdited:
     if p.content is None and p.operation != "delete":
         raise BadParameters([Problem("", "missing", "content")], p.descriptions())
     file = c.files.read(p.path)
-    last = p.start_line if p.operation == "insert" or p.end_line is None else p.end_line
+    last = p.start_line if p.end_line is None else p.end_line
     data, total = edit_lines(p.path, file.data, p.operation, (p.start_line, last), p.content or "")
     did = {"insert": "Inserted into", "delete": "Deleted from", "replace": "Replaced in"}[p.operation]
     return {"total_lines": total, "diff": _apply(c, p, file, data), "message": f"{_preview_prefix(p)}{did} {p.path}"}

@@ -21,7 +21,7 @@ from handrail.tools.schema import field
 from handrail.tools.tool import Guide
 
 
-class Grep(ContextParams):
+class ContextGrep(ContextParams):
     pattern: str = field("Regular expression to search for in file contents.", min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     case_sensitive: bool = field("Whether case matters.", default=True)
@@ -30,7 +30,7 @@ class Grep(ContextParams):
         default=None,
     )
     context_lines: int = field("Lines shown before and after each match.", default=2, ge=0, le=20)
-    max_results: int = field("Most matches to return; at most 500.", default=50, ge=1)
+    max_results: int = field("Most matches to return; a workspace has a ceiling for it.", default=50, ge=1)
 
 
 @tool(
@@ -46,7 +46,7 @@ class Grep(ContextParams):
     ),
     bounded=True,
 )
-def grep(p: Grep, c: Call) -> GrepMatches:
+def grep(p: ContextGrep, c: Call) -> GrepMatches:
     """Search file contents with a regular expression."""
     limit, scope = min(p.max_results, c.limits.context_entries), _scope(c, _of_type(p.file_type))
     request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, limit, scope)
@@ -71,13 +71,13 @@ def grep(p: Grep, c: Call) -> GrepMatches:
     }
 
 
-class GlobParams(ContextParams):
+class ContextGlob(ContextParams):
     pattern: str = field('Glob, such as "**/*.tsx" or "src/**/*.test.ts".', min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     exclude: list[str] | None = field(
         "Names or globs to leave out, in addition to the default exclusions.", default=None
     )
-    max_results: int = field("Most files to return; at most 500.", default=100, ge=1)
+    max_results: int = field("Most files to return; a workspace has a ceiling for it.", default=100, ge=1)
 
 
 @tool(
@@ -92,7 +92,7 @@ class GlobParams(ContextParams):
     ),
     bounded=True,
 )
-def glob(p: GlobParams, c: Call) -> GlobFiles:
+def glob(p: ContextGlob, c: Call) -> GlobFiles:
     """Find files by a glob pattern, sorted alphabetically."""
     limit = min(p.max_results, c.limits.context_entries)
     scope = _scope(c, (p.pattern,), tuple(p.exclude or ()), anywhere=False)
@@ -106,7 +106,7 @@ def glob(p: GlobParams, c: Call) -> GlobFiles:
     }
 
 
-class Search(ContextParams):
+class ContextSearch(ContextParams):
     query: str = field("A few words, in any order.", min_length=1)
     path: str = field("Directory to search, relative to the workspace root.", default=".", path=True)
     file_type: str | None = field(
@@ -116,7 +116,7 @@ class Search(ContextParams):
     exclude_dirs: list[str] | None = field(
         "Directories to leave out, in addition to the default exclusions.", default=None
     )
-    max_results: int = field("Most files to return; at most 500.", default=50, ge=1)
+    max_results: int = field("Most files to return; a workspace has a ceiling for it.", default=50, ge=1)
 
 
 @tool(
@@ -131,7 +131,7 @@ class Search(ContextParams):
     ),
     bounded=True,
 )
-def search(p: Search, c: Call) -> ContextRanking:
+def search(p: ContextSearch, c: Call) -> ContextRanking:
     """Find files by relevance to a few words, in names and contents."""
     limit = min(p.max_results, c.limits.context_entries)
     scope = _scope(c, _of_type(p.file_type), tuple(f"{name.rstrip('/')}/" for name in p.exclude_dirs or ()))
@@ -144,7 +144,7 @@ def search(p: Search, c: Call) -> ContextRanking:
         "results": found,
         "total": result.total,
         "truncated": result.truncated,
-        "message": _message(len(found), result.total, "files", f"Nothing matches '{p.query}'"),
+        "message": _message(len(found), result.total, "files", f"Nothing matches '{p.query}'", noun="query"),
     }
 
 
@@ -164,15 +164,15 @@ def _scope(c: Call, include: tuple[str, ...], exclude: tuple[str, ...] = (), *, 
     )
 
 
-def _message(shown: int, total: int, things: str, none: str, narrow: str = "file_type") -> str:
+def _message(shown: int, total: int, things: str, none: str, narrow: str = "file_type", noun: str = "pattern") -> str:
     if not total:
         return none
     if shown < total:
-        return f"Showing {shown} of {total} {things}; narrow it with path, {narrow} or a more specific pattern"
+        return f"Showing {shown} of {total} {things}; narrow it with path, {narrow} or a more specific {noun}"
     return f"Found {total} {things}"
 
 
-class ListDirectory(ContextParams):
+class ContextListDirectory(ContextParams):
     path: str = field("Directory, relative to the workspace root.", default=".", path=True)
 
 
@@ -188,7 +188,7 @@ class ListDirectory(ContextParams):
     ),
     bounded=True,
 )
-def list_directory(p: ListDirectory, c: Call) -> ContextDirectory:
+def list_directory(p: ContextListDirectory, c: Call) -> ContextDirectory:
     """List the entries of a directory with their type and size."""
     entries, most = c.files.entries(p.path), c.limits.context_entries
     listed: list[DirectoryEntry] = [{"name": quote(e.name), "type": e.kind, "size": e.size} for e in entries[:most]]

@@ -1,7 +1,9 @@
 """Holds the messages of the `gemini-3` dialect. Answers show absolute paths, as the reference resolves them."""
 
-from handrail.dialects.gemini import GeminiParams, say_message, schema_reasons
-from handrail.model.editor_faults import SameText
+import posixpath
+
+from handrail.dialects.gemini import PATCH_TYPED, GeminiParams, say_message, schema_reasons
+from handrail.model.editor_faults import EmptyPattern, SameText
 from handrail.model.faults import (
     AlreadyExists,
     BadLineRange,
@@ -17,13 +19,16 @@ from handrail.model.faults import (
     NotADirectory,
     NotFound,
     OutsideRoot,
+    PatchTyped,
     TooLarge,
 )
 from handrail.model.paths import is_absolute
 from handrail.ops.text.display import size_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, Words
+from handrail.tools.parameter_hints import parameter_hint
 from handrail.tools.tool import Dialect
+from handrail.tools.warning_messages import notes_with_rights
 
 _READ_AGAIN = "Use read_file to see the current text"
 
@@ -33,10 +38,8 @@ class Gemini3Params(GeminiParams):
 
 
 def absolute(root: str, path: str) -> str:
-    """Return a path as the reference resolves it: absolute, without a final slash."""
-    if is_absolute(path):
-        return path
-    return root if path in ("", ".") else f"{root}/{path.removeprefix('./')}".rstrip("/")
+    """Return a path as the reference resolves it: absolute, without `..` and a final slash."""
+    return posixpath.normpath(path if is_absolute(path) else f"{root}/{path}")
 
 
 def _at(facts: Facts) -> str:
@@ -55,9 +58,28 @@ def _too_large(facts: Facts) -> str:
     return f"File size exceeds the {limit} limit: {_at(facts)} ({size})"
 
 
+def _unusable(facts: Facts) -> str:
+    return f"Path cannot be used: {facts['path']}" if facts["path"] else "The 'file_path' parameter must be non-empty."
+
+
+def _wrong_pattern(facts: Facts) -> str:
+    asked = facts["params"]
+    excluded = facts["pattern"] == asked.get("exclude_pattern") != asked.get("pattern")
+    kind = "exclude regular expression" if excluded else "regular expression"
+    return (
+        f"Invalid {kind} pattern provided: {facts['pattern']}. Error: {facts['reason']} at position {facts['position']}"
+    )
+
+
 WORDS: Words = {
-    BadParameters: Message("invalid_parameters", schema_reasons, "Correct the parameters and call the tool again"),
-    BadPath: Message("invalid_parameters", "Path cannot be used: {path}", "Use a shorter, plain path"),
+    **notes_with_rights("a call with additional_permissions asks them"),
+    BadParameters: Message("invalid_parameters", schema_reasons, parameter_hint),
+    BadPath: Message("invalid_parameters", _unusable, "Use a shorter, plain path"),
+    ("write_file", BadPath): Message(
+        "invalid_parameters",
+        lambda f: _unusable(f) if f["path"] else 'Missing or empty "file_path"',
+        "Use a shorter, plain path",
+    ),
     OutsideRoot: Message("path_outside_workspace", _outside, "Use a path inside {root}"),
     NotFound: Message("file_not_found", lambda f: f"File not found: {_at(f)}", "Use list_directory or glob to find it"),
     ("list_directory", NotFound): Message(
@@ -122,10 +144,14 @@ WORDS: Words = {
     ),
     InvalidPattern: Message(
         "invalid_pattern",
-        "Invalid regular expression pattern provided: {pattern}. Error: {reason} at position {position}",
+        _wrong_pattern,
         "A valid pattern would be: {example}",
     ),
+    EmptyPattern: Message(
+        "invalid_parameters", "The 'pattern' parameter cannot be empty.", "Give a pattern such as **/*.py"
+    ),
     EmptyCommand: Message("invalid_parameters", "Command cannot be empty.", "Give a command to run"),
+    PatchTyped: PATCH_TYPED,
 }
 
 dialect = Dialect("gemini-3", WORDS, say_message)

@@ -3,6 +3,7 @@
 from itertools import groupby
 
 from handrail.dialects.gemini_3.dialect import Gemini3Params, absolute, dialect
+from handrail.model.editor_faults import EmptyPattern
 from handrail.model.effects import Effect
 from handrail.model.faults import PatternTooSlow
 from handrail.model.paths import quote
@@ -20,19 +21,67 @@ _AROUND_ONE, _AROUND_FEW = 50, 15
 
 
 class GrepSearch3(Gemini3Params):
-    pattern: str = field("The pattern to search for. By default, treated as a Rust-flavored regular expression.")
-    dir_path: str | None = field("Directory or file to search; the workspace if omitted.", default=None, path=True)
-    include_pattern: str | None = field("Glob pattern to filter files (e.g., '*.ts', 'src/**').", default=None)
-    exclude_pattern: str | None = field("A regular expression; lines that match it are left out.", default=None)
-    names_only: bool = field("If true, only the paths of files with matches are returned.", default=False)
-    case_sensitive: bool = field("If true, search is case-sensitive.", default=False)
-    fixed_strings: bool = field("If true, treats the `pattern` as a literal string.", default=False)
-    context: int | None = field("Show this many lines of context around each match.", default=None, ge=0)
-    after: int | None = field("Show this many lines after each match.", default=None, ge=0)
-    before: int | None = field("Show this many lines before each match.", default=None, ge=0)
-    no_ignore: bool = field("If true, searches all files including those usually ignored.", default=False)
-    max_matches_per_file: int | None = field("Maximum number of matches to return per file.", default=None, ge=1)
-    total_max_matches: int | None = field("Maximum number of total matches to return.", default=None, ge=1)
+    pattern: str = field(
+        "The pattern to search for. By default, treated as a Rust-flavored regular expression. Use '\\b' for "
+        "precise symbol matching (e.g., '\\bMatchMe\\b')."
+    )
+    dir_path: str | None = field(
+        "Directory or file to search. Directories are searched recursively. Relative paths are resolved against "
+        "current working directory. Defaults to current working directory ('.') if omitted.",
+        default=None,
+        path=True,
+    )
+    include_pattern: str | None = field(
+        "Glob pattern to filter files (e.g., '*.ts', 'src/**'). Recommended for large repositories to reduce noise. "
+        "Defaults to all files if omitted.",
+        default=None,
+    )
+    exclude_pattern: str | None = field(
+        "Optional: A regular expression pattern to exclude from the search results. If a line matches both the "
+        "pattern and the exclude_pattern, it will be omitted.",
+        default=None,
+    )
+    names_only: bool = field(
+        "Optional: If true, only the file paths of the matches will be returned, without the line content or line "
+        "numbers. This is useful for gathering a list of files.",
+        default=False,
+    )
+    case_sensitive: bool = field(
+        "If true, search is case-sensitive. Defaults to false (ignore case) if omitted.", default=False
+    )
+    fixed_strings: bool = field(
+        "If true, treats the `pattern` as a literal string instead of a regular expression. Defaults to false (basic "
+        "regex) if omitted.",
+        default=False,
+    )
+    context: int | None = field(
+        "Show this many lines of context around each match (equivalent to grep -C). Defaults to 0 if omitted.",
+        default=None,
+        ge=0,
+    )
+    after: int | None = field(
+        "Show this many lines after each match (equivalent to grep -A). Defaults to 0 if omitted.", default=None, ge=0
+    )
+    before: int | None = field(
+        "Show this many lines before each match (equivalent to grep -B). Defaults to 0 if omitted.", default=None, ge=0
+    )
+    no_ignore: bool = field(
+        "If true, searches all files including those usually ignored (like in .gitignore, build/, dist/, etc). "
+        "Defaults to false if omitted.",
+        default=False,
+    )
+    max_matches_per_file: int | None = field(
+        "Optional: Maximum number of matches to return per file. Use this to prevent being overwhelmed by repetitive "
+        "matches in large files.",
+        default=None,
+        ge=1,
+    )
+    total_max_matches: int | None = field(
+        "Optional: Maximum number of total matches to return. Use this to limit the overall size of the response. "
+        "Defaults to 100 if omitted.",
+        default=None,
+        ge=1,
+    )
 
 
 @dialect.tool("grep_search", Effect.READ, bounded=True)
@@ -101,11 +150,21 @@ def _printed(matches: list[Match], before: int, after: int, c: Call) -> str:
 
 
 class Glob3(Gemini3Params):
-    pattern: str = field("The glob pattern to match against (e.g., '**/*.py', 'docs/*.md').", min_length=1)
-    dir_path: str | None = field("The directory to search within; the workspace if omitted.", default=None, path=True)
-    case_sensitive: bool = field("Whether the search should be case-sensitive.", default=False)
-    respect_git_ignore: bool = field("Whether to respect .gitignore patterns when finding files.", default=True)
-    respect_gemini_ignore: bool = field("Whether to respect .geminiignore patterns when finding files.", default=True)
+    pattern: str = field("The glob pattern to match against (e.g., '**/*.py', 'docs/*.md').")
+    dir_path: str | None = field(
+        "Optional: The absolute path to the directory to search within. If omitted, searches the root directory.",
+        default=None,
+        path=True,
+    )
+    case_sensitive: bool = field(
+        "Optional: Whether the search should be case-sensitive. Defaults to false.", default=False
+    )
+    respect_git_ignore: bool = field(
+        "Optional: Whether to respect .gitignore patterns when finding files. Defaults to true.", default=True
+    )
+    respect_gemini_ignore: bool = field(
+        "Optional: Whether to respect .geminiignore patterns when finding files. Defaults to true.", default=True
+    )
 
 
 @dialect.tool("glob", Effect.READ, bounded=True)
@@ -113,6 +172,8 @@ def glob(p: Glob3, c: Call) -> str:
     """Find files matching a glob pattern and return absolute paths, the last modified first."""
     base, pattern = p.dir_path or ".", p.pattern
     where = absolute(c.root, base)
+    if not pattern.strip():
+        raise EmptyPattern
     if (inside := c.finder.relative_glob(pattern)) is not None:
         c.files.listing(base)  # raises a PathFault if the path is no directory
         base, pattern = ".", inside

@@ -19,7 +19,15 @@ from handrail.tools.tool import Output
 
 _AROUND = 5
 """Lines that an edit shows before and after its changes."""
+_BINARY = "Cannot display content of binary file: "
 _TRUNCATED = "... [truncated]"
+_NEVER_READ = (
+    *("node_modules", ".git", "bower_components", ".svn", ".hg", ".vscode", ".idea"),
+    *("dist", "build", "coverage", "__pycache__", ".DS_Store", ".env", "GEMINI.md"),
+    "*.{bin,exe,dll,so,dylib,class,jar,war,zip,tar,gz,bz2,rar,7z,pak,rpa,pyc,pyo}",
+    "*.{doc,docx,xls,xlsx,ppt,pptx,odt,ods,odp}",
+)
+"""What `read_many_files` leaves out unless the call says otherwise."""
 
 
 class ListDirectory3(Gemini3Params):
@@ -31,7 +39,7 @@ class ListDirectory3(Gemini3Params):
 def list_directory(p: ListDirectory3, c: Call) -> str:
     """List the names of files and subdirectories directly within a directory, with the sizes of files."""
     ignored, where = name_filter(p.ignore or []), absolute(c.root, p.dir_path)
-    entries = [each for each in c.files.entries(p.dir_path) if each.kind in ("file", "directory")]
+    entries = [each for each in c.files.entries(p.dir_path or ".") if each.kind in ("file", "directory")]
     if not entries:
         return f"Directory {where} is empty."
     shown = [each for each in entries if not ignored(each.name)]
@@ -58,17 +66,26 @@ def read_file(p: ReadFile3, c: Call) -> Output:
         return inline(media)
     page = _text_page(c, p.file_path, p.start_line or 1, p.end_line)
     if page is None:
-        return f"Cannot display content of binary file: {quote(c.files.relative(p.file_path))}"
+        return f"{_BINARY}{quote(c.files.relative(p.file_path))}"
     text, cut = _shortened(page.data.decode(errors="replace"), c)
     if not (page.more or page.first > 1 or cut):
         return text
-    last = page.first + page.count - 1
+    if not page.count:
+        return _no_lines(page.first, page.total_lines)
+    first, last = page.first, page.first + page.count - 1
     return (
         "\nIMPORTANT: The file content has been truncated.\n"
-        f"Status: Showing lines {page.first}-{last} of {page.total_lines} total lines.\n"
+        f"Status: Showing lines {first}-{last} of {page.total_lines} total lines.\n"
         "Action: To read more of the file, you can use the 'start_line' and 'end_line' parameters in a subsequent "
         f"'read_file' call. For example, to read the next section of the file, use start_line: {last + 1}.\n\n"
         f"--- FILE CONTENT (truncated) ---\n{text.removesuffix(chr(10))}"
+    )
+
+
+def _no_lines(first: int, total: int) -> str:
+    action = f"\nAction: To read the file, use a start_line from 1 to {total}." if total else ""
+    return (
+        f"\nIMPORTANT: No file content is shown.\nStatus: There is no line {first}: the file has {total} lines.{action}"
     )
 
 
@@ -94,12 +111,19 @@ class ReadManyFiles(Gemini3Params):
     include: list[str] = field(
         'An array of glob patterns or paths. Examples: ["src/**/*.ts"], ["README.md", "docs/"]', min_length=1
     )
-    exclude: list[str] | None = field("Optional. Glob patterns for files/directories to exclude.", default=None)
+    exclude: list[str] | None = field(
+        "Optional. Glob patterns for files/directories to exclude. Added to default excludes if "
+        'useDefaultExcludes is true. Example: "**/*.log", "temp/"',
+        default=None,
+    )
     recursive: bool = field(
-        "Optional. Whether to search recursively (primarily controlled by `**` in glob patterns).", default=True
+        "Optional. Whether to search recursively (primarily controlled by `**` in glob patterns). Defaults to true.",
+        default=True,
     )
     default_excludes: bool = field(
-        "Optional. Whether to leave out what ignore files name.", default=True, name="useDefaultExcludes"
+        "Optional. Whether to leave out what ignore files name, and a list of usual directories and binary files.",
+        default=True,
+        name="useDefaultExcludes",
     )
 
 
@@ -115,15 +139,16 @@ def read_many_files(p: ReadManyFiles, c: Call) -> str:
 def _named_files(p: ReadManyFiles, c: Call) -> list[str]:
     """Return the files that the globs name, by path. A path with a final slash names everything below it."""
     if any(not each for each in p.include):
-        raise BadParameters([Problem("include", "length", "1", "0")])
+        raise BadParameters([Problem(f"include/{p.include.index('')}", "length", "1 characters", "0")])
     globs = tuple(
         (c.finder.relative_glob(each) or each).removeprefix("./") + ("**" if each.endswith("/") else "")
         for each in p.include
     )
     scope = Scope(
         globs,
-        tuple(p.exclude or ()),
+        (*(p.exclude or ()), *(_NEVER_READ if p.default_excludes else ())),
         anywhere=False,
+        fold_case=True,
         ignore_files=p.default_excludes,
         max_depth=None if p.recursive else 1,
     )
@@ -131,24 +156,31 @@ def _named_files(p: ReadManyFiles, c: Call) -> list[str]:
 
 
 def _content(name: str, c: Call) -> str:
-    """Return one file with its header; nothing for a file that is no text or cannot be read."""
+    """Return one file with its header; nothing for an image, or for a file that cannot be read."""
+    if media_type(name):
+        return ""
     try:
         page = _text_page(c, quote(name), 1, None)
     except (PathFault, TooLarge):
         return ""  # deleted since it was found, not readable, or too large
+    header = f"--- {quote(f'{c.root}/{name}')} ---"
     if page is None:
-        return ""
+        return f"{header}\n\n{_BINARY}{quote(name)}\n\n"
     text, cut = _shortened(page.data.decode(errors="replace"), c)
     warning = (
         "[WARNING: This file was truncated. To view the full content, use the 'read_file' tool on this specific file.]"
         "\n\n"
     )
-    return f"--- {quote(f'{c.root}/{name}')} ---\n\n{warning if cut or page.more else ''}{text}\n\n"
+    shown = warning + text.removesuffix("\n") if page.more else warning + text if cut else text
+    return f"{header}\n\n{shown}\n\n"
 
 
 class WriteFile3(Gemini3Params):
     file_path: str = field("Path to the file.", path=True)
-    content: str = field("The complete content to write.", body=True)
+    content: str = field(
+        "The complete content to write. Provide the full file; do not use placeholders like '// ... rest of code'.",
+        body=True,
+    )
 
 
 @dialect.tool("write_file", Effect.CREATE | Effect.WRITE)
@@ -158,14 +190,31 @@ def write_file(p: WriteFile3, c: Call) -> str:
     c.files.put(p.file_path, data, old)
     where = absolute(c.root, p.file_path)
     done = f"Successfully overwrote file: {where}." if old else f"Successfully created and wrote to new file: {where}."
-    return f"{done} Here is the updated code:\n{changed_parts(old.data if old else b'', data, _AROUND)}"
+    return f"{done} Here is the updated code:\n{_updated(old.data if old else b'', data)}"
+
+
+def _updated(old: bytes, new: bytes) -> str:
+    """Return the changed lines and those around them, with plain line ends."""
+    return changed_parts(old, new, _AROUND).replace("\r\n", "\n")
 
 
 class Replace3(Gemini3Params):
     file_path: str = field("The path to the file to modify.", path=True)
-    instruction: str = field("A clear, semantic instruction for the code change.")
-    old_string: str = field("The exact literal text to replace, unescaped.", any_text=True)
-    new_string: str = field("The exact literal text to replace `old_string` with, unescaped.", any_text=True)
+    instruction: str = field(
+        "A clear, semantic instruction for the code change, acting as a high-quality prompt for an expert LLM "
+        "assistant. It must be self-contained and explain the goal of the change."
+    )
+    old_string: str = field(
+        "The exact literal text to replace, unescaped. If this string is not the exact literal text (i.e. you "
+        "escaped it) or does not match exactly, the tool will fail.",
+        any_text=True,
+    )
+    new_string: str = field(
+        "The exact literal text to replace `old_string` with, unescaped. Provide the EXACT text. Ensure the "
+        "resulting code is correct and idiomatic. Do not use omission placeholders like '(rest of methods ...)', "
+        "'...', or 'unchanged code'; provide exact literal code.",
+        any_text=True,
+    )
     allow_multiple: bool = field(
         "If true, the tool will replace all occurrences of `old_string`. If false (default), it will only succeed if "
         "exactly one occurrence is found.",
@@ -188,5 +237,5 @@ def replace(p: Replace3, c: Call) -> str:
     if data == file.data:
         raise SameText(p.file_path)
     c.files.commit(Put(p.file_path, data, file))
-    shown = changed_parts(file.data, data, _AROUND)
+    shown = _updated(file.data, data)
     return f"Successfully modified file: {where} ({count} replacements). Here is the updated code:\n{shown}"
