@@ -1,0 +1,86 @@
+"""Counts what a run uses up, and says which budget is spent."""
+
+from typing import NamedTuple
+
+from pydantic_ai.messages import ModelResponse
+
+STATUSES = {
+    "done": 0,
+    "model_error": 1,
+    "stopped": 130,
+    "steps": 20,
+    "seconds": 21,
+    "tokens": 22,
+    "money": 23,
+    "confused": 24,
+}
+"""How a run can end, each with the exit code of `handrail agent`."""
+
+
+class Budget(NamedTuple):
+    """The most that a run may use; None for no limit."""
+
+    steps: int | None = 100
+    """Answers of the model."""
+    seconds: float | None = None
+    tokens: int | None = None
+    """Tokens in and out, over all steps."""
+    money: float | None = None
+    """In US dollars. Needs a model whose price is known."""
+
+
+class Spent:
+    """Adds up what the answers of a model cost."""
+
+    def __init__(self) -> None:
+        self.steps = self.tokens_in = self.tokens_out = self.tokens_cached = 0
+        self.money = 0.0
+        self.price_known = True
+
+    def add(self, response: ModelResponse) -> None:
+        """Count one answer."""
+        usage = response.usage
+        self.steps += 1
+        self.tokens_in += usage.input_tokens
+        self.tokens_out += usage.output_tokens
+        self.tokens_cached += usage.cache_read_tokens
+        price = price_of(response)
+        self.price_known = self.price_known and price is not None
+        self.money += price or 0.0
+
+    def over(self, budget: Budget) -> str | None:
+        """Return the name of the budget that is spent, or None. Time is not counted here."""
+        if budget.steps is not None and self.steps >= budget.steps:
+            return "steps"
+        if budget.tokens is not None and self.tokens_in + self.tokens_out >= budget.tokens:
+            return "tokens"
+        return "money" if budget.money is not None and self.money >= budget.money else None
+
+
+def price_of(response: ModelResponse) -> float | None:
+    """Return the price of an answer in US dollars; None if the price of the model is unknown."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    status: str
+    """`done`, `model_error`, `stopped`, `confused`, or the spent budget: `steps`, `seconds`, `tokens`, `money`."""
+    answer: str
+    """The last text of the model."""
+    reason: str
+    """Why the run ended, in one sentence."""
+    steps: int
+    tokens: int
+    money: float | None
+    """In US dollars; None if the price of the model is unknown."""
+    trajectory: str
+    """The file with all steps."""
+
+    @property
+    def exit_code(self) -> int:
+        return STATUSES[self.status]

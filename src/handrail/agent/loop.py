@@ -1,0 +1,218 @@
+"""The loop: ask the model, run the tools that it calls, and repeat until it calls none or a budget is spent."""
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.instrumented import InstrumentationSettings
+
+from handrail.agent import model_errors
+from handrail.agent.budget import Budget, Spent
+from handrail.agent.context_window import (
+    Room,
+    shortened,
+    size_of,
+    split_for_summary,
+    summary_message,
+    summary_request,
+    without_old_results,
+)
+from handrail.agent.model_choice import model_settings, tool_parameters
+from handrail.agent.model_errors import ModelFailedError
+from handrail.agent.trajectory import Trajectory, text_in
+from handrail.tools.exports import arguments_of
+from handrail.tools.media_output import media_of
+from handrail.tools.router import ToolRouter
+from handrail.tools.tool import ToolResult
+
+Event = dict[str, Any]
+Ending = tuple[str, str]
+"""The status of a run and the reason, in one sentence."""
+
+MISTAKES = 5
+"""The most answers in a row that say nothing, or whose calls are all invalid."""
+_MISTAKEN = ("unknown_tool", "invalid_parameters")
+_STOPPED = "The user stopped the run before the call had ended."
+_GO_ON = "You called no tool and said nothing. Go on with the task, or report that it is done."
+
+
+class EventHandlerError(Exception):
+    """The caller's handler of events failed; holds its error. The model is not asked again: it is not its fault."""
+
+
+class Loop:
+    """Holds one conversation and carries it on."""
+
+    def __init__(
+        self,
+        model: Model,
+        router: ToolRouter,
+        trajectory: Trajectory,
+        room: Room,
+        on_event: Callable[[Event], None],
+        instrument: InstrumentationSettings | bool = False,
+    ) -> None:
+        """`instrument` says whether the model library describes its requests as OpenTelemetry spans."""
+        self._instrument = instrument
+        self.model, self.router, self.trajectory, self.room = model, router, trajectory, room
+        self._on_event = on_event
+        self.messages: list[ModelMessage] = trajectory.messages()
+        self.spent, self.stopping = Spent(), False
+        self._tools, self._settings = tool_parameters(router), model_settings(model, router)
+        self._instructions = trajectory.instructions
+
+    async def go_on(self, budget: Budget) -> Ending:
+        """Make steps until the model is done. Raises ModelFailedError."""
+        mistakes = 0
+        while not self._finished:
+            if self.stopping:
+                return "stopped", "the user stopped the run"
+            if spent := self.spent.over(budget):
+                return spent, f"the budget of {getattr(budget, spent)} {spent} is spent"
+            await self._make_room()
+            response = await self._ask(self.messages, self._tools)
+            self.spent.add(response)
+            self.trajectory.answered(response)
+            self.messages.append(response)
+            if self._finished:
+                break
+            mistakes = 0 if await self._carry_out(response.tool_calls) else mistakes + 1
+            self.emit({"type": "step", "steps": self.spent.steps, **self._usage()})
+            if mistakes >= MISTAKES:
+                return "confused", f"the model made {MISTAKES} answers in a row without a valid call"
+        return "done", "the model has finished"
+
+    @property
+    def _finished(self) -> bool:
+        """True if the last answer has text and calls no tool."""
+        last = self.messages[-1]
+        return isinstance(last, ModelResponse) and not last.tool_calls and bool(text_in(last))
+
+    @property
+    def last_text(self) -> str:
+        """The last text of the model."""
+        said = (text_in(each) for each in reversed(self.messages) if isinstance(each, ModelResponse))
+        return next(filter(None, said), "")
+
+    async def _carry_out(self, calls: Sequence[ToolCallPart]) -> bool:
+        """Run the calls of an answer; return False if none of them was valid."""
+        if not calls:
+            self.tell(_GO_ON)
+            return False
+        results = [await self.call(call) for call in calls]
+        self.messages.append(ModelRequest([part for part, _ in results]))
+        return any(valid for _, valid in results)
+
+    def emit(self, event: Event) -> None:
+        """Tell the caller what happens. Raises EventHandlerError."""
+        try:
+            self._on_event(event)
+        except Exception as error:
+            raise EventHandlerError(error) from error
+
+    def tell(self, text: str) -> None:
+        """Add a message of the user. Calls that a stopped run left open get a result first."""
+        for call in self.trajectory.open_calls():
+            self.trajectory.called(call["tool_call_id"], _STOPPED, {"tool": call["function_name"], "success": False})
+            self.messages = self.trajectory.messages()
+        self.trajectory.told(text)
+        self.messages.append(ModelRequest([UserPromptPart(text)]))
+
+    async def call(self, call: ToolCallPart) -> tuple[ToolReturnPart, bool]:
+        """Run one call; return its result for the model, and whether the call was valid."""
+        name, arguments = self.router.real_name(call.tool_name), arguments_of(call.args)
+        self.emit({"type": "call", "id": call.tool_call_id, "tool": name, "arguments": arguments})
+        result = await self.router.acall(name, arguments, call_id=call.tool_call_id)
+        self.emit({"type": "result", "id": call.tool_call_id, **result.to_dict()})
+        text = shortened(result.text, self.room.result_chars)
+        self.trajectory.called(call.tool_call_id, text, _about(result))
+        content: Any = [text, _picture(result)] if media_of(result.output) else text
+        part = ToolReturnPart(call.tool_name, content, tool_call_id=call.tool_call_id)
+        return part, not (result.error and result.error.code in _MISTAKEN)
+
+    # ── the model ──
+
+    async def _ask(self, messages: list[ModelMessage], tools: ModelRequestParameters) -> ModelResponse:
+        """Return an answer of the model; ask again if the server fails for a moment. Raises ModelFailedError."""
+        for attempt in range(model_errors.RETRIES + 1):
+            try:
+                return await self._stream(messages, tools)
+            except EventHandlerError:
+                raise
+            except Exception as error:
+                reason, wait = model_errors.reason(error), model_errors.wait_after(error, attempt)
+                if attempt == model_errors.RETRIES or not model_errors.may_pass(error):
+                    raise ModelFailedError(reason) from error
+            self.emit({"type": "retry", "reason": reason, "seconds": wait})
+            await anyio.sleep(wait)
+        raise AssertionError
+
+    async def _stream(self, messages: list[ModelMessage], tools: ModelRequestParameters) -> ModelResponse:
+        first = ModelRequest([], instructions=self._instructions)
+        with anyio.fail_after(model_errors.IDLE_SECONDS) as idle:
+            async with model_request_stream(
+                self.model,
+                [first, *messages],
+                model_settings=self._settings,
+                model_request_parameters=tools,
+                instrument=self._instrument,
+            ) as stream:
+                async for event in stream:
+                    idle.deadline = anyio.current_time() + model_errors.IDLE_SECONDS
+                    if text := _text_of(event):
+                        self.emit({"type": "text", "text": text})
+        return stream.get()
+
+    async def _make_room(self) -> None:
+        """Keep the conversation within the model's context."""
+        self.messages = without_old_results(self.messages, self.room, self._instructions)
+        if size_of(self.messages, self._instructions) <= self.room.chars:
+            return
+        end = split_for_summary(self.messages)
+        if not end:
+            return
+        response = await self._ask(summary_request(self.messages[:end]), ModelRequestParameters())
+        self.spent.add(response)
+        kept = sum(isinstance(message, ModelResponse) for message in self.messages[end:])
+        kept_from = self.trajectory.answers[-kept]["step_id"]
+        self.trajectory.summarised(summary_message(self.trajectory.task, text_in(response)), kept_from)
+        self.messages = self.trajectory.messages()
+        self.emit({"type": "compact", "messages": end})
+
+    def _usage(self) -> Event:
+        known = self.spent.money if self.spent.price_known else None
+        return {"tokens": self.spent.tokens_in + self.spent.tokens_out, "money": known}
+
+
+def _text_of(event: object) -> str:
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return str(event.part.content)
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return str(event.delta.content_delta)
+    return ""
+
+
+def _picture(result: ToolResult) -> BinaryContent:
+    kind, data = media_of(result.output) or ("", "")
+    return BinaryContent(base64.b64decode(data), media_type=kind)
+
+
+def _about(result: ToolResult) -> Event:
+    error = {"error": result.error.code} if result.error else {}
+    return {"tool": result.tool, "success": result.success, "files_affected": result.files_affected, **error}

@@ -1,0 +1,54 @@
+"""Judges the errors of a model's server: whether to ask again, when, and what the user reads."""
+
+from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError, ModelQuotaExceededError, UserError
+
+from handrail.kernel.host.client_files import environment
+from handrail.ops.secrets import HIDDEN, hide_secrets
+
+RETRIES = 4
+FIRST_WAIT_SECONDS = 0.5
+LONGEST_WAIT_SECONDS = 120.0
+"""The longest wait that a server may ask for; a run ends instead of waiting longer."""
+IDLE_SECONDS = 120.0
+"""How long the model may send nothing."""
+_TRANSIENT = (408, 409, 425, 429)
+_SHORTEST_KEY = 8
+
+
+class ModelFailedError(Exception):
+    """The model cannot be asked, or does not answer."""
+
+
+def may_pass(error: Exception) -> bool:
+    """Say whether the same request may succeed a moment later."""
+    if isinstance(error, ModelQuotaExceededError) or (_asked_wait(error) or 0) > LONGEST_WAIT_SECONDS:
+        return False
+    if isinstance(error, ModelHTTPError):
+        return error.status_code in _TRANSIENT or error.status_code >= 500
+    return not isinstance(error, UserError)
+
+
+def wait_after(error: Exception, attempt: int) -> float:
+    """Return how many seconds to wait before the next attempt: as long as the server says, or ever longer."""
+    asked = _asked_wait(error)
+    return FIRST_WAIT_SECONDS * 2**attempt if asked is None else asked
+
+
+def _asked_wait(error: Exception) -> float | None:
+    return error.retry_after if isinstance(error, ModelAPIError) else None
+
+
+def reason(error: Exception) -> str:
+    """Return what happened, without the keys of the user."""
+    if isinstance(error, TimeoutError):
+        return f"the model sent nothing for {IDLE_SECONDS:.0f} seconds"
+    said = str(error) if isinstance(error, AgentRunError | UserError) else f"{type(error).__name__}: {error}"
+    for key in _keys():
+        said = said.replace(key, HIDDEN)
+    return hide_secrets(said)
+
+
+def _keys() -> list[str]:
+    """Return the values of the variables whose names say that they are secret: servers repeat a wrong key."""
+    given = [(f"{name}={value}", value) for name, value in environment().items() if len(value) >= _SHORTEST_KEY]
+    return [value for text, value in given if hide_secrets(text) != text]

@@ -1,0 +1,207 @@
+"""Keeps the steps of a run in a file of the Agent Trajectory Interchange Format (ATIF v1.7), valid at any time."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from handrail import __version__
+from handrail.agent.budget import Outcome, Spent, price_of
+from handrail.agent.trajectory_form import checked
+from handrail.errors import HandrailError
+from handrail.kernel.host.client_files import may_replace
+from handrail.kernel.host.state_dir import read_some, write_whole
+from handrail.model.limits import MIB
+from handrail.ops.text.display import one_line
+from handrail.tools.exports import arguments_of
+
+VERSION = "ATIF-v1.7"
+_LARGEST = 512 * MIB
+_ERROR_CHARS = 300
+
+Json = dict[str, Any]
+
+
+class TrajectoryError(HandrailError):
+    """A trajectory cannot be read or written."""
+
+
+class Trajectory:
+    """Holds the steps of one run. Each method that adds something writes the file."""
+
+    def __init__(self, path: str, head: Json, steps: list[Json]) -> None:
+        self.path, self.head, self.steps = path, head, steps
+        self._older: list[str] = []
+        """The steps before the last one, as JSON: they no longer change."""
+
+    @classmethod
+    def begin(cls, path: str, *, session: str, model: str, dialect: str, tools: list[Json], texts: list[Json]) -> Self:
+        """Start a trajectory with the instructions and the task."""
+        agent = {"name": "handrail", "version": __version__, "model_name": model, "tool_definitions": tools}
+        head = {"schema_version": VERSION, "session_id": session, "agent": agent, "extra": {"dialect": dialect}}
+        if not may_replace(path):
+            raise TrajectoryError(f"cannot write the trajectory {path}: it is not a regular file")
+        made = cls(path, head, [])
+        for text in texts:
+            made._append(text)
+        return made
+
+    @classmethod
+    def load(cls, path: str) -> Self:
+        """Read a trajectory. Raises TrajectoryError."""
+        try:
+            found = checked(json.loads(read_some(path, _LARGEST)))
+            steps = found.pop("steps")
+            made = cls(path, {"extra": {}, **found}, steps)
+            made.messages()
+        except (OSError, ValueError, RecursionError) as error:
+            said = one_line(str(error), _ERROR_CHARS)
+            raise TrajectoryError(f"cannot read the trajectory {path}: {said}") from None
+        return made
+
+    # ── writing ──
+
+    def answered(self, response: ModelResponse) -> None:
+        """Add an answer of the model. The results of its calls follow with `called`."""
+        calls = [
+            {"tool_call_id": c.tool_call_id, "function_name": c.tool_name, "arguments": arguments_of(c.args)}
+            for c in response.tool_calls
+        ]
+        usage, price = response.usage, price_of(response)
+        metrics = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+        metrics |= {"cached_tokens": usage.cache_read_tokens} if usage.cache_read_tokens else {}
+        metrics |= {"cost_usd": price} if price is not None else {}
+        thought = "".join(part.content for part in response.parts if isinstance(part, ThinkingPart))
+        kept = ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
+        step: Json = {"source": "agent", "model_name": response.model_name, "message": text_in(response)}
+        step |= {"reasoning_content": thought} if thought else {}
+        step |= {"tool_calls": calls} if calls else {}
+        self._append(step | {"metrics": metrics, "extra": {"message": kept}})
+
+    def called(self, call_id: str, content: str, extra: Json) -> None:
+        """Add the result of one call to the last step."""
+        results = self.steps[-1].setdefault("observation", {"results": []})["results"]
+        results.append({"source_call_id": call_id, "content": content, "extra": extra})
+        self.write()
+
+    def told(self, text: str) -> None:
+        """Add a message that the loop sends to the model in the name of the user."""
+        self._append({"source": "user", "message": text})
+
+    def summarised(self, summary: str, kept_from: int) -> None:
+        """Add a summary that replaces the steps before the step with this number."""
+        self._append({"source": "system", "message": summary, "extra": {"summary": {"kept_from": kept_from}}})
+
+    def end(self, outcome: Outcome, spent: Spent) -> None:
+        """Add the totals and say how the run ended."""
+        self.head["final_metrics"] = {
+            "total_prompt_tokens": spent.tokens_in,
+            "total_completion_tokens": spent.tokens_out,
+            "total_cached_tokens": spent.tokens_cached,
+            "total_cost_usd": spent.money if spent.price_known else None,
+            "total_steps": len(self.steps),
+        }
+        self.head["extra"] |= {"status": outcome.status, "reason": outcome.reason}
+        self.write()
+
+    def _append(self, step: Json) -> None:
+        self._older += [json.dumps(each, ensure_ascii=False) for each in self.steps[len(self._older) :]]
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.steps.append({"step_id": len(self.steps) + 1, "timestamp": now, **step})
+        self.write()
+
+    def write(self) -> None:
+        """Replace the file. Raises TrajectoryError."""
+        newer = [json.dumps(each, ensure_ascii=False) for each in self.steps[len(self._older) :]]
+        head, steps = json.dumps(self.head, ensure_ascii=False), ",\n".join([*self._older, *newer])
+        text = f'{head[:-1]}, "steps": [\n{steps}\n]}}\n'
+        try:
+            write_whole(self.path, text.encode(errors="backslashreplace"), sync=False)
+        except OSError as error:
+            raise TrajectoryError(f"cannot write the trajectory {self.path}: {error.strerror}") from None
+
+    # ── reading ──
+
+    @property
+    def session(self) -> str:
+        return str(self.head.get("session_id", ""))
+
+    @property
+    def task(self) -> str:
+        """The first message of the user."""
+        return next((str(step["message"]) for step in self.steps if step.get("source") == "user"), "")
+
+    @property
+    def instructions(self) -> str:
+        return next((str(step["message"]) for step in self.steps if step.get("source") == "system"), "")
+
+    @property
+    def asked(self) -> int:
+        """How often the model was asked: for answers and for summaries."""
+        return len(self.answers) + sum("summary" in step.get("extra", {}) for step in self.steps)
+
+    @property
+    def answers(self) -> list[Json]:
+        """The steps in which the model answered."""
+        return [step for step in self.steps if step.get("source") == "agent"]
+
+    def open_calls(self) -> list[Json]:
+        """Return the calls of the last step that have no result."""
+        last = self.steps[-1] if self.steps else {}
+        results = last.get("observation", {}).get("results", [])
+        known = {result.get("source_call_id") for result in results}
+        return [call for call in last.get("tool_calls", []) if call["tool_call_id"] not in known]
+
+    def messages(self) -> list[ModelMessage]:
+        """Return the conversation as the model library has it, from the last summary on."""
+        summary, first = self._start()
+        found = [ModelRequest([UserPromptPart(text)]) for text in summary]
+        return [*found, *(m for step in self.steps[first:] for m in _messages_of(step))]
+
+    def _start(self) -> tuple[list[str], int]:
+        for step in reversed(self.steps):
+            if kept := step.get("extra", {}).get("summary"):
+                return [step["message"]], kept["kept_from"] - 1
+        return [], 0
+
+
+def _messages_of(step: Json) -> Iterator[ModelMessage]:
+    if step["source"] == "user":
+        yield ModelRequest([UserPromptPart(step["message"])])
+    elif step["source"] == "agent":
+        yield _response_of(step)
+        names = {call["tool_call_id"]: call["function_name"] for call in step.get("tool_calls", [])}
+        found = step.get("observation", {}).get("results", [])
+        results = [(names.get(each["source_call_id"]), each) for each in found]
+        if parts := [ToolReturnPart(n, r["content"], tool_call_id=r["source_call_id"]) for n, r in results if n]:
+            yield ModelRequest(parts)
+
+
+def _response_of(step: Json) -> ModelResponse:
+    kept = step.get("extra", {}).get("message")
+    if kept is not None:
+        found = ModelMessagesTypeAdapter.validate_python([kept])[0]
+        if isinstance(found, ModelResponse):
+            return found
+    calls = [
+        ToolCallPart(c["function_name"], json.dumps(c["arguments"]), c["tool_call_id"])
+        for c in step.get("tool_calls", [])
+    ]
+    return ModelResponse([TextPart(str(step.get("message", ""))), *calls])
+
+
+def text_in(response: ModelResponse) -> str:
+    """Return the text of an answer."""
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
