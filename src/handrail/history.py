@@ -4,7 +4,9 @@ A file that changed since is merged if the merge is clean; otherwise nothing is 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import islice
+from typing import Any
 
 from handrail.errors import UndoError
 from handrail.kernel.journal.journal import HistoryEntry, Journal, JournalEntry, KeptNode
@@ -12,20 +14,20 @@ from handrail.model.effects import Effect
 from handrail.model.faults import Conflict, Fault, NotADirectory
 from handrail.model.paths import quote
 from handrail.runtime.call import Call
+from handrail.runtime.entry_facts import shown_diff, shown_entry
 from handrail.runtime.file_access import BOTH_TREES
 from handrail.runtime.session import Session
+from handrail.runtime.undo_marks import MARK, Mark, checked_name, entries_since, find_mark, mark_origin, marks
 from handrail.runtime.undo_plan import Plan, UndoTree
 from handrail.tools.fault_errors import history_error
-
-KINDS = ("undo", "redo", "restore")
-"""The names that approval rules use."""
 
 
 class History:
     """The recorded changes of a workspace: list, undo, redo and restore them."""
 
-    def __init__(self, session: Session) -> None:
-        self._session, self._services = session, session.services
+    def __init__(self, session: Session, call: Call | None = None) -> None:
+        """`call` is the call of a tool that works on the history; None if the caller of the library does."""
+        self._session, self._services, self._call = session, session.services, call
 
     def entries(self, limit: int | None = 50, *, session: str | None = None) -> list[HistoryEntry]:
         """Return at most `limit` entries, the newest first, of one session or of all."""
@@ -37,18 +39,53 @@ class History:
         paths: Sequence[str] = (),
         *,
         since: int | None = None,
+        to: str | None = None,
         of: str | None = None,
         dry_run: bool = False,
     ) -> Plan:
         """Undo entry `n`, or all entries `since` one, or all `of` a session; by default the last that is not undone.
 
+        With `to`, undo everything since the newest mark of this name, or, with `of`, what one session did since then.
         With `paths`, undo only the changes to these paths and below them; the entry is then not marked as undone.
         """
 
         def plan() -> Plan:
-            return self._plan("undo", self._chosen(n, since, of), [self._place(path) for path in paths])
+            chosen = self._chosen(n, since, of) if to is None else self._since_mark(to, of)
+            return self._plan("undo", chosen, [self._place(path) for path in paths])
 
         return self._try(plan, dry_run=dry_run)
+
+    def shown(
+        self, limit: int = 50, *, session: str | None = None, commands_of: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return at most `limit` entries as JSON values, the newest first, without protected files.
+
+        `commands_of` is a session: the commands of all other sessions are left out.
+        """
+        return [shown_entry(self._services, each, commands_of) for each in self.entries(limit, session=session)]
+
+    def diff(self, n: int) -> str:
+        """Return the changes of entry `n` as a diff, without protected files. Raises UndoError if there is none."""
+        entry = self._services.journal.entry(n)
+        if entry is None:
+            raise UndoError(f"entry {n} not found")
+        return shown_diff(self._services, entry)
+
+    def mark(self, name: str) -> int:
+        """Set a mark, to which `undo(to=name)` takes everything back. Returns the number of its entry."""
+        plain, journal = checked_name(name), self._services.journal
+        if not journal.on:
+            raise UndoError("there are no marks, because the journal is off")
+        try:
+            with self._services.state.lock():
+                journal.append(journal.compose(mark_origin(plain, self._session.id), ()))
+                return journal.last_number()
+        except OSError as error:
+            raise UndoError(f"cannot set a mark: {error.strerror or error}") from None
+
+    def marks(self) -> list[Mark]:
+        """Return all marks, the newest first."""
+        return marks(self._services.journal)
 
     def redo(self, *, dry_run: bool = False) -> Plan:
         """Undo the last undo."""
@@ -70,7 +107,7 @@ class History:
 
     def _try(self, make: Callable[[], Plan], *, dry_run: bool) -> Plan:
         try:
-            with self._session.open_calls:
+            with self._session.open_calls if self._call is None else nullcontext():  # a tool's call counts already
                 return self._try_again(make, dry_run=dry_run)
         except Fault as fault:
             raise history_error(fault) from fault
@@ -91,6 +128,8 @@ class History:
         params = {"entries": list(plan.numbers)} if plan.kind != "restore" else {"at": sum(plan.numbers)}
         effects = Effect.READ | Effect.WRITE
         call = Call(self._session, "handrail", plan.kind, params, effects, mount=BOTH_TREES)
+        if self._call is not None:
+            call.asked, call.judged, call.warnings = self._call.asked, self._call.judged, self._call.warnings
         undoes = plan.numbers if plan.whole else ()
         approved = call.files.ask(*plan.changes) if plan.changes else None
         if approved is not None:
@@ -112,24 +151,30 @@ class History:
 
     # ── choosing ──
 
+    def _since_mark(self, name: str, of: str | None) -> list[JournalEntry]:
+        journal = self._services.journal
+        return entries_since(journal, find_mark(journal, name), of)
+
     def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[JournalEntry]:
         found: list[JournalEntry] = []
         for entry, undone in _undamaged(self._services.journal):
             if n is not None and entry.n <= n:
                 if entry.n < n:
                     break
-                if undone:
-                    raise UndoError(f"entry {n} is already undone")
+                if undone or entry.origin.kind == MARK:
+                    raise UndoError(f"entry {n} is {'already undone' if undone else 'a mark: use --to'}")
                 return [entry]
             if since is not None and entry.n < since:
                 break
             wanted = entry.origin.session == of if of is not None else n is None
-            if wanted and not undone and entry.origin.kind not in ("undo", "redo"):
+            if wanted and not undone and entry.origin.kind not in ("undo", "redo", MARK):
                 found.append(entry)
                 if since is None and of is None:
                     break
         if n is not None:
-            raise UndoError(f"entry {n} not found")
+            part = self._services.journal.entry(n)
+            whole = part.origin.amends if part else None
+            raise UndoError(f"entry {n} not found" if whole is None else f"entry {n} is a part of entry {whole}")
         if not found:
             raise UndoError("nothing to undo")
         return found

@@ -1,4 +1,4 @@
-"""Loads the settings of a workspace from the user's file, the project's files, the environment and the caller."""
+"""Loads the settings and rules of a workspace from its files, the environment and the caller."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,10 +8,22 @@ from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.placeholder import is_empty_directory
 from handrail.kernel.fs.reader import Reader
 from handrail.kernel.fs.trusted_paths import agents_directories, resolved
-from handrail.kernel.host.state_dir import config_home, directory_named, environment, read_small_text
+from handrail.kernel.host.hook_trust import is_trusted
+from handrail.kernel.host.state_dir import (
+    State,
+    config_home,
+    directory_named,
+    environment,
+    read_small_text,
+    state_home,
+)
+from handrail.kernel.host.use_counts import Tally
 from handrail.model.faults import PathFault
 from handrail.model.limits import Limits
 from handrail.ops.glob.protected_names import read_globs
+from handrail.policy.policy import Rules
+from handrail.policy.rule_store import RuleFile
+from handrail.policy.rules import from_entry
 from handrail.settings import IGNORE_FILE, PROJECT_FILE, Settings
 from handrail.settings import load as load_settings
 
@@ -21,11 +33,34 @@ def settings_for(boundary: FsBoundary, flags: Mapping[str, Any]) -> tuple[Settin
     user_file, user = _users_file()
     own = user or flags.get("limits")
     limits = load_settings(user=user, flags=flags, user_file=user_file)[0].limits if own else Limits()
-    project = _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE, limits))
+    project = project_text(boundary, limits)
     ignored = read_globs(_readable(IGNORE_FILE, lambda: _project_text(boundary, IGNORE_FILE, limits)))
+    trusted = "hooks" in project and is_trusted(boundary.root, project)
     return load_settings(
-        user=user, project=project, ignored=ignored, env=environment(), flags=flags, user_file=user_file
+        user=user,
+        project=project,
+        ignored=ignored,
+        env=environment(),
+        flags=flags,
+        user_file=user_file,
+        trusted=trusted,
     )
+
+
+def project_text(boundary: FsBoundary, limits: Limits) -> str:
+    """Return the text of the project's settings; empty if there are none."""
+    return _readable(PROJECT_FILE, lambda: _project_text(boundary, PROJECT_FILE, limits))
+
+
+def rules_for(settings: Settings, state: State, warnings: list[str]) -> Rules:
+    """Return the approval rules of a workspace; warn about rules of the project that approve something."""
+    limits, homes = settings.limits, (config_home(), state.path)
+    user, project = (RuleFile.load(home, limits) for home in homes)
+    own = tuple(from_entry(entry, f"rule {n} in {PROJECT_FILE}", limits) for n, entry in enumerate(settings.rules, 1))
+    denying = tuple(rule for rule in own if rule.deny)
+    if len(denying) < len(own):
+        warnings.append(f"{PROJECT_FILE} cannot approve anything: only its rules with deny = true count")
+    return Rules(user, project, limits, denying, Tally(f"{state_home()}/approvals.json"))
 
 
 def users_models() -> Mapping[str, str]:

@@ -11,8 +11,8 @@ from handrail.kernel.host.session_log import only_log
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.model.record import record
+from handrail.ops.toml_read import levels
 from handrail.policy.policy import no_approver
-from handrail.settings import levels
 from handrail.workspace import ClientSession, Workspace, internals
 
 _VARYING = re.compile(r"(^|_)(ms|time|at|seconds|duration|mtime|modified|pid|pgid)$")
@@ -119,7 +119,7 @@ def replay(log: Log, root: str, approver: Approver | None, **flags: Any) -> Iter
     Asks `approver` about commands and fetches. Refuses calls that the log shows as refused.
     """
     answering = _Answering(approver)
-    with Workspace(root, approve="ask", approver=answering, tell=only_log, **flags) as workspace:
+    with Workspace(root, approve="ask", approver=answering, tell=only_log, hooks={}, **flags) as workspace:
         sessions: dict[str, ClientSession] = {}
         places = {workspace.root: _ROOT, internals(workspace).services.state.path: "<state>"}
         recorded_places = dict.fromkeys(sorted(log.roots, key=len, reverse=True), _ROOT)

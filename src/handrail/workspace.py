@@ -14,18 +14,15 @@ from handrail.kernel.host.own_places import inside
 from handrail.kernel.host.remembered_files import RememberedFiles
 from handrail.kernel.host.session_log import SessionLog, warn
 from handrail.kernel.host.state_dir import State, config_home, state_home
-from handrail.kernel.host.use_counts import Tally
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
-from handrail.load_settings import settings_for, with_directories
+from handrail.load_settings import rules_for, settings_for, with_directories
 from handrail.model.faults import PathFault
 from handrail.ops.glob.protected_names import protection
 from handrail.policy.callback import approver_of
 from handrail.policy.policy import Policy, Rules
-from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import from_entry
 from handrail.runtime.session import Services, Session
-from handrail.settings import PROJECT_FILE, Settings
+from handrail.settings import Settings
 from handrail.tools.router import ToolRouter
 from handrail.tools.tool import Dialect, ToolResult
 
@@ -48,9 +45,12 @@ class Workspace:
         approver: Decides on calls that change, run or fetch something when the policy is to ask and no rule decides.
             A function, or an async function, from a `Question` to a `Verdict` or a bool. An exception is a refusal.
         tell: Is called with a line for the user that says what would allow a refused call. The model never sees it.
-        approve: Who approves: `ask` (the approver), `auto` (everything), `never` (nothing), `host` (the MCP client).
+        approve: Who approves: `ask` (the approver), `edit` (only edits go through), `auto` (everything), `never`
+            (nothing), `host` (the MCP client).
+        preset: One word for the usual choices: `read-only`, `edit` (`approve="edit"`) or `trusted` (`approve="auto"`).
         read_only: Offer no tool that changes, runs or fetches anything.
         sandbox: What confines commands: `strict`, `network` (the same, with network) or `off`.
+        network: The only hosts that commands may reach, such as `["github.com", "*.python.org"]`.
         allow_reduced: Run commands with less confinement on a machine that cannot give the level of `sandbox`.
         durability: What a write waits for: `full` (file and directory on disk), `rename` or `none`.
         journal: Record changes so that they can be undone: `on`, `off`, or `required` (refuse what cannot be recorded).
@@ -66,7 +66,10 @@ class Workspace:
         hints: Show suggestions and warnings to the model, after the output.
         answer_tokens: About how many tokens of output, matches or entries one answer shows; 0 for no bound.
         protect: Globs of files that no tool may reach; `"secrets"` stands for the usual ones.
+        telemetry: `otel` describes each call as an OpenTelemetry span, for the exporter that the caller configured.
+        telemetry_contents: Put parameters and results into the spans.
         models: Globs of model names, each with a dialect, for `tools_for`; they come before the built-in table.
+        hooks: The user's own programs that judge calls or act after them, by event (docs/hooks.md).
         limits: Numbers that differ from the defaults, by name (docs/limits.md).
 
     Raises:
@@ -82,9 +85,11 @@ class Workspace:
         *,
         approver: "AnyApprover | None" = None,
         tell: Callable[[str], None] | None = None,
-        approve: Literal["auto", "host", "ask", "never"] | None = None,
+        approve: Literal["auto", "host", "edit", "ask", "never"] | None = None,
+        preset: Literal["read-only", "edit", "trusted"] | None = None,
         read_only: bool | None = None,
         sandbox: Literal["off", "network", "strict"] | None = None,
+        network: Sequence[str] | None = None,
         allow_reduced: bool | None = None,
         durability: Literal["none", "rename", "full"] | None = None,
         journal: Literal["off", "on", "required"] | None = None,
@@ -101,6 +106,9 @@ class Workspace:
         answer_tokens: int | None = None,
         protect: Sequence[str] | Literal["secrets"] | None = None,
         models: Mapping[str, str] | None = None,
+        telemetry: Literal["otel", "off"] | None = None,
+        telemetry_contents: bool | None = None,
+        hooks: Mapping[str, Any] | None = None,
         limits: Mapping[str, float] | None = None,
     ) -> None:
         given = locals()
@@ -159,20 +167,9 @@ class Workspace:
         trees = Trees(boundary, state.path)
         writer = Writer(trees, state, journal, durability)
         self._services = Services(trees, state, limits, writer, self.settings.powers, journal, own_files)
-        self._rules = self._load_rules(state)
+        self._rules = rules_for(self.settings, state, self.warnings)
         self.recovered = self._recover(writer)
         """The number of commits of killed processes that were rolled back or finished."""
-
-    def _load_rules(self, state: State) -> Rules:
-        limits, homes = self.settings.limits, (config_home(), state.path)
-        user, project = (RuleFile.load(home, limits) for home in homes)
-        own = tuple(
-            from_entry(entry, f"rule {n} in {PROJECT_FILE}", limits) for n, entry in enumerate(self.settings.rules, 1)
-        )
-        denying = tuple(rule for rule in own if rule.deny)
-        if len(denying) < len(own):
-            self.warnings.append(f"{PROJECT_FILE} cannot approve anything: only its rules with deny = true count")
-        return Rules(user, project, limits, denying, Tally(f"{state_home()}/approvals.json"))
 
     def _recover(self, writer: Writer) -> int:
         try:
@@ -190,9 +187,17 @@ class Workspace:
         """The directory, with links resolved."""
         return self._services.boundary.root
 
-    def tools(self, dialect: str | Dialect) -> ToolRouter:
-        """Return the tools of a dialect, such as `codex`. Raises UnknownDialectError for other names."""
-        return self._default.tools(dialect)
+    @property
+    def session_id(self) -> str:
+        """The name of the caller's own session in logs and in the history."""
+        return self._default.id
+
+    def tools(self, dialect: str | Dialect, *, with_undo: bool = False) -> ToolRouter:
+        """Return the tools of a dialect, such as `codex`; `with_undo` adds those of the history.
+
+        Raises UnknownDialectError for other names.
+        """
+        return self._default.tools(dialect, with_undo=with_undo)
 
     def tools_for(self, model: str) -> ToolRouter:
         """Return the tools that a model was trained on: `tools(dialect_for(model))`, with the setting `models`."""
@@ -227,6 +232,10 @@ class Workspace:
         from handrail.history import History  # noqa: PLC0415  most callers do not undo
 
         return History(default_session(self))
+
+    def mark(self, name: str) -> int:
+        """Set a mark in the history, such as the begin of a turn: `history().undo(to=name)` takes back all since."""
+        return self.history().mark(name)
 
     def agent_reads(self, path: str) -> bool:
         """Say whether tools or commands can read a file, so that it cannot keep a secret from the agent."""
@@ -268,10 +277,24 @@ class ClientSession:
         settings, self._workspace = workspace.settings, workspace
         inner = internals(workspace)
         self._rules = inner.rules.for_session()
-        policy = Policy(settings.approve, self._rules, approver_of(approver))
+        asked, hooks = approver_of(approver), None
+        if settings.hooks:
+            from handrail.runtime.call_hooks import CallHooks  # noqa: PLC0415  most users have no hooks
+
+            hooks = CallHooks(settings.hooks, inner.services, settings.approve, read_only=settings.read_only)
+            asked = hooks.asking(asked)
+        policy = Policy(settings.approve, self._rules, asked)
         self._session = Session(inner.services, policy, self._rules.may_forbid, read_only=settings.read_only)
         self.log = self._open_log(workspace)
-        self._routers: dict[str, ToolRouter] = {}
+        if hooks is not None:
+            hooks.attach(self._session.id, self.log)
+            self._session.hooks = hooks
+        if settings.telemetry == "otel":
+            from handrail.runtime.spans import Spans  # noqa: PLC0415  slow to import, and off by default
+
+            self._session.spans = Spans(self._session.id, contents=settings.telemetry_contents)
+        self._session.note = self.log.note
+        self._routers: dict[tuple[str, bool], ToolRouter] = {}
 
     @property
     def id(self) -> str:
@@ -294,13 +317,30 @@ class ClientSession:
             workspace.warnings.append(f"there is no session log: {path} cannot be written: {error.strerror}")
             return SessionLog(None, level="off", chars=0, session=session, tell=inner.tell)
 
-    def tools(self, dialect: str | Dialect) -> ToolRouter:
-        """Return the tools of a dialect, by name or as an object. Raises UnknownDialectError for other names."""
+    def tools(self, dialect: str | Dialect, *, with_undo: bool = False) -> ToolRouter:
+        """Return the tools of a dialect, by name or as an object. Raises UnknownDialectError for other names.
+
+        `with_undo` adds the tools `history`, `undo`, `restore` and `mark`.
+        """
         name = dialect if isinstance(dialect, str) else dialect.name
-        if name not in self._routers:
+        if (name, with_undo) not in self._routers:
             found = load_dialect(dialect) if isinstance(dialect, str) else dialect
-            self._routers[name] = ToolRouter(found, self._session, self.log)
-        return self._routers[name]
+            if with_undo:
+                from handrail.undo_tools import with_undo_tools  # noqa: PLC0415  most callers do not undo
+
+                found = with_undo_tools(found)
+            self._routers[name, with_undo] = ToolRouter(found, self._session, self.log)
+        return self._routers[name, with_undo]
+
+    def history(self) -> "History":
+        """Return the history, in the name of this session."""
+        from handrail.history import History  # noqa: PLC0415  most callers do not undo
+
+        return History(self._session)
+
+    def mark(self, name: str) -> int:
+        """Set a mark in the history in the name of this session."""
+        return self.history().mark(name)
 
     def jobs(self) -> "list[RecordedJob]":
         """Return the jobs of this session: all that run, and the last ones that ended, the oldest first."""

@@ -2,14 +2,18 @@
 
 import json
 
-from handrail.model.approval import Question
+from handrail.model.approval import Keep, Question
 from handrail.model.record import record
+from handrail.model.rights import EVERY_HOST
 from handrail.ops.text.display import fold, one_line, visible
 
 _WHOLE = 10**9
+_WHOLE_NETWORK = f"network {EVERY_HOST}"
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
+SCOPE_WORDS = {"session": "in this session", "project": "in this project", "user": "in all projects"}
 _SANDBOX = {
     "strict": "strict, without network",
+    "hosts": "strict, with the hosts in `network`",
     "network": "strict, with network",
     "reduced": "reduced (Landlock alone), without network",
     "reduced-network": "reduced (Landlock alone), with network",
@@ -70,6 +74,8 @@ def happening(question: Question, view: QuestionView, *, colour: bool = False) -
         lines += _block(f"Typed into terminal {view.line(question.terminal)}", question.command, view)
     elif question.command:
         lines += [*_block("Command", question.command, view), *_about_command(question, view)]
+    if question.rights:
+        lines.append(f"More rights, for this command only: {_rights(question)}")
     if question.justification:
         lines += _block("The model says why", question.justification, view)
     if question.host:
@@ -81,10 +87,24 @@ def happening(question: Question, view: QuestionView, *, colour: bool = False) -
     return lines
 
 
+def keep_lines(question: Question, kept: dict[str, Keep], view: QuestionView) -> dict[str, str]:
+    """Return for each answer that stores a rule the sentence that says what the rule allows."""
+    from handrail.policy.suggest import kept_sentence  # noqa: PLC0415  needed for questions only
+
+    line = whole().line if question.host else view.line
+    confined = question.sandbox in ("", "strict")
+    end = f", with {_rights(question)}" if question.rights else ""
+    end += "" if confined else f" (sandbox: {_SANDBOX.get(question.sandbox, question.sandbox)})"
+    return {
+        answer: f"allow {SCOPE_WORDS[keep.scope]}: {line(kept_sentence(keep))}{end}" for answer, keep in kept.items()
+    }
+
+
 def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list[str]:
     from handrail.ops.text.change_preview import change_diff  # noqa: PLC0415  needed for questions about changes only
 
-    lines = [line for change in question.changes for line in change_diff(change).split("\n")]
+    changes = [change._replace(path=change.path.removeprefix(f"{question.root}/")) for change in question.changes]
+    lines = [line for change in changes for line in change_diff(change).split("\n")]
     body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
     if all(line.endswith("\r") for line in body):  # all lines keep CRLF: do not show it
         lines = [line.removesuffix("\r") for line in lines]
@@ -92,6 +112,12 @@ def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list
     if not colour:
         return shown
     return [f"\x1b[{_COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLOURS else line for line in shown]
+
+
+def _rights(question: Question) -> str:
+    """Return the rights that a question asks for, never shortened."""
+    words = ["network (every public host)" if each == _WHOLE_NETWORK else each for each in question.rights.words]
+    return whole().line(", ".join(words))
 
 
 def _block(title: str, text: str, view: QuestionView) -> list[str]:

@@ -14,16 +14,20 @@ _COMMANDS = {
     "call": "Call one tool.",
     "run": "Answer calls from JSON lines: one call per line in, one envelope per line out.",
     "mcp": "Serve the tools over the Model Context Protocol.",
-    "config": "Print or write the configuration of an MCP client.",
+    "config": "Print, write or check the configuration of an MCP client.",
     "tools": "List the tools of a dialect.",
     "prompt": "Print the system-prompt section of a dialect.",
     "approvals": "List, add, remove, switch and test approval rules.",
+    "hooks": "List, trust and distrust hooks.",
     "history": "List recorded changes, and whether each was undone.",
     "show": "Show the changes of one history entry.",
+    "mark": "Set a mark in the history, for undo --to.",
     "undo": "Undo changes.",
     "redo": "Undo the last undo.",
     "restore": "Restore a file to an earlier state.",
     "jobs": "List the jobs of live sessions.",
+    "agent": "Work on a task with a model.",
+    "acp": "Offer the agent to an editor over the Agent Client Protocol.",
     "replay": "Replay a session log on a copy of a tree, and list the differences.",
     "doctor": "Show what this machine supports and what is missing.",
     "demo": "Show a short scripted agent session.",
@@ -31,6 +35,8 @@ _COMMANDS = {
 }
 
 
+_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark"), "undoing.")
+"""The packages of commands that belong together."""
 _DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -43,7 +49,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  required by click
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"handrail.surfaces.cli.{cmd_name}").command
+        command: click.Command = import_module(f"{__name__}.{_ROOMS.get(cmd_name, '')}{cmd_name}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -79,6 +85,11 @@ class _LazyGroup(click.Group):
                 echo_json({"success": False, "error": {"code": "usage_error", "message": error.format_message()}})
             raise
         except KeyboardInterrupt:  # also during a question: the call was not approved, so it changed nothing
+            click.echo(err=True)
+            raise SystemExit(130) from None
+        except click.Abort as abort:  # the end of the input or Ctrl-C at a question of click, which hides which one
+            if not isinstance(abort.__context__, KeyboardInterrupt):
+                raise
             click.echo(err=True)
             raise SystemExit(130) from None
 

@@ -1,5 +1,7 @@
 """Implements `handrail approvals`: lists, edits and tests the rules that decide without asking the user."""
 
+import re
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,15 +10,16 @@ import click
 
 from handrail.dialects import find_dialect
 from handrail.errors import RuleError
-from handrail.history import KINDS
 from handrail.kernel.host.state_dir import State, config_home
 from handrail.kernel.host.use_counts import Count
+from handrail.model.approval import KINDS
 from handrail.model.limits import Limits
 from handrail.ops.text.display import visible
 from handrail.policy.policy import FILE
 from handrail.policy.rule_match import Decision, PlacedRule
 from handrail.policy.rule_store import RuleFile
-from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, checked, from_text, parse_time
+from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, checked, from_text, parse_time, short_rule
+from handrail.surfaces.approval_text import SCOPE_WORDS
 from handrail.surfaces.cli.call import given_params
 from handrail.surfaces.cli.options import (
     dialect_of,
@@ -31,14 +34,25 @@ from handrail.surfaces.cli.rule_test import RuleTrial, try_call, try_undo
 from handrail.surfaces.cli.terminal_access import refuse_unattended
 from handrail.workspace import internals
 
-_SCOPES = click.Choice(["user", "project"])
+_SCOPES = click.Choice(["project", "user"])
+_EXAMPLES = """\b
+Examples of RULE:
+  "git status *"            commands that begin with these words
+  "npm test"                exactly this command
+  "edit src/**"             changes of files that match a glob
+  "fetch docs.python.org"   pages of a host; "*.python.org" is every host below"""
+_LIFETIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)([hd]?)", re.IGNORECASE)
 _unattended_option = click.option(
     "--unattended",
     is_flag=True,
     help="Require no user at a terminal; a rule that is added or switched this way is marked.",
 )
 _scope_option = click.option(
-    "--scope", type=_SCOPES, default="user", show_default=True, help="The rules of the user or of this project."
+    "--scope",
+    type=_SCOPES,
+    default="project",
+    show_default=True,
+    help="The rules of this project, or of the user for all projects.",
 )
 
 
@@ -79,6 +93,8 @@ def _line(placed: PlacedRule, count: Count | None) -> str:
         state.insert(0, "deny")
     if rule.sandbox:
         state.append(f"in sandbox {rule.sandbox}")
+    if rule.rights:
+        state.append(f"with {', '.join(rule.rights)}")
     if rule.expires_at:
         state.append(f"until {rule.expires_at.isoformat()}")
     if rule.unattended:
@@ -86,7 +102,8 @@ def _line(placed: PlacedRule, count: Count | None) -> str:
     if placed.scope != FILE:
         times = "once" if count and count.times == 1 else f"{count.times} times" if count else ""
         state.append(f"used {times}, last {count.last.isoformat()}" if count else "never used")
-    return f"  {placed.number}. {rule.tool}  {rule.covers}  ({', '.join(state)})"
+    shown = rule.calls or f"{rule.tool}  {rule.covers}"
+    return f"  {placed.number}. {shown}  ({', '.join(state)})"
 
 
 def _facts(placed: PlacedRule, count: Count | None) -> dict[str, Any]:
@@ -94,10 +111,12 @@ def _facts(placed: PlacedRule, count: Count | None) -> dict[str, Any]:
     return {
         "scope": placed.scope,
         "number": placed.number,
-        "tool": rule.tool,
-        **({"argv": list(rule.argv)} if rule.argv else {"pattern": rule.pattern}),
+        **({"calls": rule.calls} if rule.calls else {"tool": rule.tool}),
+        **({"argv": list(rule.argv)} if rule.argv else {"pattern": rule.pattern} if rule.pattern else {}),
+        "sentence": rule.sentence,
         "deny": rule.deny,
         **({"sandbox": rule.sandbox} if rule.sandbox else {}),
+        **({"rights": list(rule.rights)} if rule.rights else {}),
         "enabled": rule.enabled,
         "expires_at": rule.expires_at.isoformat() if rule.expires_at else None,
         **({"unattended": True} if rule.unattended else {}),
@@ -108,9 +127,9 @@ def _facts(placed: PlacedRule, count: Count | None) -> dict[str, Any]:
     }
 
 
-@command.command("add", short_help="Allow or deny the calls that match a pattern.")
-@click.argument("tool")
-@click.argument("pattern")
+@command.command("add", epilog=_EXAMPLES, short_help='Allow or deny calls: "git status *", "edit src/**".')
+@click.argument("rule", metavar="RULE")
+@click.argument("pattern", required=False, metavar="[PATTERN]")
 @_scope_option
 @root_option
 @click.option(
@@ -118,45 +137,70 @@ def _facts(placed: PlacedRule, count: Count | None) -> dict[str, Any]:
     type=click.Choice([*LEVELS]),
     help="The weakest sandbox level in which the rule approves; default: any.",
 )
+@click.option(
+    "--right",
+    "rights",
+    multiple=True,
+    metavar="RIGHT",
+    help='What the command may do beyond the sandbox: "network HOST", "read /PATH" or "write /PATH".',
+)
 @click.option("--deny", is_flag=True, help="Deny matching calls instead of allowing them.")
 @click.option("--expires-at", metavar="TIME", help="ISO 8601; UTC unless TIME names a time zone.")
-@click.option("--for", "lifetime", metavar="HOURS", type=click.FloatRange(min=0), help="Expire after this many hours.")
+@click.option("--for", "lifetime", metavar="TIME", help="Expire after this time: 8h or 7d; hours without a letter.")
 @click.option("--match", "matches", multiple=True, metavar="JSON", help="Parameters that the rule must cover.")
 @click.option("--reject", "rejects", multiple=True, metavar="JSON", help="Parameters that the rule must not cover.")
 @_unattended_option
 def add(
-    tool: str,
-    pattern: str,
+    rule: str,
+    pattern: str | None,
     scope: str,
     root: str,
     sandbox: str | None,
     expires_at: str | None,
-    lifetime: float | None,
+    lifetime: str | None,
     **options: Any,
 ) -> None:
-    """Allow the calls of TOOL whose parameters, as compact JSON, match PATTERN from end to end.
+    """Allow the calls that RULE describes, in this project.
 
-    For a command, PATTERN may be a JSON list of its words: ["git", "status", "..."]. In the list, * matches one
-    argument that is not an option, and a final ... matches any further arguments.
+    With PATTERN, RULE is the name of a tool. Its parameters, as compact JSON, must match the regular expression PATTERN
+    from end to end. For a command, PATTERN may be a JSON list of its words: ["git", "status", "..."]. In the list, *
+    matches one argument that is not an option, and a final ... matches any further arguments.
     """
     unattended = options.pop("unattended")
     with usage_errors(root):
         expires = parse_time(expires_at) if expires_at else None
         if lifetime is not None:
-            try:
-                expires = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=lifetime)
-            except (OverflowError, ValueError):
-                raise RuleError(f"--for {lifetime}: the expiry date is out of range") from None
-        plain = from_text("any", pattern, "the rule", Limits())
-        rule = plain._replace(tool=tool, sandbox=sandbox or "", expires_at=expires, **options)
-        checked(rule, "the rule", Limits())
-        if tool != ANY_TOOL and tool not in KINDS and not find_dialect(tool):
-            raise RuleError(f"unknown tool {tool}: no dialect has it")
-        if not rule.deny:
-            rule = rule._replace(unattended=refuse_unattended("approvals add", unattended=unattended))
+            expires = _expiry(lifetime)
+        plain = _plain_rule(rule, pattern, deny=options["deny"])
+        made = plain._replace(sandbox=sandbox or "", expires_at=expires, **options)
+        checked(made, "the rule", Limits())
+        if pattern is not None and rule != ANY_TOOL and rule not in KINDS and not find_dialect(rule):
+            quoted = shlex.quote(f"{rule} {pattern}")
+            raise RuleError(f"unknown tool {rule}: no dialect has it; write a rule of several words as {quoted}")
+        if not made.deny:
+            made = made._replace(unattended=refuse_unattended("approvals add", unattended=unattended))
         rule_file = _rule_file(scope, root)
-        number = rule_file.add(rule)
-    _report("Added", scope, number, rule, rule_file)
+        number = rule_file.add(made)
+    _report("Added", scope, number, made, rule_file)
+
+
+def _expiry(lifetime: str) -> datetime:
+    """Return when a rule expires that holds for a time from now on, such as `8h` or `7d`."""
+    found = _LIFETIME.fullmatch(lifetime)
+    hours = float(found[1]) * (24 if found[2].lower() == "d" else 1) if found else 0
+    if not hours:
+        raise RuleError(f"--for {lifetime}: not a time above zero, such as 8h or 7d")
+    try:
+        return datetime.now(UTC).replace(microsecond=0) + timedelta(hours=hours)
+    except (OverflowError, ValueError):
+        raise RuleError(f"--for {lifetime}: the expiry date is out of range") from None
+
+
+def _plain_rule(rule: str, pattern: str | None, *, deny: bool) -> Rule:
+    """Return the rule that the arguments describe: the short form, or a tool and a pattern."""
+    if pattern is None:
+        return Rule(ANY_TOOL, calls=rule.strip()) if deny else short_rule(rule)
+    return from_text("any", pattern, "the rule", Limits())._replace(tool=rule)
 
 
 @command.command("remove")
@@ -212,7 +256,10 @@ def _change(done: str, scope: str, number: int, root: str, act: Callable[[RuleFi
 
 
 def _report(done: str, scope: str, number: int, rule: Rule, rule_file: RuleFile) -> None:
-    click.echo(visible(f"{done} {scope} rule {number}: {rule.tool} {rule.covers}\n  in {rule_file.path}"))
+    verb = "denies" if rule.deny else "allows"
+    until = f", until {rule.expires_at.isoformat()}" if rule.expires_at else ""
+    means = f"  It {verb} the agent, {SCOPE_WORDS[scope]}{until}, to {rule.sentence}\n" if done == "Added" else ""
+    click.echo(visible(f"{done} {scope} rule {number}: {rule.named}\n{means}  in {rule_file.path}"))
 
 
 @command.command("test", short_help="Show which rule would decide a call.")

@@ -79,7 +79,7 @@ class Stage:
         for line in happening(question, QuestionView(40)):
             if not line.startswith(_LEFT_OUT):
                 self.show(f"  {line}", fg=_COLOURS.get(line[:1]))
-        self.show(f"  Approve? (y/n/always): {self.answer}", bold=True)
+        self.show(f"  Approve? (y/n/s/a/e): {self.answer}", bold=True)
         if self.answer == "y":
             return Verdict(True, "user")
         return Verdict(False, "user", reason="the user said no", remedy="Ask what to do instead")
@@ -115,7 +115,7 @@ def play(write: Callable[[str], None]) -> None:
     stage = Stage(write)
     with (
         scratch_workspace(SAMPLE) as root,
-        Workspace(root, approver=stage.approve, tell=only_log, approve="ask", log_level="off") as workspace,
+        Workspace(root, approver=stage.approve, tell=only_log, approve="ask", log_level="off", hooks={}) as workspace,
     ):
         stage.show("Handrail plays an agent session in a sample workspace. The answers are typed for you.", dim=True)
         for scene in SCENES:

@@ -13,8 +13,21 @@ from handrail.kernel.doctor.checks import (
     examine,
     try_sandbox,
 )
-from handrail.surfaces.cli.options import json_option, open_workspace, root_option, sandbox_option, usage_errors
+from handrail.model.hooks import Hook
+from handrail.model.paths import quote
+from handrail.ops.text.display import one_line
+from handrail.runtime.session import Services
+from handrail.surfaces.cli.hooks import checked_hooks
+from handrail.surfaces.cli.options import (
+    json_option,
+    network_option,
+    open_workspace,
+    root_option,
+    sandbox_option,
+    usage_errors,
+)
 from handrail.surfaces.cli.render import echo_json
+from handrail.surfaces.cli.undoing.not_kept import cannot_restore
 from handrail.workspace import default_session
 
 _MARKS = {True: "✓", False: "✗"}
@@ -55,14 +68,17 @@ class Finding(NamedTuple):
 
 @click.command("doctor")
 @root_option
+@network_option
 @sandbox_option
 @json_option
-def command(root: str, sandbox: str | None, as_json: bool) -> None:
+def command(root: str, sandbox: str | None, network: tuple[str, ...] | None, as_json: bool) -> None:
     """Say what this machine offers and what is missing, and try the sandbox."""
     with usage_errors(root):
         findings = machine_findings(examine(root))
-    with open_workspace(root, sandbox=sandbox) as workspace:
+    with open_workspace(root, sandbox=sandbox, network=network) as workspace:
         findings += sandbox_findings(try_sandbox(default_session(workspace).processes))
+        findings.append(undo_finding(default_session(workspace).services))
+        findings += [hook_finding(hook, why) for hook, why in checked_hooks(workspace)]
     if as_json:
         echo_json([_facts(finding) for finding in findings], indent=2)
     else:
@@ -92,6 +108,21 @@ def sandbox_findings(facts: SandboxFacts) -> list[Finding]:
     return list(_sandbox(facts))
 
 
+def undo_finding(services: Services) -> Finding:
+    """Word what undo can restore of the changes that commands make."""
+    if not services.journal.on:
+        return Finding("undo", good=False, says="the journal is off: nothing is recorded")
+    if unkept := [quote(path) for path in services.command_changes.cannot_keep()]:
+        return Finding("undo", good=False, says=cannot_restore(unkept))
+    return Finding("undo", good=True, says="what commands change can be restored")
+
+
+def hook_finding(hook: Hook, why: str) -> Finding:
+    """Word a hook in force, and why it cannot run."""
+    says = f"{one_line(hook.command)}, for {one_line(hook.matcher) or 'every tool'}, in {one_line(hook.source)}"
+    return Finding(hook.event, not why, f"{says}; it does not run: {one_line(why)}" if why else says)
+
+
 def _sandbox(facts: SandboxFacts) -> Iterator[Finding]:
     confinement = facts.confinement
     if confinement is None:
@@ -104,6 +135,9 @@ def _sandbox(facts: SandboxFacts) -> Iterator[Finding]:
     yield from (Finding("cannot stop", good=False, says=each) for each in confinement.cannot_stop)
     yield from (Finding("not guarded", good=False, says=each) for each in confinement.unguarded)
     yield from (Finding("canary", each.passed, _CANARIES[each.name], needed=True) for each in facts.canaries)
+    if facts.hosts is not None:
+        works = "works: a host that is named is reached, and others are refused"
+        yield Finding("network by name", facts.hosts.works, works if facts.hosts.works else facts.hosts.why_not)
 
 
 def _openat2(facts: MachineFacts) -> Finding:

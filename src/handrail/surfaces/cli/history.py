@@ -1,5 +1,6 @@
 """Implements `handrail history`: lists recorded changes, and whether each was undone."""
 
+import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -8,11 +9,15 @@ from typing import Any
 import click
 
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.journal import Damage, HistoryEntry, Journal, JournalEntry, Origin, open_journal
+from handrail.kernel.journal.journal import Damage, HistoryEntry, Journal, JournalEntry, open_journal
+from handrail.kernel.journal.unkept import load_unkept
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.ops.text.display import one_line
+from handrail.runtime.entry_facts import facts
+from handrail.runtime.undo_marks import MARK
 from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_errors, root_option
+from handrail.surfaces.cli.undoing.not_kept import cannot_restore
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -22,7 +27,15 @@ _SHOWN = 50
 @click.command("history")
 @root_option
 @json_option
-@click.option("--limit", "-n", default=_SHOWN, show_default=True, metavar="N", help="How many entries to list.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=_SHOWN,
+    show_default=True,
+    metavar="N",
+    help="How many entries to list.",
+)
 @click.option("--session", metavar="S", help="List only the entries of session S.")
 @click.option("--prune", is_flag=True, help="Delete entries that exceed --days or --megabytes.")
 @click.option("--days", type=click.FloatRange(min=0), help="With --prune: keep the entries of the last DAYS days.")
@@ -45,12 +58,16 @@ def command(
         if prune:
             _prune(state, journal, days, megabytes)
             return
-        listed = list(islice(journal.listed(session), limit))
+        listed = list(islice(journal.listed(session), min(limit, sys.maxsize)))
+    unkept = [quote(path) for path in load_unkept(state)]
     if as_json:
-        echo_json({"entries": [facts(each) for each in listed if isinstance(each, HistoryEntry)], **_damage(listed)})
+        entries = [facts(each) for each in listed if isinstance(each, HistoryEntry)]
+        echo_json({"entries": entries, **_damage(listed), **({"cannot_restore": unkept} if unkept else {})})
         return
     for line in _lines(listed):
         click.echo(line)
+    if unkept:
+        click.echo(cannot_restore(unkept))
 
 
 def _prune(state: State, journal: Journal, days: float | None, megabytes: float | None) -> None:
@@ -80,11 +97,15 @@ def _lines(listed: list[HistoryEntry | Damage]) -> Iterator[str]:
 def _line(listed: HistoryEntry, wide: int) -> str:
     entry, origin = listed.entry, listed.entry.origin
     named = [quote(file.path) for file in entry.files if (file.after or file.before or file)[0] != "directory"]
-    subject = one_line(origin.about, 40) if origin.about else ", ".join(named[:2]) or "(no files)"
-    more = f" +{len(named) - 2} more" if len(named) > 2 and not origin.about else ""
+    command = origin.about if origin.session else ""  # without a session, the user's own command stands for the tool
+    subject = one_line(command, 40) if command else ", ".join(named[:2]) or "(no files)"
+    more = f" +{len(named) - 2} more" if len(named) > 2 and not command else ""
     undoes = f" {_numbers(origin.undoes)}" if origin.undoes else ""
+    if origin.kind == MARK:
+        return f"{entry.n:{wide}}  {_moment(entry.time)}  mark  {one_line(origin.about)}"
+    tool = listed.tool if origin.session else one_line(origin.about) or listed.tool
     mark = "  (undone)" if listed.undone else ""
-    line = f"{entry.n:{wide}}  {_moment(entry.time)}  {listed.tool}{undoes}  {subject}{more}"
+    line = f"{entry.n:{wide}}  {_moment(entry.time)}  {tool}{undoes}  {subject}{more}"
     return f"{line}  {len(named)} file{'s' * (len(named) != 1)}  {counts(entry)}{mark}"
 
 
@@ -111,38 +132,6 @@ def _damaged(damage: Damage) -> str:
 def _damage(listed: list[HistoryEntry | Damage]) -> dict[str, Any]:
     found = [{"at": each.at, "size": each.size} for each in listed if isinstance(each, Damage)]
     return {"damage": found} if found else {}
-
-
-def approver_of(origin: Origin) -> str:
-    """Return who approved a change; older entries have `person` for `user`."""
-    return "user" if origin.by == "person" else origin.by
-
-
-def facts(listed: HistoryEntry) -> dict[str, Any]:
-    """Return an entry as JSON values."""
-    entry, origin = listed.entry, listed.entry.origin
-    files = [
-        {
-            "path": quote(file.path),
-            "kind": (file.after or file.before or file)[0],
-            "change": "created" if file.before is None else "deleted" if file.after is None else "changed",
-            **({"added": file.lines[0], "removed": file.lines[1]} if file.lines else {}),
-        }
-        for file in entry.files
-    ]
-    known = {name: getattr(origin, name) for name in ("kind", "session", "call", "call_id", "dialect", "tool")}
-    return {
-        "n": entry.n,
-        "time": entry.time,
-        **known,
-        "by": approver_of(origin),
-        **({"command": origin.about} if origin.about else {}),
-        **({"undoes": list(origin.undoes)} if origin.undoes else {}),
-        "undone": listed.undone,
-        "undoable": listed.undoable,
-        "files": files,
-        **({"note": entry.note} if entry.note else {}),
-    }
 
 
 def spark(moments: list[float], width: int = 24) -> str:

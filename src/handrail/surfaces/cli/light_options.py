@@ -21,14 +21,17 @@ _WHY_NOT_TAKEN = {
 
 def _root(ctx: click.Context, _param: click.Parameter, given: str | None) -> str:
     """Return the given root, or find one and print which one it is."""
-    if given is not None:
-        return given
+    return given if given is not None else found_workspace(silent=ctx.resilient_parsing)  # silent during completion
+
+
+def found_workspace(*, silent: bool = False) -> str:
+    """Find the workspace from the current directory upwards and print which one it is. Raises UsageError."""
     try:
         found = find_root()
     except RootRefused as refused:
         place, why = visible(refused.path), _WHY_NOT_TAKEN[refused.why]
         raise click.UsageError(f"cannot use {place} as the workspace: {why}; choose one with --root DIR") from None
-    if found.path != "." and not ctx.resilient_parsing:  # print nothing during completion
+    if found.path != "." and not silent:
         click.echo(f"handrail: using the workspace {visible(found.path)}, which has a {found.marker}", err=True)
     return found.path
 

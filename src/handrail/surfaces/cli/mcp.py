@@ -12,7 +12,16 @@ from handrail.kernel.host.std_streams import file_behind_stderr, say
 from handrail.model.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.options import dialect_options, log_option, open_workspace, read_only_option, sandbox_option
+from handrail.surfaces.cli.light_options import found_workspace
+from handrail.surfaces.cli.options import (
+    dialect_options,
+    log_option,
+    network_option,
+    open_workspace,
+    preset_option,
+    read_only_option,
+    sandbox_option,
+)
 from handrail.tools.exports import api_name
 from handrail.workspace import Workspace
 
@@ -34,10 +43,13 @@ WAITING = "handrail: waiting for an MCP client; clients usually start this comma
 @dialect_options
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option
+@preset_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
+@network_option
 @sandbox_option
 @log_option
 @click.option("--safe-names", is_flag=True, help="List file.read as file_read, for clients that forbid dots.")
+@click.option("--with-undo", is_flag=True, help="Offer also the tools history, undo, restore and mark.")
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve Streamable HTTP instead of standard input.")
 @click.option(
     "--token-file",
@@ -64,11 +76,15 @@ def command(
     """Serve the tools of a dialect over the Model Context Protocol."""
     dialect_name = load(dialect or DEFAULT)
     only = frozenset(name.strip() for name in tools.split(",")) if tools is not None else None
+    if flags.pop("with_undo"):
+        from handrail.undo_tools import undoing, with_undo_tools  # noqa: PLC0415  few servers offer it
+
+        dialect_name, only = with_undo_tools(dialect_name), None if only is None else only | {*undoing.tools}
     if unknown := (only or frozenset()) - {*dialect_name.tools, *map(api_name, dialect_name.tools)}:
         raise click.UsageError(f"unknown tool {min(unknown)}: the {dialect_name.name} dialect does not have it")
     tokens, no_token = _tokens(token_file) if token_file else [], flags.pop("no_token")
     with ExitStack() as opened:
-        workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in roots or (".",)]
+        workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in roots or (_here(),)]
         if address is not None:
             _check_secrecy(workspaces, token_file, no_token=no_token)
 
@@ -85,6 +101,12 @@ def command(
         else:
             made = [] if tokens or no_token else [_new_token()]
             _serve_http(build(offer), offer.limits, address, tokens, hosts, made)
+
+
+def _here() -> str:
+    """Return the directory in which the client started the server; refuse the home of the user and what is above."""
+    found_workspace(silent=True)
+    return "."
 
 
 def _tell(line: str) -> None:

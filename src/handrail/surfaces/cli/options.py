@@ -9,27 +9,48 @@ import click
 
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
 from handrail.dialects.by_model import choose_dialect
-from handrail.errors import HandrailError
+from handrail.errors import HandrailError, did_you_mean
 from handrail.load_settings import users_models
-from handrail.settings import APPROVE, SANDBOX
+from handrail.settings import APPROVE, PRESETS, SANDBOX
 from handrail.surfaces.cli import complete_paths, light_options
 from handrail.workspace import Workspace
 
 AUTO = "auto"
 _Function = Callable[..., Any]
 
+
+class NearChoice(click.Choice[str]):
+    """Names the nearest choice in the error about a wrong one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        message = super().get_invalid_choice_message(value, ctx).rstrip(".")
+        return f"{message}{did_you_mean(str(value), self.choices)}"
+
+
 root_option, json_option = light_options.root_option, light_options.json_option
 read_only_option = click.option("--read-only", is_flag=True, default=None, help="Offer only tools that read.")
+preset_option = click.option(
+    "--preset",
+    type=click.Choice([*PRESETS]),
+    help="read-only: change nothing; edit: ask only about commands and fetches; trusted: ask only about guarded paths.",
+)
 log_option = click.option(
     "--log", metavar="FILE", shell_complete=complete_paths.files, help="The file for the session log."
 )
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="The sandbox level of commands.")
+network_option = click.option(
+    "--network",
+    metavar="HOST",
+    multiple=True,
+    callback=lambda _context, _option, hosts: hosts or None,
+    help="A host that commands may reach, and no other; can be given more than once.",
+)
 
 
 def dialect_options(function: _Function) -> _Function:
     """Add `--dialect` and `--model` to a command, which receives the chosen dialect, or None, as `dialect`."""
 
-    @click.option("--dialect", type=click.Choice([AUTO, *NAMES]), help="The tool dialect; auto follows --model.")
+    @click.option("--dialect", type=NearChoice([AUTO, *NAMES]), help="The tool dialect; auto follows --model.")
     @click.option("--model", metavar="NAME", help="Use the dialect that this model was trained on.")
     @wraps(function)
     def choose(*args: Any, dialect: str | None, model: str | None, **options: Any) -> Any:
@@ -55,8 +76,10 @@ def workspace_options(function: _Function) -> _Function:
     """Add the options that open a workspace to a command."""
     for option in (
         log_option,
+        network_option,
         sandbox_option,
         read_only_option,
+        preset_option,
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch."),
         root_option,
         dialect_options,

@@ -4,7 +4,7 @@ import click
 
 from handrail.dialects import load
 from handrail.surfaces.cli.options import dialect_options, read_only_option
-from handrail.surfaces.system_prompt import system_prompt
+from handrail.tools.system_prompt import system_prompt
 
 
 @click.command("prompt")

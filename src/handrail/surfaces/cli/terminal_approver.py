@@ -1,32 +1,29 @@
-"""Asks the approval question in a terminal and reads the user's answer."""
+"""Asks the approval question in a terminal. One key answers."""
 
 import re
 from dataclasses import dataclass
 from typing import TextIO, get_args
 
 from handrail.errors import RuleError
-from handrail.kernel.host.terminal import forget_typed, size, wants_colour
+from handrail.kernel.host.terminal import ask_for_key, forget_typed, size, wants_colour
 from handrail.model.approval import Keep, Question, Scope, Verdict
 from handrail.model.limits import Limits
-from handrail.ops.text.display import one_line
+from handrail.ops.text.display import one_line, wrapped
 from handrail.policy.policy import rule_to_keep
-from handrail.policy.rule_match import RuleMatcher, why_always_asked
-from handrail.policy.rules import from_text
-from handrail.surfaces.approval_text import QuestionView, display, happening, whole
+from handrail.policy.rule_match import RuleMatcher, why_nothing_kept
+from handrail.policy.rules import exact_pattern, typed_rule
+from handrail.policy.suggest import keeps
+from handrail.surfaces.approval_text import SCOPE_WORDS, QuestionView, display, happening, keep_lines, whole
 
-SCOPES = get_args(Scope)
-HELP = """\
-  y                 allow this call once
-  n [REASON]        refuse this call; the model receives the reason
-  always            allow exactly this call from now on, in this project
-  always SCOPE 8h   allow it in this session, project or for this user; a time
-                    limit in hours (8h) or days (7d) is optional
-  pattern           allow similar calls: take or replace a suggested pattern
-  all               show the question again in full
-"""
-PATTERN_HELP = "Press Enter to use this pattern, type another one to replace it, or type - to go back.\n"
-_ALWAYS = re.compile(rf"always(?:\s+({'|'.join(SCOPES)}))?(?:\s+(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
+RULE_HELP = "Enter keeps this rule, other text replaces it (git status *, edit src/**, fetch HOST), - goes back.\n"
+_ENDS = ("", "\x04")
+"""The end of the input, and Ctrl-D."""
+_WORDS = {"yes": "y", "session": "s", "always": "a", "edit": "e", "all": "d", "diff": "d"}
+"""Words that stand for a key, if they come as one text."""
 _NO = re.compile(r"(?:n|no)(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
+_KEPT = {"s": "session", "a": "always"}
+"""The keys that store a rule, and the answers that they give."""
+_SCOPE = re.compile(rf"({'|'.join(get_args(Scope))})?(?:\s*(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +37,43 @@ class TerminalApprover:
     def __call__(self, question: Question) -> Verdict:
         try:
             return self._ask(question)
+        except KeyboardInterrupt:
+            self.writer.write("\nThe call was not approved: nothing was changed\n")
+            self.writer.flush()
+            raise
         except OSError:  # the terminal was closed; some systems report the end of input instead
             return _no()
 
     def _ask(self, question: Question) -> Verdict:
         width, height = size()
-        self._show(question, QuestionView(max(10, height * 2), width))
+        view = QuestionView(max(10, height * 2), width)
+        kept = keeps(question, self.limits)
+        self._show(question, view)
+        keys = self._show_answers(question, kept, view)
         while True:
-            verdict = self._verdict(question, self._read_answer("Approve? (y/n/always): "))
+            typed = self._press(f"Approve? ({keys}): ")
+            word = _first_line(typed)
+            no = _NO.fullmatch(word)
+            if no or typed in _ENDS:
+                reason = self._line("Reason for the agent: ").strip() if typed == "N" else no and no[1]
+                return _no(reason or "")
+            key = _WORDS.get(word.lower(), word.lower())
+            if key == "y":
+                return Verdict(True, "user")
+            verdict = self._other_answer(question, kept, key)
             if verdict is not None:
                 return verdict
+            self._show_answers(question, kept, view)
 
-    def _read_answer(self, prompt: str) -> str:
+    def _press(self, prompt: str) -> str:
+        """Show the prompt, and return and show what the user presses; an empty string means the end of input."""
+        typed = ask_for_key(self.reader, self.writer, prompt)
+        word = _first_line(typed)
+        self.writer.write(f"{one_line(word) if word.isprintable() else ''}\n")
+        self.writer.flush()
+        return typed
+
+    def _line(self, prompt: str) -> str:
         """Discard earlier input, show the prompt and read one line; an empty string means the end of input."""
         forget_typed(self.reader)
         self.writer.write(prompt)
@@ -61,102 +83,97 @@ class TerminalApprover:
             self.writer.write("\n")
         return line
 
+    def _say(self, text: str) -> None:
+        """Show a text that may have words of the model, each line of which is known as one line."""
+        self.writer.write(wrapped(text, size()[0]))
+
     def _show(self, question: Question, view: QuestionView) -> None:
         lines = happening(question, view, colour=wants_colour(self.writer))
-        self.writer.write("\n".join([*lines, "", display(question, view), "", ""]))
-        if view.cut:
-            self.writer.write("Some text is not shown; answer all to see it.\n")
+        self._say("\n".join([*lines, "", display(question, view), "", ""]))
 
-    def _verdict(self, question: Question, answer: str) -> Verdict | None:
-        """Return the verdict that an answer gives; None means that the question is asked again."""
-        words = answer.strip()
-        if not answer or (no := _NO.fullmatch(words)):
-            return _no(no[1] if answer and no else None)
-        if words.lower() in ("y", "yes"):
-            return Verdict(True, "user")
-        if always := _ALWAYS.fullmatch(words):
-            return self._always(question, _keep(always))
-        if words.lower() == "pattern":
-            return self._pattern(question)
-        if words.lower() == "all":
+    def _show_answers(self, question: Question, kept: dict[str, Keep], view: QuestionView) -> str:
+        """Show what each key does, and return the keys."""
+        sentences = keep_lines(question, kept, view)
+        answers = {"y": "allow this call", "n": "refuse it; N refuses it with a reason"}
+        answers |= {key: sentences[answer] for key, answer in _KEPT.items() if answer in sentences}
+        answers |= {"e": "edit the rule of a, and choose how long it holds"} if kept else {}
+        answers |= {"d": "show everything: some text is left out above"} if view.cut else {}
+        self._say("".join(f"  {key}  {means}\n" for key, means in answers.items()))
+        return "/".join(answers)
+
+    def _other_answer(self, question: Question, kept: dict[str, Keep], key: str) -> Verdict | None:
+        """Return the verdict of an answer that stores a rule; None means that the question is asked again."""
+        if key == "d":
             self._show(question, whole())
-        else:
-            self.writer.write(HELP)
+        elif key in ("s", "a", "e") and not kept:
+            why = why_nothing_kept(question)
+            self.writer.write(f"{why[0].upper()}{why[1:]}.\n")
+        elif key in _KEPT:
+            return self._keep(question, kept[_KEPT[key]])
+        elif key == "e":
+            return self._edited(question, kept["always"].rule)
         return None
 
-    def _always(self, question: Question, keep: Keep) -> Verdict | None:
+    def _keep(self, question: Question, keep: Keep) -> Verdict:
         """Return a verdict that allows the call and stores a rule; show that rule."""
-        if not self._can_be_kept(question):
-            return None
         verdict = Verdict(True, "user", always=True, keep=keep)
         try:
             rule = rule_to_keep(question, verdict, self.limits)
         except RuleError as error:
-            self.writer.write(f"Allowed this time only: cannot store a rule: {one_line(str(error), 2000)}\n")
+            self._say(f"Allowed this time only: cannot store a rule: {one_line(str(error), 2000)}\n")
         else:
-            self.writer.write(f"New rule ({_scope_text(keep)}): {rule.tool} {one_line(rule.covers, 2000)}\n")
+            until = "" if keep.hours is None else f", for {keep.hours:g} hours"
+            self._say(f"New rule ({SCOPE_WORDS[keep.scope]}{until}): {one_line(rule.named, 2000)}\n")
         self.writer.flush()
         return verdict
 
-    def _can_be_kept(self, question: Question) -> bool:
-        why = why_always_asked(question)
-        if why:
-            self.writer.write(f"This call needs approval every time: {why}.\n")
-        return not why
+    def _edited(self, question: Question, suggested: str) -> Verdict | None:
+        """Let the user write a rule that covers this call, and choose a scope; return None if the user goes back."""
+        text = self._read_rule(question, suggested or exact_pattern(question.meant or ""))
+        keep = None if text is None else self._read_scope(text)
+        return None if keep is None else self._keep(question, keep)
 
-    def _pattern(self, question: Question) -> Verdict | None:
-        """Let the user choose a pattern that covers this call, and a scope; return None if the user goes back."""
-        if not self._can_be_kept(question):
-            return None
-        from handrail.policy.suggest import suggestion  # noqa: PLC0415  needed for this answer only
-
-        pattern = self._read_pattern(question, suggestion(question, self.limits))
-        scope = None if pattern is None else self._read_scope()
-        return None if pattern is None or scope is None else self._always(question, scope._replace(rule=pattern))
-
-    def _read_pattern(self, question: Question, suggested: str) -> str | None:
-        """Ask until a pattern covers this call; return None if the user goes back."""
-        self.writer.write(f"Suggested pattern: {whole().line(suggested)}\n{PATTERN_HELP}")
+    def _read_rule(self, question: Question, suggested: str) -> str | None:
+        """Ask until a rule covers this call; an empty line takes the suggested one. None if the user goes back."""
+        self._say(f"Suggested rule: {whole().line(suggested)}\n{RULE_HELP}")
         while True:
-            line = self._read_answer("Pattern: ")
+            line = self._line("Rule: ")
             if not line or line.strip() == "-":
                 return None
-            pattern = line.strip() or suggested
-            why = self._why_not_covered(question, pattern)
+            text = line.strip() or suggested
+            why = self._why_not_covered(question, text)
             if not why:
-                return pattern
-            self.writer.write(f"The pattern does not cover this call: {one_line(why, 2000)}\n")
+                return text
+            self._say(f"The rule does not cover this call: {one_line(why, 2000)}\n")
 
-    def _why_not_covered(self, question: Question, pattern: str) -> str:
-        """Return why a pattern does not cover a call; an empty string means that it does."""
+    def _why_not_covered(self, question: Question, text: str) -> str:
+        """Return why a rule does not cover a call and say what it allows; an empty string means that it covers it."""
         try:
-            rule = from_text(question.tool, pattern, "the pattern", self.limits)
+            typed = typed_rule(question.tool, text, "the rule", self.limits)
         except RuleError as error:
             return str(error)
-        return RuleMatcher(question, self.limits).why_not(rule)
+        rule = typed._replace(rights=question.rights.words)
+        why = RuleMatcher(question, self.limits).why_not(rule)
+        if not why:
+            self._say(f"It allows the agent to {one_line(rule.sentence, 2000)}\n")
+        return why
 
-    def _read_scope(self) -> Keep | None:
-        """Ask until the user names a scope; return None at the end of input."""
+    def _read_scope(self, text: str) -> Keep | None:
+        """Ask until the user names a scope; return None at the end of input. Enter means this project."""
         while True:
-            line = self._read_answer("For (session/project/user): ")
+            line = self._line("For (session/project/user, and 8h or 7d; Enter: project): ")
             if not line:
                 return None
-            found = _ALWAYS.fullmatch(f"always {line.strip()}".strip())
-            if found:
-                return _keep(found)
+            if found := _SCOPE.fullmatch(line.strip()):
+                scope: Scope = found[1].lower() if found[1] else "project"  # type: ignore[assignment]  # scopes only
+                hours = float(found[2]) * (24 if found[3].lower() == "d" else 1) if found[2] else None
+                return Keep(scope, text, hours)
 
 
-def _no(reason: str | None = None) -> Verdict:
+def _first_line(typed: str) -> str:
+    return typed.partition("\n")[0].strip()
+
+
+def _no(reason: str = "") -> Verdict:
     why = f"the user said no: {reason}" if reason else "the user said no"
     return Verdict(False, "user", reason=why, remedy="Ask what to do instead")
-
-
-def _keep(answer: "re.Match[str]") -> Keep:
-    scope: Scope = answer[1].lower() if answer[1] else "project"  # type: ignore[assignment]  # _ALWAYS matches scopes only
-    hours = float(answer[2]) * (24 if answer[3].lower() == "d" else 1) if answer[2] else None
-    return Keep(scope, hours=hours)
-
-
-def _scope_text(keep: Keep) -> str:
-    until = "" if keep.hours is None else f", for {keep.hours:g} hours"
-    return f"this {keep.scope}{until}"

@@ -44,6 +44,11 @@ class Offer(NamedTuple):
         return self._first.settings.limits
 
     @property
+    def telemetry(self) -> bool:
+        """True if calls are described as OpenTelemetry spans."""
+        return self._first.settings.telemetry != "off"
+
+    @property
     def _first(self) -> Workspace:
         return next(iter(self.workspaces.values()))
 

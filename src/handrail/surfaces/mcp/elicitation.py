@@ -6,25 +6,34 @@ again from the start. The answer is valid only for exactly the change that was s
 """
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
 from typing import Any
 
+import anyio
+
 from handrail.model.approval import Question, Verdict
 from handrail.model.faults import Cancelled
 from handrail.model.files import Change, Put, Remove, Restore
+from handrail.model.limits import Limits
 from handrail.policy.policy import no_approver, refused
+from handrail.policy.suggest import keeps
+from handrail.surfaces.mcp.question_outline import outlined
 from handrail.surfaces.mcp.sealed_state import Sealer, digest
 
 KEY = "approval"
 SHOW_ALL = "show all"
 _ROWS = 200
 """The most rows of a change that a question shows in full."""
-_ANSWERS = {"once": "allow this call", "always": "allow exactly this call from now on", "no": "refuse this call"}
+_ONCE, _NO = {"once": "allow this call"}, {"no": "refuse this call"}
 _MORE = {SHOW_ALL: "show the question again in full"}
 
-_WAYS = ("Use a client that supports elicitation", "start the server with --approve host or --approve auto")
+_POLICY = "start the server with --approve host or --approve auto"
+_NO_QUESTIONS = "Use a client that supports elicitation"
+_CLOSED = "Answer the question in the client; a client without a terminal closes every question, so start it in one"
+_TOO_LATE = "Answer the question in the client in time, or raise limits.question_seconds"
 _WITH_TOKEN = ("Start the server without --no-token, so that it can ask", "with --approve auto")
 
 Ask = Callable[[Question], Verdict]
@@ -40,7 +49,7 @@ def ask_the_client(question: Question) -> Verdict:
 
 def refuse_without_elicitation(question: Question) -> Verdict:
     """Refuse, because the client cannot ask the user."""
-    return no_approver(question, *_WAYS)
+    return _no_answer(question, "this client cannot ask the user", _NO_QUESTIONS)
 
 
 def refuse_without_token(question: Question) -> Verdict:
@@ -51,28 +60,33 @@ def refuse_without_token(question: Question) -> Verdict:
 class Dialogue:
     """Asks the client during the call, for protocol revisions in which a server may send requests."""
 
-    def __init__(self, context: Any) -> None:
-        self._context, self._loop = context, asyncio.get_running_loop()
+    def __init__(self, context: Any, limits: Limits) -> None:
+        self._context, self._limits, self._loop = context, limits, asyncio.get_running_loop()
+        self._asked_at = 0.0
         self._answer: Future[Any] | None = None
         self._stopped = False
 
     def __call__(self, question: Question) -> Verdict:
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  a running server has loaded it already
 
+        seconds = self._limits.question_seconds
         try:
             answer = self._elicit(question)
             if wants_all(answer):
                 answer = self._elicit(question, everything=True)
         except CancelledError:
             raise Cancelled from None
+        except TimeoutError:
+            return _no_answer(question, f"the question was open for {seconds:g} seconds", _TOO_LATE)
         except MCPError as error:
-            return refused(question, "client", f"the client returned an error instead of an answer: {error}", *_WAYS)
-        return verdict(answer.action, answer.content)
+            return _no_answer(question, f"the client answered with an error: {error}", _NO_QUESTIONS)
+        return verdict(question, answer, self._limits, time.monotonic() - self._asked_at)
 
     def _elicit(self, question: Question, *, everything: bool = False) -> Any:
-        asked = form(question, everything=everything)
+        asked = form(question, self._limits, everything=everything)
+        self._asked_at = time.monotonic()
         sent = self._context.session.elicit_form(asked["message"], asked["requestedSchema"], self._context.request_id)
-        self._answer = asyncio.run_coroutine_threadsafe(sent, self._loop)
+        self._answer = asyncio.run_coroutine_threadsafe(_within(self._limits.question_seconds, sent), self._loop)
         if self._stopped:
             self._answer.cancel()
         return self._answer.result()
@@ -87,56 +101,70 @@ class Dialogue:
 class Rounds:
     """Asks the client over several calls, for the stateless protocol revision."""
 
-    def __init__(self, sealer: Sealer, call: str, state: str | None, responses: dict[str, Any]) -> None:
+    def __init__(self, sealer: Sealer, limits: Limits, call: str, state: str | None, responses: dict[str, Any]) -> None:
         """Read the answers of earlier calls; `call` is a digest of the client, the tool and its arguments."""
-        self._sealer, self._call = sealer, call
-        self._verdicts: dict[str, Verdict] = {}
+        self._sealer, self._limits, self._call = sealer, limits, call
         self._open: Question | None = None
-        self._whole = ""
-        """The fingerprint of the question to show in full."""
-        if state is not None:
-            facts = sealer.open(call, state)
-            self._verdicts = {each: Verdict(True, "user") for each in facts["allowed"]}
-            answer = responses.get(KEY)
-            if wants_all(answer):
-                self._whole = facts["asked"]
-            else:
-                self._verdicts[facts["asked"]] = _answered(answer)
+        facts: dict[str, Any] = {"asked": "", "allowed": [], "at": 0} if state is None else sealer.open(call, state)
+        self._waited = time.monotonic() - facts["at"]
+        self._asked: str = facts["asked"]
+        """The fingerprint of the question that the answer belongs to; empty if there is no answer yet."""
+        self._allowed = set[str](facts["allowed"])
+        self._answer = responses.get(KEY)
 
     def __call__(self, question: Question) -> Verdict:
-        decided = self._verdicts.get(fingerprint(question))
-        if decided is None:
+        name = fingerprint(question)
+        if name in self._allowed:
+            return Verdict(True, "user")
+        if name != self._asked or wants_all(self._answer):
             self._open = question
             return Verdict(False, "client", reason="the client is asking the user", remedy="Wait for the answer")
+        decided = verdict(question, self._answer, self._limits, self._waited)
+        if decided.allowed:
+            self._allowed.add(name)
         return decided
 
     def unanswered(self) -> dict[str, Any] | None:
         """Return the result that passes the open question to the client, or None."""
         if self._open is None:
             return None
-        allowed = [each for each, decided in self._verdicts.items() if decided.allowed]
         name = fingerprint(self._open)
-        state = self._sealer.seal(self._call, {"asked": name, "allowed": allowed})
-        shown = form(self._open, everything=name == self._whole)
+        facts = {"asked": name, "allowed": sorted(self._allowed), "at": time.monotonic()}
+        state = self._sealer.seal(self._call, facts)
+        shown = form(self._open, self._limits, everything=name == self._asked)
         asked = {"method": "elicitation/create", "params": {"mode": "form", **shown}}
         return {"resultType": "input_required", "inputRequests": {KEY: asked}, "requestState": state}
 
 
-def _answered(response: Any) -> Verdict:
-    if response is None or not hasattr(response, "action"):
-        return Verdict(False, "client", reason="the client gave no answer", remedy="Call again to get a new question")
-    return verdict(response.action, response.content)
+def verdict(question: Question, answer: Any, limits: Limits, waited: float) -> Verdict:
+    """Return the verdict of the client's answer; only `once`, `session` and `always` allow the call.
+
+    Only `no` and `decline` say that the user refused. In all other cases no user has answered; so too if the client
+    declined sooner than a user can, as clients without a terminal do.
+    """
+    action = getattr(answer, "action", "")
+    decision = str((answer.content or {}).get("decision")) if action == "accept" else ""
+    if decision == "once":
+        return Verdict(True, "user")
+    if keep := keeps(question, limits).get(decision):
+        return Verdict(True, "user", always=True, keep=keep)
+    if action == "decline" and waited < limits.quickest_answer_seconds:
+        return _no_answer(question, "the client declined at once and asked no user", _CLOSED)
+    if decision == "no" or action == "decline":
+        return Verdict(False, "user", reason="the user said no", remedy="Ask what to do instead")
+    if action == "cancel":
+        return _no_answer(question, "the client closed the question without an answer", _CLOSED)
+    return _no_answer(question, "the client sent no valid answer", _NO_QUESTIONS)
 
 
-def verdict(action: str, content: dict[str, Any] | None) -> Verdict:
-    """Return the verdict of the user's answer; only `once` and `always` allow the call."""
-    given = content or {}
-    decision = given.get("decision") if action == "accept" else "no"
-    if decision in ("once", "always"):
-        return Verdict(True, "user", always=decision == "always")
-    reason = str(given.get("reason") or "").strip()
-    why = f"the user said no: {reason}" if reason else "the user said no"
-    return Verdict(False, "user", reason=why, remedy="Ask what to do instead")
+def _no_answer(question: Question, why: str, user: str) -> Verdict:
+    """Refuse, because no user has answered; `why` is for the model, `user` tells the user what to do."""
+    return no_approver(question, user, _POLICY, reason=f"no user answered: {why}")
+
+
+async def _within(seconds: float, sent: Coroutine[Any, Any, Any]) -> Any:
+    with anyio.fail_after(seconds):
+        return await sent
 
 
 def wants_all(answer: Any) -> bool:
@@ -145,24 +173,22 @@ def wants_all(answer: Any) -> bool:
     return bool(given.get("decision") == SHOW_ALL)
 
 
-def form(question: Question, *, everything: bool) -> dict[str, Any]:
-    """Return the text of the question and the schema of its answers."""
-    from handrail.surfaces.approval_text import QuestionView, display, happening, whole  # noqa: PLC0415  needed for questions only
+def form(question: Question, limits: Limits, *, everything: bool) -> dict[str, Any]:
+    """Return the text of the question, which says what each answer does, and the schema of its answers."""
+    from handrail.surfaces.approval_text import QuestionView, display, happening, keep_lines, whole  # noqa: PLC0415  needed for questions only
 
     view = whole() if everything else QuestionView(_ROWS)
-    text = "\n".join([*happening(question, view), "", display(question, view)]).strip()
-    return {"message": text, "requestedSchema": _schema(_ANSWERS | _MORE if view.cut else _ANSWERS)}
+    effects = outlined(happening(question, view), question.targets)
+    shown = [*effects, "", display(question, view), ""]
+    answers = {**_ONCE, **keep_lines(question, keeps(question, limits), view), **_NO} | (_MORE if view.cut else {})
+    lines = [f"{answer}: {means}" for answer, means in answers.items()]
+    return {"message": "\n".join([*shown, *lines]).strip(), "requestedSchema": _schema(answers)}
 
 
-def _schema(answers: dict[str, str]) -> dict[str, Any]:
-    decision = {
-        "type": "string",
-        "title": "Allow this?",
-        "description": "; ".join(f"{answer}: {means}" for answer, means in answers.items()),
-        "enum": [*answers],
-    }
-    reason = {"type": "string", "title": "Reason", "description": "A reason for the agent (optional)."}
-    return {"type": "object", "properties": {"decision": decision, "reason": reason}, "required": ["decision"]}
+def _schema(answers: Iterable[str]) -> dict[str, Any]:
+    """Return a form with one field. Clients show the default as chosen, so Enter answers `once`."""
+    decision = {"type": "string", "title": "Allow this?", "enum": [*answers], "default": "once"}
+    return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
 
 
 def fingerprint(question: Question) -> str:

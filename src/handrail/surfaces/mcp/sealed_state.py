@@ -44,7 +44,7 @@ class Sealer:
         if not hmac.compare_digest(claims["call"], call):
             raise StateRefused("the state belongs to another call")
         if claims["until"] < time.monotonic():
-            raise StateRefused("the question has expired")
+            raise StateRefused(f"no user answered: the question was open for {self._seconds:g} seconds")
         if claims["id"] in self._used:
             raise StateRefused("the answer was already used")
         self._remember(claims["id"], claims["until"])

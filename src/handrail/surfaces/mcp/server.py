@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -12,7 +13,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
 
 import handrail
+from handrail.errors import UndoError
 from handrail.model.faults import Denied, Fault
+from handrail.runtime.undo_marks import checked_name
 from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.elicitation import (
     Ask,
@@ -22,10 +25,11 @@ from handrail.surfaces.mcp.elicitation import (
     refuse_without_elicitation,
     refuse_without_token,
 )
-from handrail.surfaces.mcp.job_list import add_job_list
 from handrail.surfaces.mcp.mcp_results import to_mcp
+from handrail.surfaces.mcp.prompts import add_prompts
+from handrail.surfaces.mcp.resources import add_resources
 from handrail.surfaces.mcp.sealed_state import Forged, Sealer, StateRefused, digest
-from handrail.surfaces.mcp.sessions import CALLER, Client, Clients
+from handrail.surfaces.mcp.sessions import CALLER, MARK, Client, Clients
 from handrail.tools.tool import ToolResult
 
 
@@ -40,10 +44,12 @@ def build(offer: Offer) -> "Server[Any]":
         lifespan=lambda _: Clients(offer).open(),
         get_tool_input_schema=handlers.schema,
     )
-    server.middleware.clear()  # remove the telemetry of the SDK
+    if not offer.telemetry:
+        server.middleware.clear()  # remove the telemetry of the SDK
     server.add_request_handler("tools/list", PaginatedRequestParams, handlers.list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
-    add_job_list(server, offer)
+    add_resources(server, offer)
+    add_prompts(server, offer)
     return server
 
 
@@ -74,8 +80,16 @@ class Handlers:
         router = client.router(workspace)
         tool, cancel = router.real_name(params.name), threading.Event()
 
+        mark = _mark_of(context)
+
         def work() -> ToolResult:
             asking.set(ask)
+            if self._offer.telemetry:
+                from handrail.runtime.spans import span_of_surface  # noqa: PLC0415  off by default
+
+                span_of_surface.set(True)
+            if mark:
+                client.set_mark(workspace, mark)
             return router.call(tool, arguments, call_id=str(context.request_id), cancel=cancel)
 
         def stop() -> None:
@@ -96,10 +110,10 @@ class Handlers:
         if forms is None or (forms.form is None and forms.url is not None):
             return refuse_without_elicitation
         if context.session.can_send_request:
-            return Dialogue(context)
+            return Dialogue(context, self._offer.limits)
         call = digest(client.name, params.name, params.arguments or {})
         try:
-            return Rounds(self._sealer, call, params.request_state, params.input_responses or {})
+            return Rounds(self._sealer, self._offer.limits, call, params.request_state, params.input_responses or {})
         except StateRefused as reason:
             denied = Denied(params.name, str(reason), "Call again without the state to get a new question")
             if not isinstance(reason, Forged):
@@ -108,12 +122,21 @@ class Handlers:
             raise MCPError(INVALID_PARAMS, f"{reason}; {denied.remedy}") from None
 
 
+def _mark_of(context: Any) -> str:
+    """Return the mark that a client wants to have set before a call; empty if it wants none."""
+    name = (context.meta or {}).get(MARK, "")
+    try:
+        return checked_name(name) if name else ""
+    except (UndoError, AttributeError):
+        raise MCPError(INVALID_PARAMS, f"{MARK} must be a name on one line") from None
+
+
 async def _run_in_worker(
     client: Client, work: Callable[[], ToolResult], stop: Callable[[], None], report: Callable[..., Awaitable[None]]
 ) -> ToolResult:
     """Run a call in a worker thread; if the request is cancelled, stop the call and wait for its end."""
     loop = asyncio.get_running_loop()
-    done = loop.run_in_executor(client.workers, work)
+    done = loop.run_in_executor(client.workers, copy_context().run, work)  # the span of the request is in the context
     reports = Reports(loop, report)
     client.running += 1
     try:

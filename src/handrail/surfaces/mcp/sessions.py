@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,6 +11,7 @@ from anyio import to_thread
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_REQUEST
 
+from handrail.errors import UndoError
 from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.elicitation import ask_the_client
 from handrail.tools.router import ToolRouter
@@ -23,6 +24,8 @@ CALLER = "handrail.caller"
 SESSION = "handrail/session"
 """The key in `_meta` of a stateless HTTP request that names one session of the client."""
 
+MARK = "handrail/mark"
+"""The key in `_meta` of a call that names a mark, such as the turn of the user: it is set before the call."""
 _NAME_CHARS = 200
 """The longest name of a session: the server keeps it as long as the session."""
 
@@ -38,6 +41,7 @@ class Client:
         self._offer = offer
         self._sessions: dict[str, ClientSession] = {}
         self._routers: dict[str, ToolRouter] = {}
+        self._marks: dict[str, str] = {}
 
     def router(self, workspace: str) -> ToolRouter:
         """Return the router of one workspace; the first call opens its session."""
@@ -51,6 +55,13 @@ class Client:
     def sessions(self) -> "dict[str, ClientSession]":
         """The open sessions of the client, by workspace."""
         return {**self._sessions}
+
+    def set_mark(self, workspace: str, name: str) -> None:
+        """Set a mark in the history, unless it is the last one that this client has set there."""
+        if self._marks.get(workspace) != name:
+            self._marks[workspace] = name
+            with suppress(UndoError):  # the journal is off: the call goes on, and there is nothing to undo
+                self._sessions[workspace].mark(name)
 
     def any_router(self) -> ToolRouter:
         """Return the router of the first workspace."""

@@ -3,7 +3,7 @@
 import click
 
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.undo_flow import carry_out, undo_options
+from handrail.surfaces.cli.undoing.undo_flow import carry_out, undo_options
 
 
 @click.command("restore")

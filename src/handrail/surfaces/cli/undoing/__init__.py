@@ -1,0 +1,1 @@
+"""Holds the commands that change files back: undo, redo, restore and mark."""
