@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from support.command_line import ARGV, at_terminal, handrail, usage_error
+from support.command_line import ARGV, USER, at_terminal, handrail, usage_error
 from support.fault_samples import CHOSEN, CONTEXT, kinds, sample
 from support.mcp_client import ERAS, over_stdio, talk
 from support.pseudo_terminal import Terminal
@@ -21,24 +21,35 @@ from handrail.dialects import NAMES, load
 from handrail.errors import DeniedError
 from handrail.model.facts import FactRecord
 from handrail.model.faults import Denied
-from handrail.model.warnings import SandboxRefused
+from handrail.model.warnings import HookBroken, SandboxRefused
 from handrail.policy.rules import Rule
 from handrail.surfaces.mcp.mcp_results import to_mcp
-from handrail.surfaces.system_prompt import system_prompt
 from handrail.tools.messages import how_to_allow, render
+from handrail.tools.system_prompt import system_prompt
 from handrail.tools.tool import ToolResult
 
 SETTINGS = "approve|sandbox|writable|readable|environment|allow_hosts|read_only|guarded|protect|unattended|approver"
 KEY = re.compile(rf"\bhandrail [a-z]|(?<![\w-])--[a-z]|HANDRAIL_|\b(?:{SETTINGS}) ?=|\b(?:writable|allow_hosts)\b")
 """A command of ours, an option, a variable or a setting."""
-REFUSED = ("write_outside", "guarded", "git_config", "packages", "network", "processes", "memory", "disk")
+REFUSED = (
+    "write_outside",
+    "guarded",
+    "git_config",
+    "packages",
+    "network",
+    "network_tried",
+    "processes",
+    "memory",
+    "disk",
+)
 
 
 def samples() -> list[FactRecord]:
     """Return one fault or warning of every kind, and one for each thing that a sandbox refuses."""
-    others = [sample(kind) for kind in kinds() if kind not in (Denied, SandboxRefused)]
+    others = [sample(kind) for kind in kinds() if kind not in (Denied, HookBroken, SandboxRefused)]
     assert (SandboxRefused, "kind") in CHOSEN
-    return [*others, *(SandboxRefused(kind, "/x") for kind in REFUSED), Denied("t", "a reason", "a remedy", "--a-key")]
+    keyed = [Denied("t", "a reason", "a remedy", "--a-key"), HookBroken("a reason", "--a-key")]
+    return [*others, *(SandboxRefused(kind, "/x") for kind in REFUSED), *keyed]
 
 
 def texts(value: Any) -> str:
@@ -69,6 +80,7 @@ def test_refusal_texts_for_user_say_how_to_allow() -> None:
     assert told == {
         "Denied",
         "ForbiddenAddress",
+        "HookBroken",
         "ReadOnlyWorkspace",
         "RightsNotGranted",
         "SandboxDemanded",
@@ -76,7 +88,7 @@ def test_refusal_texts_for_user_say_how_to_allow() -> None:
     }
     assert all(KEY.search(keys[name]) for name in told)
     hints = [how_to_allow(tables, "file.write", SandboxRefused(kind, "/x"), CONTEXT) for kind in REFUSED]
-    assert [bool(KEY.search(hint)) for hint in hints] == [True, False, False, False, True, False, False, False]
+    assert [bool(KEY.search(hint)) for hint in hints] == [True, False, False, False, True, True, False, False, False]
 
 
 def _say_no(_question: Any) -> bool:
@@ -89,8 +101,8 @@ def _fail(_question: Any) -> bool:
 
 WRITE = ("file", "file.write", {"path": "a", "content": "x"})
 SITUATIONS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]], str]] = {
-    "nobody": ({}, WRITE, "allow exactly this call: handrail approvals add file.write"),
-    "never": ({"approve": "never"}, WRITE, 'approve="ask" or approve="auto"'),
+    "nobody": ({}, WRITE, "keep a rule: handrail approvals add 'edit a'"),
+    "never": ({"approve": "never"}, WRITE, 'Use --approve ask (in Python: approve="ask")'),
     "guarded": ({}, ("file", "file.write", {"path": ".git/hooks/x", "content": "x"}), "Pass approver= to Workspace"),
     "unreadable command": ({}, ("copilot", "run_in_terminal", {"command": "$x rm a"}), "Pass approver= to Workspace"),
     "forbidden": ({}, ("file", "file.delete", {"path": "kept"}), "handrail approvals disable 1 --scope user"),
@@ -126,9 +138,7 @@ def test_refusal_without_tell_is_logged_as_warning(root: Path, caplog: pytest.Lo
         workspace.call(*WRITE)
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("handrail", "WARNING")
-    assert record.getMessage().startswith(
-        'file.write: Pass approver= to Workspace, or approve="auto", or allow exactly'
-    )
+    assert record.getMessage().startswith('file.write: Pass approver= to Workspace, or approve="auto", or keep a rule')
 
 
 def test_undo_refused_when_read_only_hides_how_to_allow_from_model(root: Path) -> None:
@@ -168,7 +178,7 @@ def test_mcp_says_how_to_allow_only_on_standard_error(
     with open(tmp_path / "stderr", "w") as log:
         answer = talk(stdio_client(over_stdio("--root", root), log), act, era, **options)
     assert not KEY.search(answer), answer
-    assert "handrail approvals add file.write" in (tmp_path / "stderr").read_text()
+    assert "handrail approvals add 'edit a'" in (tmp_path / "stderr").read_text()
     assert not (root / "a").exists()
 
 
@@ -189,17 +199,17 @@ def test_mcp_server_continues_when_standard_error_is_not_read(root: Path) -> Non
 # ── who may loosen the rules ──
 
 LOOSENING = {
-    "add": ("approvals", "add", "file.write", ".*"),
-    "enable": ("approvals", "enable", "1"),
-    "remove a denial": ("approvals", "remove", "2"),
-    "disable a denial": ("approvals", "disable", "2"),
+    "add": ("approvals", "add", *USER, "file.write", ".*"),
+    "enable": ("approvals", "enable", *USER, "1"),
+    "remove a denial": ("approvals", "remove", *USER, "2"),
+    "disable a denial": ("approvals", "disable", *USER, "2"),
     "config": ("config", "cursor", "--approve", "auto", "--write"),
 }
 TIGHTENING = {
-    "deny": ("approvals", "add", "file.write", ".*", "--deny"),
-    "enable a denial": ("approvals", "enable", "3"),
-    "disable": ("approvals", "disable", "1"),
-    "remove": ("approvals", "remove", "1"),
+    "deny": ("approvals", "add", *USER, "file.write", ".*", "--deny"),
+    "enable a denial": ("approvals", "enable", *USER, "3"),
+    "disable": ("approvals", "disable", *USER, "1"),
+    "remove": ("approvals", "remove", *USER, "1"),
     "config": ("config", "cursor", "--write"),
 }
 RULES = """\
@@ -277,9 +287,9 @@ def test_unattended_change_that_leaves_no_rule_is_allowed(rules: Path, root: Pat
 
 
 def test_unattended_mark_stays_after_rule_is_switched_at_terminal(rules: Path, root: Path) -> None:
-    assert handrail("approvals", "enable", "1", "--unattended", "--root", str(root)).returncode == 0
+    assert handrail("approvals", "enable", *USER, "1", "--unattended", "--root", str(root)).returncode == 0
     for switch in ("disable", "enable"):
-        assert at_terminal("approvals", switch, "1", "--root", str(root)).returncode == 0
+        assert at_terminal("approvals", switch, *USER, "1", "--root", str(root)).returncode == 0
     assert rules.read_text().count("unattended = true") == 1
 
 

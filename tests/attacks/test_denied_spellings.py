@@ -104,6 +104,10 @@ EVALUATED_BY_THE_SHELL = [
 RUN_BY_A_PROGRAM = [
     "env 'BASH_FUNC_echo%%=() { rm v; }' bash -c echo",
     "echo rm | xargs -I% env % v",
+    "echo rm v | xargs -tI% sh -c %",
+    "printf 'rm v\\0' | xargs -0I% sh -c %",
+    "echo rm v | xargs -rtI % sh -c %",
+    "echo rm v | xargs -I{} -I% sh -c %",
     "echo rm v | xargs -IX sh -c X",
     "prlimit rm v",
     "prlimit --nproc=9 rm v",

@@ -14,7 +14,7 @@ from support.sandboxes import has_bubblewrap
 from handrail import Workspace
 from handrail.kernel.sandbox import find_bwrap
 from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
-from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.helpers.landlock_exec import abi
 from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
 from handrail.kernel.sandbox.launch import WorkspaceView
 from handrail.kernel.sandbox.levels import SandboxSettings

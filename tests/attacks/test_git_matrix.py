@@ -129,6 +129,15 @@ def test_ordinary_git_work_succeeds_in_sandbox(ground: Ground, name: str) -> Non
     assert not (ground.root / ".git/handrail-aside").exists()
 
 
+@pytest.mark.usefixtures("bubblewrap")
+def test_renamed_branch_is_told_that_its_configuration_stays(ground: Ground) -> None:
+    with Workspace(str(ground.root), approve="auto") as workspace:
+        ran = shell(workspace, "git branch y && git branch -m y z; git rev-parse --verify z")
+    assert ran["returncode"] == 0, ran
+    assert "Branch is renamed, but update of config-file failed".lower() in ran["stderr"].lower()
+    assert ["git's configuration" in each for each in ran["warnings"]] == [True]
+
+
 @pytest.mark.parametrize("name", PLANTS)
 def test_git_plant_works_without_guard(ground: Ground, name: str) -> None:
     ground.user(PLANTS[name]["plant"])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handrail.kernel.deadline import Deadline, DeadlineExceeded
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.sandbox.seccomp import ARCHES
 from handrail.kernel.web import html_worker
 from handrail.kernel.web.markdown import NotConverted, to_markdown
@@ -79,7 +79,7 @@ def test_endless_converter_is_stopped(way: str) -> None:
 def test_hostile_converter_without_filter_reaches_no_file_or_port(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handrail.kernel.sandbox.confined_worker.assemble_for_computing", lambda _: b"")
+    monkeypatch.setattr("handrail.kernel.sandbox.helpers.confined_worker.assemble_for_computing", lambda _: b"")
     precious, file = tmp_path / "precious", tmp_path / "made"
     precious.write_text("x")
     outcomes = json.loads(convert(attempt="everything", port=port, precious=str(precious), file=str(file)))

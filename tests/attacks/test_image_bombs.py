@@ -15,7 +15,7 @@ from support.media import image_file, media_dialect, png
 from handrail import Workspace
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.images.scaler import NotScaled, scale_down
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.sandbox.seccomp import ARCHES
 from handrail.model.limits import MIB, Limits
 

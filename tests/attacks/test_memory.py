@@ -64,6 +64,20 @@ def test_memory_attack_paths_never_leave_its_root(root: Path, arena: Arena) -> N
     assert not list(root.iterdir())
 
 
+def test_memory_cannot_grow_without_end(root: Path) -> None:
+    limits = {"memory_bytes": 2000, "memory_files": 20}
+    with Workspace(str(root), approve="auto", durability="none", limits=limits) as workspace:
+        for number in range(40):
+            made = {"command": "create", "path": f"/memories/d{number}/a.md", "file_text": "x" * 150}
+            workspace.call("claude", "memory", made)
+            grown = {"command": "insert", "path": "/memories/d0/a.md", "insert_line": 0, "insert_text": "y" * 90}
+            workspace.call("claude", "memory", grown)
+            workspace.call("claude", "memory", {**made, "path": f"/memories/.{number}", "file_text": ""})
+    files = [each for each in (Path(State.of(str(root)).path) / "memories").rglob("*") if each.is_file()]
+    assert 1500 < sum(each.stat().st_size for each in files) <= 2000
+    assert len(files) == 20
+
+
 def test_memory_stays_inside_while_links_are_exchanged(root: Path) -> None:
     memory = tool_scenarios.memory_of(root)
     outside = memory.parent / "canary"

@@ -12,7 +12,7 @@ import pytest
 
 from handrail import Workspace
 from handrail.kernel.doctor import checks
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.rg_process import program
 from handrail.surfaces.cli.doctor import machine_findings
 

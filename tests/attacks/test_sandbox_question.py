@@ -10,7 +10,7 @@ from support.sandboxes import has_bubblewrap
 
 from handrail import Question, Workspace
 from handrail.kernel.sandbox import find_bwrap, probe
-from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.helpers.landlock_exec import abi
 from handrail.policy.rule_match import RuleMatcher
 from handrail.policy.rules import LEVELS, Rule
 from handrail.surfaces.approval_text import happening, whole
@@ -153,10 +153,11 @@ def test_rule_approves_only_levels_that_confine_at_least_as_much() -> None:
         for weakest in LEVELS
     }
     assert found == {
-        "off": ["off", "reduced-network", "reduced", "network", "strict"],
-        "reduced-network": ["reduced-network", "reduced", "network", "strict"],
+        "off": ["off", "reduced-network", "reduced", "network", "hosts", "strict"],
+        "reduced-network": ["reduced-network", "reduced", "network", "hosts", "strict"],
         "reduced": ["reduced", "strict"],
-        "network": ["network", "strict"],
+        "network": ["network", "hosts", "strict"],
+        "hosts": ["hosts", "strict"],
         "strict": ["strict"],
     }
 

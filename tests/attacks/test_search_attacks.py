@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attacks.swapper import swapping
 
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import Cancelled
 from handrail.model.limits import Limits

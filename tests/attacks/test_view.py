@@ -16,7 +16,7 @@ from support.sandboxes import PYTHON, has_bubblewrap, said, sh, workspace
 
 from handrail import Workspace
 from handrail.kernel.sandbox import find_bwrap
-from handrail.kernel.sandbox.landlock_exec import abi
+from handrail.kernel.sandbox.helpers.landlock_exec import abi
 from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
 from handrail.kernel.sandbox.sandbox import SandboxSettings
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
