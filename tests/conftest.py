@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.hooks import HookWriter, hook_writer
 
 from handrail import Workspace
 
@@ -44,6 +45,12 @@ def root(tmp_path: Path) -> Path:
     path = tmp_path / "workspace"
     path.mkdir()
     return path
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> HookWriter:
+    """Return a function that writes hook programs outside the workspace."""
+    return hook_writer(tmp_path / "programs")
 
 
 @pytest.fixture

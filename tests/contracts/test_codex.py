@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 from support.command_line import in_process as command_line
+from support.mcp_client import ERAS, in_memory, talk
 
 import handrail
 from handrail import ToolRouter, Workspace
@@ -58,6 +60,28 @@ def test_codex_exports_equal_reference_in_every_format(form: str, workspace: Wor
 def test_codex_json_listing_equals_reference(root: Path) -> None:
     printed = command_line("tools", "--dialect", "codex", "--json", "--root", str(root)).stdout
     assert {each["name"]: each["input_schema"] for each in json.loads(printed)} == SCHEMAS
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_codex_server_lists_reference_schemas(era: str, workspace: Workspace) -> None:
+    async def check(client: Client) -> None:
+        listed = (await client.list_tools()).tools
+        assert {tool.name: tool.input_schema for tool in listed} == SCHEMAS
+
+    talk(in_memory(workspace, dialect="codex"), check, era)
+
+
+def test_codex_descriptions_equal_reference() -> None:
+    assert {tool.name: tool.description for tool in codex.tool_registrations()} == {
+        "list_dir": "List directory entries breadth-first up to a depth.",
+        "read_file": "Read a slice of a file with optional indentation formatting.",
+        "grep_files": "Recursive regex search with optional include globs.",
+        "apply_patch_json": "Apply a unified diff.",
+        "apply_patch_freeform": "Apply a patch using the apply_patch freeform envelope (Begin/End Patch).",
+        "shell": "Run a shell command with truncation and timeout protections.",
+        "exec_command": "Start a PTY-backed long-running command.",
+        "write_stdin": "Send input to an existing PTY session created by `exec_command`.",
+    }
 
 
 def test_codex_tools_have_reference_names(workspace: Workspace) -> None:
@@ -197,6 +221,19 @@ def test_command_refused_by_sandbox_gets_warning(
 
 def test_command_failing_by_itself_gets_no_sandbox_warning(workspace: Workspace) -> None:
     assert call(workspace, "shell", command="cat nowhere; false").warnings == []
+
+
+def test_write_stdin_denied_types_nothing(root: Path) -> None:
+    """Deny one input and allow the next: a contract case has only one answer to all questions."""
+    with Workspace(str(root), approver=lambda question: question.params.get("chars") != "bad\n") as workspace:
+        call(workspace, "exec_command", session_id="s", cmd="stty -echo; echo up; read x; echo $x > typed")
+        denied = call(workspace, "write_stdin", session_id="s", chars="bad\n").error
+        assert denied is not None
+        assert denied.code == "approval_denied"
+        result = call(workspace, "write_stdin", session_id="s", chars="good\n")
+        while result.success and result.metadata["alive"]:
+            result = call(workspace, "write_stdin", session_id="s", chars="")
+    assert (root / "typed").read_text() == "good\n"
 
 
 def test_write_stdin_program_not_reading_gets_warning(root: Path) -> None:

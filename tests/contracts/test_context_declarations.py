@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from handrail.dialects import NAMES, load
-from handrail.surfaces.system_prompt import system_prompt
+from handrail.tools.system_prompt import system_prompt
 
 TOOLS = load("context").tools
 
@@ -42,6 +42,22 @@ def test_context_categories_match_contract_order() -> None:
         "File Management": ["delete_file"],
     }
     assert list(grouped) == ["Search & Discovery", "File Reading", "File Writing", "File Management"]
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("Search & Discovery", "Find files and text"),
+        ("File Reading", "read-only"),
+        ("File Writing", "needs the user's approval"),
+        ("File Management", "Destructive operations"),
+    ],
+)
+def test_context_category_description_is_in_the_prompt(category: str, said: str) -> None:
+    assert said in load("context").categories[category]
+    assert f"## {category}\n\n{load('context').categories[category]}\n" in system_prompt(
+        load("context"), list(TOOLS.values())
+    )
 
 
 @pytest.mark.parametrize("name", ["grep", "glob"])

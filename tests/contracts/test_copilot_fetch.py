@@ -171,7 +171,7 @@ def test_fetch_denied_question_names_host_and_opens_no_connection(root: Path) ->
         assert site.requests == []
     assert result.error is not None
     assert result.error.code == "approval_denied"
-    assert [question.host for question in asked] == ["127.0.0.1"]
+    assert [question.host for question in asked] == [f"127.0.0.1:{site.port}"]
 
 
 def test_copilot_read_and_create_limit_of_ten_megabytes(root: Path) -> None:

@@ -9,6 +9,7 @@ from support import contract_cases, run_coverage, tool_scenarios
 
 from handrail import Workspace
 from handrail.dialects import NAMES
+from handrail.tools.schema import Field
 from handrail.tools.tool import Tool
 
 TOOLS = tool_scenarios.every_tool()
@@ -74,6 +75,37 @@ def test_every_tool_outside_path_is_refused(tool: Tool, planted: Path) -> None:
             expected = {"invalid_parameters"} if absolute_directory else OUTSIDE_CODES
             assert result.error.code in expected, (path, result)
     assert not (planted.parent / "x").exists()
+
+
+@pytest.mark.parametrize("tool", WITH_PATHS, ids=name_of)
+def test_every_tool_path_below_file_is_missing_or_blocked(tool: Tool, planted: Path) -> None:
+    """Call with a path below a file: nothing exists there, and a tool that creates names the file in the way."""
+    for field in sorted(tool.params.paths):
+        params = tool_scenarios.example_with(tool, field, planted)
+        below = f"a.txt/{Path(params[field]).name}"
+        relative = (tool.dialect, tool.name) == ("gemini", "run_shell_command")
+        path = below if relative else f"{tool.params.mount or planted}/{below}"
+        with Workspace(str(planted), approve="auto") as workspace:
+            error = workspace.call(tool.dialect, tool.name, {**params, field: path}).error
+        assert error is not None
+        creates = "new" in params[field] or field in ("new_path", "move_to")
+        if not creates:
+            assert error.code == "file_not_found", error
+        else:
+            assert "'a.txt' is a file" in error.message + error.suggestion, error
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=name_of)
+def test_every_tool_null_or_empty_optional_parameter_is_not_given(tool: Tool, planted: Path) -> None:
+    def parsed(given: dict[str, Any], declared: Field) -> Any:
+        return getattr(tool.params.parse(tool.params.normal(given)), declared.attribute)
+
+    for name, declared in tool.params.fields.items():
+        if not declared.required:
+            omitted = tool_scenarios.example(tool, planted)
+            omitted.pop(name, None)
+            for nothing in (None,) if declared.may_be_empty else (None, ""):
+                assert parsed({**omitted, name: nothing}, declared) == parsed(omitted, declared), name
 
 
 @pytest.mark.parametrize("path", ["..", "out", "out/etc", "src/../..", "src/../../x"])
@@ -188,3 +220,13 @@ def test_run_coverage_low_file_or_tool_is_named_with_lines() -> None:
         "copilot.create_file: not in the report",
         "copilot.list_dir: 90.0 %, missing [7]",
     ]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=name_of)
+def test_every_parameter_occurs_in_a_case(tool: Tool) -> None:
+    """A parameter that all tools of a dialect have needs one case in the dialect."""
+    steps = [step for case in contract_cases.read_all() if case.dialect == tool.dialect for step in case.steps]
+    others = [each.params.fields for each in TOOLS if each.dialect == tool.dialect and each is not tool]
+    for name in tool.params.fields:
+        everywhere = others and all(name in fields for fields in others)
+        assert any(f'"{name}":' in step.params for step in steps if everywhere or step.tool == tool.name), name

@@ -2,10 +2,12 @@
 
 import re
 
-from support.answer_tables import PAGE, page
+import pytest
+from support.answer_tables import PAGE, answers, page
+from support.contract_cases import read_all
 from support.documents import table
 
-from handrail.dialects import NAMES
+from handrail.dialects import NAMES, load
 
 
 def test_answers_page_equals_generated_page() -> None:
@@ -17,5 +19,15 @@ def test_answers_page_has_suggestion_for_every_answer() -> None:
     assert [each.split("\n")[0] for each in sections] == [*NAMES]
     for each in sections:
         rows = table(each)
-        assert len(rows) > 40
+        assert len(rows) > 30
         assert [row for row in rows if not all(cell.strip() for cell in row)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_page_has_every_error_that_the_contract_shows(name: str) -> None:
+    listed = {(tool, said.code) for said, tool in answers(load(name))}
+    steps = [step for case in read_all() if case.dialect == name for step in case.steps]
+    shown = {(step.tool, each.argument) for step in steps for each in step.expected if each.kind == "error"}
+    known = {(tool, code) for tool, code in shown if tool in load(name).tools}  # an unknown tool has no row of its own
+    assert known - listed == set()
+    assert known

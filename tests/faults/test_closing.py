@@ -10,7 +10,7 @@ from faults.scenes import SCENES, Stage, left_over, open_workspace
 from support.fault_injection import Act, Call, failing, faults
 
 from handrail import Workspace
-from handrail.kernel.process.output import OutputFiles
+from handrail.kernel.process.bounded_output import OutputFiles
 from handrail.model.limits import Limits
 from handrail.surfaces.cli import main
 
@@ -84,7 +84,7 @@ def test_unremovable_old_output_files_do_not_block_new_ones(tmp_path: Path, monk
     spools = OutputFiles(str(tmp_path / "out"), Limits(spools=1))
     for _ in range(3):
         os.close(spools.new()[0])
-    monkeypatch.setattr("handrail.kernel.process.output.os.unlink", failing(errno.EIO))
+    monkeypatch.setattr("handrail.kernel.process.bounded_output.os.unlink", failing(errno.EIO))
     spools.prune(0)
     os.close(spools.new()[0])
     monkeypatch.undo()

@@ -241,7 +241,7 @@ def test_sandbox_of_root_runs_as_owner_of_workspace(another_users: Path) -> None
 
 
 def test_canaries_pass_at_every_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for level in ("strict", "network", "off"):
+    for level in ("strict", "hosts", "network", "off"):
         with workspace(tmp_path / "ws", SandboxSettings(level=level)) as processes:
             results = canaries.check(processes)
         assert [canary for canary in results if not canary.passed] == []

@@ -12,7 +12,7 @@ def told(
     text: str,
     level: Level = "strict",
     *,
-    failed: bool = True,
+    failed: bool | None = True,
     limit: str | None = None,
     tried: bool | None = None,
     command: str = "",
@@ -86,7 +86,10 @@ def test_plain_output_is_not_explained() -> None:
 
 
 def test_counted_attempts_decide_about_network() -> None:
-    assert told("", failed=False, tried=True) == [Denial("network")]
+    assert told("", failed=True, tried=True) == [Denial("network")]
+    assert told("", failed=None, tried=True) == [Denial("network")]
+    assert told("", failed=False, tried=True, command="a | b") == [Denial("network")]
+    assert told("", failed=False, tried=True) == [Denial("network_tried")]
     assert told("Could not resolve host: a test prints this", tried=False) == []
     assert told("socket: Address family not supported by protocol", tried=False) == [Denial("network")]
     assert told("", "network", tried=True) == []
@@ -97,6 +100,16 @@ def test_counted_attempts_decide_about_network() -> None:
 def test_git_configuration_is_explained(doing: str, reason: str) -> None:
     said = f"error: could not {doing} config file .git/config: {reason}"
     assert told(said) == [Denial("git_config", ".git/config")]
+
+
+def test_configuration_of_a_deleted_branch_is_explained_only_on_failure() -> None:
+    said = "error: could not write config file .git/config: Device or resource busy\n"
+    deleted = f"{said}warning: Update of config-file failed\nDeleted branch x\n"
+    assert told(deleted, failed=False, command="cd a; git branch -D x 2>&1") == []
+    assert told(deleted + said, failed=False, command="git branch -D x 2>&1; git config a b 2>&1; true") == [
+        Denial("git_config", ".git/config")
+    ]
+    assert told(deleted, command="git branch -D x 2>&1 && false") == [Denial("git_config", ".git/config")]
 
 
 def test_guarded_mount_is_explained_only_inside_workspace() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from support.search_trees import PATTERNS, SCOPES, TREES, plant
+from support.search_trees import PATTERNS, SCOPES, SPANNING, TREES, plant
 
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.faults import InvalidPattern
@@ -78,3 +78,18 @@ def test_both_engines_find_the_same_files(tree: dict[str, Any], scope: Scope, li
         ripgrep, builtin = answers(fd, FindRequest(scope, limit=limit))
     event("found" if ripgrep.total else "nothing")
     assert ripgrep == builtin
+
+
+@RANDOMLY
+@given(TREES, SPANNING, SCOPES, st.booleans(), st.integers(0, 2), st.sampled_from([1, 3, 100]))
+def test_both_engines_find_the_same_matches_that_span_lines(
+    tree: dict[str, Any], pattern: str, scope: Scope, case: bool, context: int, limit: int
+) -> None:
+    request = SearchRequest(
+        pattern, case_sensitive=case, context=context, limit=limit, scope=scope, exact=True, multiline=True
+    )
+    with planted(tree) as fd:
+        ripgrep, builtin = answers(fd, request)
+    event("refused" if isinstance(ripgrep, str) else "matches" if ripgrep.total else "no match")
+    took_too_long = not isinstance(builtin, str) and builtin.skipped.abandoned.count
+    assert took_too_long or ripgrep == builtin

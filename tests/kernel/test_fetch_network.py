@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from support.loopback_server import PLENTY, Handler, Site, failure, fetch, fetched, moved, page
 
+from handrail.kernel.network.allowed_sites import system_resolver
 from handrail.kernel.web import html_worker
-from handrail.kernel.web.fetcher import Fetcher, system_resolver
+from handrail.kernel.web.fetcher import Fetcher
 from handrail.model.faults import Cancelled
 from handrail.model.fetch_faults import FetchFailed, FetchTimeout, TooManyRedirects
 from handrail.model.limits import KIB, MIB, Limits

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis.strategies import sampled_from, text
 from support.loopback_server import Site, moved, page
 
-from handrail.kernel.web import addresses
 from handrail.kernel.web.fetcher import Fetcher
 from handrail.model.faults import Fault
 from handrail.model.fetch_faults import FetchFailed, ForbiddenAddress, InvalidUrl
 from handrail.model.limits import Limits
+from handrail.ops.network import addresses
 
 
 def no_resolver(host: str, port: int) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.kernel.process.output import BoundedOutput, Output, OutputFiles
+from handrail.kernel.process.bounded_output import BoundedOutput, Output, OutputFiles
 from handrail.model.limits import Limits
 
 

@@ -1,8 +1,10 @@
 """Tests one command: its output, its end, and that no process is left."""
 
 import os
+import pwd
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,9 @@ from support.sandboxes import Level, await_word, begun, level_of, python, sh, sl
 
 from handrail.kernel.process.runner import Command, CommandOutcome, Processes, ending_of
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
+from handrail.kernel.sandbox.network_attempts import Attempts, NetworkAttempts, unrouted
+from handrail.kernel.sandbox.supervisor_link import Link
+from handrail.kernel.sandbox.view.visible_paths import private_home
 from handrail.model.faults import CommandNotStarted, SandboxUnavailable
 
 pytestmark = pytest.mark.sandbox
@@ -36,6 +41,21 @@ def test_first_command_behaves_like_second(strict: Processes) -> None:
         assert (outcome.exit_code, outcome.signal) == (130, None)
         assert outcome.pgid is not None
     assert not second.restarted
+
+
+def test_first_command_that_tries_network_at_once_is_noticed(
+    strict: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = NetworkAttempts.enter
+
+    def enter_late(self: NetworkAttempts, link: Link) -> Attempts:
+        """Adds the program after its first attempt, as on a machine that is busy."""
+        while not unrouted(link):
+            time.sleep(0.001)
+        return enter(self, link)
+
+    monkeypatch.setattr(NetworkAttempts, "enter", enter_late)
+    assert sh(strict, "(exec 3<>/dev/tcp/192.0.2.7/80) 2>/dev/null; echo done").tried_network is True
 
 
 def test_first_command_killed_by_signal_reports_signal(strict: Processes) -> None:
@@ -104,6 +124,17 @@ def test_command_gets_added_variables(processes: Processes) -> None:
     assert sh(processes, 'echo "$NAME"', environment={"NAME": "a b"}).stdout.head == b"a b\n"
 
 
+@pytest.mark.parametrize("level", ["off", "strict"])
+@pytest.mark.parametrize("named", [{}, {"HOME": ""}])
+def test_user_without_home_variable_has_home_of_account(level: Level, named: dict[str, str], tmp_path: Path) -> None:
+    homes = [each.pw_dir for each in pwd.getpwall() if each.pw_uid == os.getuid()]
+    known = {"PATH": os.defpath, **named}
+    with workspace(tmp_path / "ws", level_of(level), known) as processes:
+        home = sh(processes, 'echo "$HOME"').stdout.head.decode().strip()
+    account = homes[0] if homes else "/"
+    assert home == (account if level == "off" else private_home(account))
+
+
 @pytest.mark.parametrize(
     ("argv", "cwd", "why"),
     [
@@ -119,6 +150,23 @@ def test_command_that_cannot_start_gives_reason(processes: Processes, argv: list
         processes.run(Command(argv, cwd=cwd))
     assert caught.value.facts() == {"program": argv[0], "directory": cwd, "why": why}
     assert sh(processes, "echo still here").stdout.head == b"still here\n"
+
+
+def test_program_is_found_behind_places_that_hold_none(processes: Processes, tmp_path: Path) -> None:
+    """Test PATH as shells read it: what is no program there, or cannot be searched, hides nothing that comes later."""
+    ws = tmp_path / "ws"
+    for place in ("closed", "odd/tool", "good"):
+        (ws / place).mkdir(parents=True)
+    (ws / "odd/text").write_text("no program")
+    (ws / "good/tool").write_text("#!/bin/sh\necho found")
+    (ws / "good/tool").chmod(0o755)
+    (ws / "closed").chmod(0)  # root can search it nevertheless
+    path = ":".join(str(ws / place) for place in ("closed", "missing", "odd/text", "odd", "good"))
+    for name, why in (("absent", "ENOENT"), ("text", "EACCES")):
+        with pytest.raises(CommandNotStarted) as caught:
+            processes.run(Command([name], environment={"PATH": path}))
+        assert caught.value.why == why
+    assert processes.run(Command(["tool"], environment={"PATH": path})).stdout.head == b"found\n"
 
 
 def test_undecodable_output_is_unchanged(processes: Processes) -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.ordinary_user import bound_by_permissions
 from support.search_trees import Open, found
 
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.builtin import BuiltinEngine
 from handrail.kernel.search.hidden_files import EXCLUSIONS
 from handrail.kernel.search.ranking import RankRequest

@@ -9,7 +9,7 @@ import pytest
 from support.search_trees import Open, found
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox import landlock_exec
+from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.first_files import FirstFiles
 from handrail.kernel.search.long_lines import LongLines
 from handrail.kernel.search.rg_output import Complaint, Line, blocks, complaints
@@ -171,6 +171,16 @@ def test_file_deleted_during_search_is_not_an_error(tree: Open, tmp_path: Path) 
     newest = FirstFiles(fd, FindRequest(Scope(), sort="time"), Skipped.none(Limits()))
     newest.add(["gone", "a"])
     assert newest.result("", complete=True, unreadable=Named(1)).files == ["a", "gone"]
+
+
+def test_match_that_spans_lines_is_bounded_and_named(tree: Open, searcher: Searcher) -> None:
+    fd = tree({"slow.txt": b"a" * 60 + b"\n!b", "fine.txt": b"ab\ncd\n", "none.txt": b"x\n"})
+    bounded = Searcher(Limits(regex_seconds=0.2), engine=searcher.engine.name, builtin=False)  # type: ignore[arg-type]
+    slow = bounded.search(fd, SearchRequest(r"(?=a)(a|aa)+\nb", multiline=True))
+    assert (slow.total, slow.skipped.abandoned.names) == (0, ["slow.txt"])
+    spanning = bounded.search(fd, SearchRequest(r"b\nc", multiline=True, limit=1))
+    assert (spanning.engine, spanning.total) == (searcher.engine.name, 2)
+    assert [(match.path, match.line, match.content) for match in spanning.matches] == [("fine.txt", 1, "ab")]
 
 
 def test_builtin_engine_skips_very_large_file(tree: Open) -> None:

@@ -26,6 +26,13 @@ QUERIES = {
     "background colour": (b"\x1b]11;?\x1b\\", b"\x1b]11;rgb:0000/0000/0000\x1b\\"),
     "foreground colour": (b"\x1b]10;?\x07", b"\x1b]10;rgb:cccc/cccc/cccc\x1b\\"),
     "keyboard": (b"\x1b[?u", b"\x1b[?0u"),
+    "mode of synchronised output": (b"\x1b[?2026$p", b"\x1b[?2026;0$y"),
+    "mode of bracketed paste": (b"\x1b[?2004$p", b"\x1b[?2004;0$y"),
+    "cursor, extended": (b"\x1b[?6n", b"\x1b[?1;6R"),
+    "name": (b"\x1b[>q", b"\x1bP>|handrail\x1b\\"),
+    "rows and columns": (b"\x1b[18t", b"\x1b[8;24;80t"),
+    "pixels": (b"\x1b[14t", b"\x1b[4;384;640t"),
+    "pixels of a character": (b"\x1b[16t", b"\x1b[6;16;8t"),
 }
 
 

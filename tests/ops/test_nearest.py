@@ -38,6 +38,11 @@ def test_difference_names_first_kind(wanted: bytes, found: bytes, kind: str) -> 
     assert difference(wanted, found) == kind
 
 
+def test_nearest_escaped_line_breaks_are_found_as_real_ones() -> None:
+    found = nearest(b"zero\n  one\ntwo\n", b"one\\ntwo", partial=True)
+    assert found == Nearest(2, b"one\\ntwo", b"  one", "line_breaks")
+
+
 def test_difference_partial_compares_part_of_line() -> None:
     assert difference(b"F(a)", b"x = f(a) + 1") == "text"
     assert difference(b"F(a)", b"x = f(a) + 1", partial=True) == "case"

@@ -72,7 +72,7 @@ def test_deny_rule_unclear_command_asks_every_time(root: Path) -> None:
     assert plain.success
     assert len(asked_user.questions) == 2
     why = "the command may run what user rule 1 forbids: its text does not show every program that it runs"
-    said = f"this call is always asked about: {why}"
+    said = f"this call needs approval every time: {why}"
     assert first.warnings == [f"approved this time only: cannot store the rule: {said}"]
 
 

@@ -10,7 +10,7 @@ from handrail import Question, Verdict, Workspace
 from handrail.errors import RuleError
 from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import Keep
-from handrail.policy.rules import Rule
+from handrail.policy.rules import Rule, short_rule
 from handrail.policy.suggest import suggestion
 from handrail.surfaces.cli.rule_test import try_call
 
@@ -139,53 +139,10 @@ def test_rule_that_cannot_be_stored_approves_once_with_warning(root: Path) -> No
         assert workspace._rules.placed() == []
     begin = "approved this time only: cannot store the rule: "
     assert warnings == [
-        [f"{begin}this call is always asked about: the call reaches into .git, which is guarded"],
+        [f"{begin}this call needs approval every time: the call reaches into .git, which is guarded"],
         [f"{begin}the rule: the pattern is not a valid regular expression: missing ) at position 1"],
         [f"{begin}1e+300 hours from now is too far in the future"],
     ]
-
-
-SUGGESTED = [
-    ("run_in_terminal", {"command": "git status --short"}, '["git", "status", "..."]'),
-    ("run_in_terminal", {"command": "pytest tests/a.py"}, '["pytest", "..."]'),
-    ("run_in_terminal", {"command": "make"}, '["make", "..."]'),
-    ("run_in_terminal", {"command": "a && b"}, r'^\{"command":"a\ \&\&\ b"\}$'),
-    ("run_in_terminal", {"command": "sh build.sh"}, r'^\{"command":"sh\ build\.sh"\}$'),
-    ("run_in_terminal", {"command": "env A=1 make"}, r'^\{"command":"env\ A=1\ make"\}$'),
-    ("create_file", {"path": "a", "content": "x"}, r"""^\{"path":"[^"/\\]+","content":"(?:[^"\\]|\\.)*"\}$"""),
-    ("create_directory", {"path": "src/a.d/b.c"}, r"""^\{"path":"src/a\.d/[^"/\\]+\.c"\}$"""),
-    (
-        "fetch_webpage",
-        {"url": "https://docs.example.com/a", "timeout_seconds": 5},
-        r"""^\{"url":"https://docs\.example\.com(?:[/?#](?:[^"\\]|\\.)*)?","timeout_seconds":5\}$""",
-    ),
-]
-
-
-@pytest.mark.parametrize(("tool", "params", "expected"), SUGGESTED)
-def test_suggestion_is_slightly_wider_than_call(root: Path, tool: str, params: dict[str, Any], expected: str) -> None:
-    with Workspace(str(root)) as workspace:
-        question, result = try_call(workspace, "copilot", tool, params)
-        assert question is not None, result
-        assert suggestion(question, workspace.settings.limits) == expected
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"path": 'ü "x"\\\n', "content": 'a"\\\u2028'},
-        {"path": ".hidden", "content": ""},
-        {"path": "a/b.c/d.e.f", "content": "x"},
-        {"path": "x.", "content": "{}[]^$.*"},
-    ],
-)
-def test_suggestion_covers_its_call(root: Path, params: dict[str, str]) -> None:
-    (root / "a/b.c").mkdir(parents=True)
-    with Workspace(str(root)) as workspace:
-        question, _ = try_call(workspace, "copilot", "create_file", params)
-        assert question is not None
-        workspace._rules.session.rules = [Rule("create_file", suggestion(question, workspace.settings.limits))]
-        assert workspace._rules.decide(question).allowed
 
 
 def test_suggestion_for_patch_covers_changed_files(root: Path) -> None:
@@ -198,11 +155,11 @@ def test_suggestion_for_patch_covers_changed_files(root: Path) -> None:
 
     with Workspace(str(root)) as workspace:
         rule, _ = decided("a/b.md", "c.py", "a/d.md")
-        kind = r'"(?:a/[^"/\\]+\.md|[^"/\\]+\.py)"'
-        assert rule == rf'^\{{"patch":"(?:[^"\\]|\\.)*","targets":\[{kind}(?:,{kind})*\]\}}$'
-        workspace._rules.session.rules = [Rule("apply_patch_json", rule)]
-        calls = [("a/b.md", "c.py", "a/d.md"), ("e.py",), ("b.md",), ("e.py", "a/f")]
+        assert rule == "edit a/** c.py"
+        workspace._rules.session.rules = [short_rule(rule)]
+        calls = [("a/b.md", "c.py", "a/d.md"), ("a/x/y",), ("b.md",), ("c.py", "d/c.py")]
         assert [decided(*names)[1] for names in calls] == [True, True, None, None]
+        assert decided("a/1", "b/1", "c/1", "d/1")[0] == "edit **"
 
 
 def test_use_counts_are_shared_and_survive_damage(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.command_line import at_terminal
+from support.command_line import USER, at_terminal
 
 from handrail.errors import RuleError
 from handrail.model.limits import Limits
@@ -174,7 +174,7 @@ def test_approvals_command_keeps_comments(root: Path) -> None:
     home.mkdir(parents=True)
     (home / "approvals.toml").write_text(TEXT)
     for arguments in (("disable", "2"), ("enable", "2"), ("add", "file.list", "x"), ("remove", "4"), ("remove", "1")):
-        assert at_terminal("approvals", *arguments, "--root", str(root)).returncode == 0
+        assert at_terminal("approvals", *arguments, *USER, "--root", str(root)).returncode == 0
     assert [line for line in TEXT.split("\n") if "#" in line and "notes" not in line and "any of" not in line] == [
         line for line in text(home).split("\n") if "#" in line
     ]

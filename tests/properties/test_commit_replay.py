@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.commit_replay import EDITORS, Commit, Editor, Files, Made, commits, plant
+from support.commit_replay import EDITORS, Commit, Editor, Files, Made, commits, envelope, origin, plant
 
 from handrail import Workspace
 from handrail.dialects import NAMES, load
@@ -16,9 +16,15 @@ from handrail.model.effects import Effect
 COMMITS = int(os.environ.get("HANDRAIL_LONG", "0")) or 40
 LENGTH = 10
 """The commits in one history."""
-MOST_REFUSED = {"codex.apply_patch_freeform": 0.15, "codex-2026.apply_patch": 0.15}
+MOST_REFUSED = {
+    "codex.apply_patch_freeform": 0.15,
+    "codex-2026.apply_patch": 0.15,
+    "codex.apply_patch_json with swaps": 0.15,
+    "openai.apply_patch": 0.15,
+}
 """The share of commits that a tool may refuse; others may refuse none. The envelope has no line numbers, so that
-hunks between repeated blocks are ambiguous, and it cannot write a file whose last line does not end."""
+hunks between repeated blocks are ambiguous, and it cannot write a file whose last line does not end. A unified diff
+cannot rename a file over one that stays, as in git."""
 NOT_REPLAYED = {"append_file", "create_directory", "NotebookEdit", "memory"}
 
 
@@ -33,6 +39,14 @@ def test_replayed_commit_gives_its_tree_or_is_refused(name: str, tmp_path: Path)
             if not replayed(editor, wanted, place):
                 refused += 1
     assert refused <= MOST_REFUSED.get(name, 0) * made, f"{refused} of {made} commits were refused"
+
+
+def test_replayed_commits_hold_every_kind_of_rename() -> None:
+    made = [commit for seed in range(COMMITS // LENGTH) for commit in commits(seed, LENGTH)]
+    assert any(new not in commit.before for commit in made for new in commit.moves)
+    assert any(new in commit.before and new not in commit.moves.values() for commit in made for new in commit.moves)
+    assert any(commit.moves.get(old) == new for commit in made for new, old in commit.moves.items())
+    assert sum("*** Move to: " in envelope(commit) for commit in made) > len(made) / 10
 
 
 def test_every_editing_tool_is_replayed(tmp_path: Path) -> None:
@@ -65,21 +79,22 @@ def tools_of(editor: Editor, place: Path) -> set[str]:
 
 def expressible(editor: Editor, commit: Commit) -> Commit:
     """Return the part of a commit that a tool can make: without deletions, modes or unfinished new files."""
-    before, after = commit
+    if editor.modes:
+        return commit
+    before, after, moves = commit if editor.moves else commit._replace(moves={})
     result: Files = {}
     for name in before.keys() | after.keys():
-        old, new = before.get(name), after.get(name)
+        old, new = origin(Commit(before, after, moves), name), after.get(name)
         if new is None:
             if old and not (editor.delete or editor.patch):
                 result[name] = old
         elif old is None:
-            data, mode = new
-            whole = data if not editor.patch or editor.modes or data.endswith(b"\n") else data + b"\n"
-            result[name] = whole, mode if editor.modes else 0o644
+            data = new[0]
+            result[name] = data if not editor.patch or data.endswith(b"\n") else data + b"\n", 0o644
         else:
             kept = not editor.replaces and not editable(editor, old[0].decode(), new[0].decode())
-            result[name] = old[0] if kept else new[0], new[1] if editor.modes else old[1]
-    return Commit(before, result)
+            result[name] = old[0] if kept else new[0], old[1]
+    return Commit(before, result, moves)
 
 
 def replayed(editor: Editor, commit: Commit, place: Path) -> bool:
@@ -105,7 +120,7 @@ def made_by(editor: Editor, commit: Commit, place: Path) -> list[list[Made]]:
         return [[editor.patch(commit, place / "git")]] if commit.before != commit.after else []
     steps: list[list[Made]] = []
     for name in sorted(commit.before.keys() | commit.after.keys()):
-        old, new = (files[name][0].decode() if name in files else None for files in commit)
+        old, new = (files[name][0].decode() if name in files else None for files in (commit.before, commit.after))
         if new is None:
             assert editor.delete
             steps.append([editor.delete(name)])

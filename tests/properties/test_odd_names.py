@@ -14,7 +14,10 @@ from handrail import Workspace
 from handrail.dialects import NAMES
 from handrail.kernel.search import searcher
 
-LEVELS = 2000
+LEVELS = 1010
+"""More than Python's recursion limit."""
+NAME = "dwn"
+"""So long that the absolute path of the last level is longer than the system allows, and the relative path is not."""
 ODD = tuple(
     os.fsdecode(name)
     for name in (b"\xff\xfe", b"\xed\xa0\x80", b"a\nb", b"\r", b"\x1b[31m", b" ", b"-", b'"\\', b"C:\\x", b"*", b"{x}")
@@ -29,8 +32,8 @@ def deep_tree(top: Path) -> Iterator[None]:
     top.mkdir()
     at = os.open(top, os.O_RDONLY)
     for _ in range(LEVELS):
-        os.mkdir("d", dir_fd=at)
-        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.mkdir(NAME, dir_fd=at)
+        below = os.open(NAME, os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
     os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=at))
@@ -56,7 +59,7 @@ def test_every_tool_odd_file_names_are_answered(dialect: str, tmp_path: Path) ->
 def test_every_tool_deep_tree_is_answered(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "program", lambda: None)  # ripgrep takes seconds to start in such a deep directory
     with Arena(tmp_path, dialect) as arena, deep_tree(arena.root / "deep"):
-        bottom = "deep" + "/d" * LEVELS
+        bottom = "deep" + f"/{NAME}" * LEVELS
         assert arena.problems_with_paths((bottom, f"{bottom}/leaf", f"{bottom}/none"), reading=True) == {}
 
 
@@ -75,5 +78,5 @@ def test_glob_tree_deeper_than_handle_limit_is_searched_partly(root: Path, monke
         assert len(os.listdir("/proc/self/fd")) == handles
     assert result.success
     assert result.output["files"] == ["near"]  # type: ignore[index]
-    assert any("deep/d/d" in warning for warning in result.warnings)
+    assert any(f"deep/{NAME}/{NAME}" in warning for warning in result.warnings)
     assert again.success

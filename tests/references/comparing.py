@@ -28,8 +28,9 @@ class ReferenceCase(NamedTuple):
     calls: list[tuple[str, dict[str, Any]]]
 
 
-def plant(case: ReferenceCase, root: Path) -> None:
+def planted(case: ReferenceCase, root: Path) -> Path:
     """Make the files of a case; a name that ends with a slash is a directory, `-> x` as content a link."""
+    root.mkdir(parents=True)
     for name, content in case.files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +40,7 @@ def plant(case: ReferenceCase, root: Path) -> None:
             path.symlink_to(content.removeprefix("-> "))
         else:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
 
 
 def params_of(params: dict[str, Any], root: Path) -> dict[str, Any]:
@@ -73,3 +75,11 @@ def listed_differences(dialect: str) -> dict[str, str]:
     """Return the cases that the contract of a dialect lists as different, each with its reason."""
     page = (CONTRACTS / f"{dialect}.md").read_text().partition(_SECTION)[2]
     return {match[1]: match[2].strip() for match in re.finditer(r"^\| `([^`]+)` \|(.*)\|$", page, re.MULTILINE)}
+
+
+def assert_exactly_listed(found: dict[str, Any], dialect: str) -> None:
+    """Fail if the cases that differ are not those that the contract of a dialect lists."""
+    listed = listed_differences(dialect)
+    new = [f"{name}: {answers}"[:1500] for name, answers in found.items() if name not in listed]
+    gone = [name for name in listed if name not in found]
+    assert [*new, *gone] == [], "\n".join([*new, f"gone: {gone}"])

@@ -1,4 +1,4 @@
-"""Tests exports, items and scripted sessions against the packages `openai` and `openai-agents`."""
+"""Tests exports, items and scripted sessions against the package `openai`."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,6 @@ from handrail import ToolRouter, Workspace
 
 responses = pytest.importorskip("openai.types.responses")
 input_items = pytest.importorskip("openai.types.responses.response_input_item_param")
-apply_diff = pytest.importorskip("agents.apply_diff").apply_diff
 pydantic = pytest.importorskip("pydantic")
 
 
@@ -190,47 +189,6 @@ def test_session_of_bash_ends_with_expected_tree(root: Path) -> None:
         for number, (command, expected) in enumerate(commands):
             assert expected in answered(router, function(number, "bash", command=command))["output"], command
     assert tree(root) == {"src/a.py": "A = 2\n"}
-
-
-# Each case: the file, the diff, and how Handrail differs from the reference ("" if it does not).
-DIFFS = {
-    "anchor": ("a\nb\nc\nb\n", "@@ c\n-b\n+B", ""),
-    "context": ("a\nb\nc\n", " a\n-b\n+B\n c", ""),
-    "two sections": ("a\nb\nc\nd\n", "@@\n-a\n+A\n@@\n-d\n+D", ""),
-    "insert only": ("a\nb\n", " a\n+x\n b", ""),
-    "delete only": ("a\nb\nc\n", " a\n-b\n c", ""),
-    "end of file": ("x\ny\nx\n", "@@\n-x\n+z\n*** End of File", ""),
-    "trailing space": ("a  \nb\n", "-a\n+A\n b", ""),
-    "CRLF": ("a\r\nb\r\n", "-a\n+A\n b", ""),
-    "twice": ("x\nx\n", "-x\n+y", "ambiguous"),
-    "nowhere": ("a\n", "-z\n+y", ""),
-}
-
-
-@pytest.mark.parametrize("name", DIFFS)
-def test_update_equals_reference_or_differs_as_listed(root: Path, name: str) -> None:
-    before, diff, difference = DIFFS[name]
-    (root / "f").write_bytes(before.encode())
-    try:
-        expected: str | None = apply_diff(before, diff)
-    except ValueError:
-        expected = None
-    with Workspace(str(root), approve="auto") as workspace:
-        params = {"type": "update_file", "path": "f", "diff": diff}
-        result = workspace.call("openai", "apply_patch", params)
-    if difference:
-        assert result.error is not None
-        assert difference in result.error.code
-        return
-    assert result.success == (expected is not None), result
-    assert (root / "f").read_bytes().decode() == (before if expected is None else expected)
-
-
-def test_new_file_ends_with_line_break_unlike_reference(root: Path) -> None:
-    with Workspace(str(root), approve="auto") as workspace:
-        workspace.call("openai", "apply_patch", {"type": "create_file", "path": "f", "diff": "+a\n+b"})
-    assert apply_diff("", "+a\n+b", mode="create") == "a\nb"
-    assert (root / "f").read_text() == "a\nb\n"
 
 
 def tree(root: Path) -> dict[str, str]:

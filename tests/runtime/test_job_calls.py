@@ -56,7 +56,7 @@ def opened_fifo(path: Path) -> Any:
 
 
 def test_each_read_returns_new_output_only(root: Path, router: ToolRouter) -> None:
-    call(router, "start", command="mkfifo go; while read line < go; do echo got $line; done")
+    call(router, "start", command="mkfifo go; exec 3<>go; while read line <&3; do echo got $line; done")
     for word in ("a", "b"):
         with opened_fifo(root / "go") as go:
             go.write(f"{word}\n")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from pypdf import PdfReader, PdfWriter
 from support.media import image_file, media_dialect, png
 
-from handrail import Workspace
+from handrail import ToolResult, Workspace
 from handrail.model.limits import Limits
 from handrail.ops.media_header import media_header
 from handrail.surfaces.mcp.mcp_results import to_mcp
@@ -136,3 +137,28 @@ def test_media_in_text_dialect_is_named_not_printed(dialect: str, tool: str, wor
     assert error.code == "not_text"
     assert error.message == f"'photo' cannot be shown as text: it is image/jpeg, 64x48 pixels, {len(data)} bytes"
     assert workspace.call(dialect, tool, {"path": "odd.txt"}).success
+
+
+def _read_pages(root: Path, pages: str) -> ToolResult:
+    with Workspace(str(root)) as workspace:
+        return workspace.call("claude-code", "Read", {"file_path": str(root / "a.pdf"), "pages": pages})
+
+
+def test_pages_of_pdf_are_those_named_and_no_others(root: Path) -> None:
+    writer, made = PdfWriter(), io.BytesIO()
+    for width in range(100, 130):
+        writer.add_blank_page(width, 50)
+    writer.write(made)
+    (root / "a.pdf").write_bytes(made.getvalue())
+    for pages, widths in (("2-4", [101, 102, 103]), ("30", [129]), ("29-40", [128, 129]), ("1-20", [*range(100, 120)])):
+        shown: Any = _read_pages(root, pages).output
+        reader = PdfReader(io.BytesIO(b64decode(shown["inlineData"]["data"])))
+        assert [int(page.mediabox.width) for page in reader.pages] == widths
+    for pages, said in (("31", "has 30 pages"), ("1-21", "at most 20"), ("0", "must be"), ("4-2", "must be")):
+        assert said in _read_pages(root, pages).text
+
+
+def test_pages_without_pypdf_say_what_to_install(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handrail.runtime.read_media.can_choose_pages", lambda: False)
+    (root / "a.pdf").write_bytes(b"%PDF-1.7\n")
+    assert "handrail[pdf]" in _read_pages(root, "1").text

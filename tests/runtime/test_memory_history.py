@@ -189,3 +189,17 @@ def test_killed_memory_commit_is_rolled_back_or_finished(root: Path, where: str)
         entries = workspace.history().entries()
     done = where == "journal"
     assert (kept(root), len(entries)) == ({"notes/a.md": "two\n" if done else "one\n"}, 1 + done)
+
+
+def test_memory_file_of_other_kind_or_too_many_lines_is_refused(root: Path) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        memory(workspace, **CREATE)
+        top = Path(State.of(str(root)).path) / "memories"
+        os.mkfifo(top / "pipe")
+        (top / "long").write_bytes(b"\n" * 999_999)
+        for name, said in (
+            ("pipe", "Unsupported file type for /memories/pipe"),
+            ("long", "File /memories/long exceeds maximum line limit of 999,999 lines."),
+        ):
+            result = workspace.call("claude", "memory", {"command": "view", "path": f"/memories/{name}"})
+            assert (result.success, result.output) == (False, said)

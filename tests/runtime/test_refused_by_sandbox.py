@@ -10,6 +10,10 @@ from handrail import Workspace
 
 pytestmark = pytest.mark.sandbox
 NETWORK = "the sandbox blocks the network; only the user can allow it"
+TRIED = (
+    "the command succeeded, but a part of it tried to reach the network, which the sandbox blocks; only the user can "
+    "allow it"
+)
 SERVER = """
 import socket
 server = socket.create_server(("127.0.0.1", 0))
@@ -42,13 +46,16 @@ def warnings(workspace: Workspace, command: str) -> list[str]:
         "(exec 3<>/dev/tcp/192.0.2.1/80) 2>/dev/null | head",
         "(exec 3<>/dev/tcp/example.org/80) 2>/dev/null; true",
         "getent hosts example.org | head",
-        f"python3 -c {shlex.quote(QUIET)}",
         "(exec 3<>/dev/udp/2001:db8::1/53) 2>/dev/null; exit 6",
     ],
 )
 def test_attempt_to_reach_network_is_told(workspace: Workspace, command: str) -> None:
     assert warnings(workspace, command) == [NETWORK]  # as the first command, which starts along with the sandbox
     assert warnings(workspace, command) == [NETWORK]
+
+
+def test_attempt_of_command_that_succeeds_is_noted(workspace: Workspace) -> None:
+    assert warnings(workspace, f"python3 -c {shlex.quote(QUIET)}") == [TRIED]
 
 
 @pytest.mark.parametrize(

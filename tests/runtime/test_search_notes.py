@@ -26,17 +26,20 @@ def opened(root: Path, engine: EngineName, **limits: Any) -> Workspace:
     return workspace
 
 
-def test_search_skipped_files_named_then_counted(root: Path, engine: EngineName) -> None:
+@pytest.mark.parametrize(("tool", "asked"), [("grep", {"pattern": "needle"}), ("search", {"query": "needle"})])
+def test_search_skipped_files_named_then_counted(
+    root: Path, engine: EngineName, tool: str, asked: dict[str, Any]
+) -> None:
     for name in "abcd":
         (root / name).write_text("needle\n" * (1 if name == "a" else 10))
     with opened(root, engine, context_file_bytes=20, skipped_names=1) as workspace:
-        result = workspace.call("context", "grep", {"pattern": "needle"})
+        result = workspace.call("context", tool, asked)
     assert result.warnings == [
-        "skipped b: larger than the size limit",
-        "skipped 2 more files: larger than the size limit",
+        "skipped b: larger than 20 bytes",
+        "skipped 2 more files: larger than 20 bytes",
     ]
     found: Any = result.output
-    assert [match["path"] for match in found["matches"]] == ["a"]
+    assert [each["path"] for each in found["matches" if tool == "grep" else "results"]] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -58,9 +61,9 @@ def test_search_timeout_gets_warning(
 
 def test_grep_search_timeout_warning_comes_first(root: Path, engine: EngineName) -> None:
     (root / "file").write_text("needle\n")
-    with opened(root, engine, search_seconds=0) as workspace:
+    with opened(root, engine, search_seconds=1e-9) as workspace:
         output: Any = workspace.call("copilot", "grep_search", {"pattern": "needle"}).output
-    assert output.startswith("Warning: Search timed out after 0s, returning partial results\nFound ")
+    assert output.startswith("Warning: Search timed out after 1e-09s, returning partial results\nFound ")
 
 
 class Overtaken(Searcher):

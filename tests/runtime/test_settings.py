@@ -233,12 +233,15 @@ def test_settings_project_lowers_user_limits_and_raises_none() -> None:
         ("approve = ", "not valid TOML: Invalid value (at end of document)"),
         (f"approve = {'[' * 5000}{']' * 5000}", "not valid TOML: it is nested too deeply"),
         (f"approve{'.a' * 5000} = 1", "not valid TOML: it is nested too deeply"),
-        (f"approve = {'[' * 99}{']' * 99}", f"approve must be one of auto, host, ask, never, not {'[' * 99}{']' * 99}"),
+        (
+            f"approve = {'[' * 99}{']' * 99}",
+            f"approve must be one of auto, host, edit, ask, never, not {'[' * 99}{']' * 99}",
+        ),
         (f"approve = 0x{'f' * 5000}", "not valid TOML: a number in it has more than 64 bits"),
         ("colour = 1", "unknown setting 'colour'"),
-        ('approve = "always"', "approve must be one of auto, host, ask, never, not 'always'"),
-        ("approve = 1", "approve must be one of auto, host, ask, never, not 1"),
-        ('approve = ["ask"]', "approve must be one of auto, host, ask, never, not ['ask']"),
+        ('approve = "always"', "approve must be one of auto, host, edit, ask, never, not 'always'"),
+        ("approve = 1", "approve must be one of auto, host, edit, ask, never, not 1"),
+        ('approve = ["ask"]', "approve must be one of auto, host, edit, ask, never, not ['ask']"),
         ('read_only = "yes"', "read_only must be true or false, not 'yes'"),
         ("read_only = 1", "read_only must be true or false, not 1"),
         ("log = 3", "log must be the name of a file, not 3"),
@@ -333,3 +336,39 @@ def test_answer_tokens_bad_value_is_error(value: str) -> None:
         in_force(user=f"answer_tokens = {value}")
     with pytest.raises(SettingsError, match="answer_tokens must be a whole number"):
         in_force(env={"HANDRAIL_ANSWER_TOKENS": value.strip('"')})
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "hosts", "level"),
+    [
+        ({}, ["a.test"], (), "strict"),
+        ({"sandbox": "network"}, ["a.test"], ("a.test",), "hosts"),
+        ({"network": ["a.test"]}, ["a.test", "b.test"], ("a.test",), "hosts"),
+        ({"network": ["*.a.test"]}, ["x.a.test"], ("x.a.test",), "hosts"),
+        ({"network": ["x.a.test"]}, ["*.a.test"], ("x.a.test",), "hosts"),
+        ({"network": ["a.test"]}, ["*.a.test"], (), "strict"),
+        ({"network": ["a.test"], "sandbox": "network"}, ["b.test"], (), "strict"),
+        ({"network": ["a.test"]}, ["a.test:22"], (), "strict"),
+        ({"network": ["a.test"]}, ["a.test:443"], ("a.test:443",), "hosts"),
+        ({"network": ["a.test"]}, [], ("a.test",), "hosts"),
+        ({"sandbox": "off"}, ["a.test"], (), "off"),
+    ],
+)
+def test_network_project_may_only_name_fewer_hosts(
+    user: dict[str, Any], project: list[str], hosts: tuple[str, ...], level: str
+) -> None:
+    settings, notes = load(user=toml(**user), project=f"network = {json.dumps(project)}")
+    assert (settings.network, settings.powers.level) == (hosts, level)
+    assert bool(notes) == (set(hosts) != set(project))
+
+
+def test_network_in_any_order_with_sandbox_is_the_same() -> None:
+    lines = ['sandbox = "strict"', 'network = ["a.test"]']
+    for project in ("\n".join(lines), "\n".join(reversed(lines))):
+        assert load(user=toml(sandbox="network"), project=project)[0].powers.level == "hosts"
+
+
+@pytest.mark.parametrize("host", ["https://a.test", "a.test/x", "127.1", "*.10.0.0.1", "user@a.test", "a.*.test", ""])
+def test_network_bad_host_is_an_error(host: str) -> None:
+    with pytest.raises(SettingsError, match="is not a host"):
+        load(flags={"network": [host]})

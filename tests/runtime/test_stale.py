@@ -217,3 +217,30 @@ def test_stale_file_changed_by_background_process_is_stale(workspace: Workspace,
     assert read(workspace) == "ok"
     assert patch(workspace, "one", "1") == "ok"
     assert (root / "file").read_text() == "1\ntwo\nlate\n"
+
+
+@pytest.mark.parametrize("dialect", ["codex-2026", "openai"])
+def test_stale_file_printed_by_a_command_counts_as_read(workspace: Workspace, root: Path, dialect: str) -> None:
+    (root / "file").write_text("one\ntwo\n")
+    tools, run = workspace.tools(dialect), {"codex-2026": "exec_command", "openai": "shell"}[dialect]
+
+    def patch(old: str, new: str) -> Any:
+        diff = f"@@\n-{old}\n+{new}\n"
+        whole = {"input": f"*** Begin Patch\n*** Update File: file\n{diff}*** End Patch\n"}
+        section = {"type": "update_file", "path": "file", "diff": diff}
+        return tools.call("apply_patch", whole if dialect == "codex-2026" else section)
+
+    def command(text: str) -> None:
+        assert tools.call(run, {"cmd": text} if dialect == "codex-2026" else {"commands": [text]}).success
+
+    assert patch("one", "1").success
+    (root / "file").write_text("1\n2\n")
+    stale = patch("1", "one")
+    assert (stale.error and stale.error.code) == "stale_file"
+    assert "cat file" in stale.hints
+    command("true")
+    command("touch other")
+    assert not patch("1", "one").success
+    command("cat file")
+    assert patch("1", "one").success
+    assert (root / "file").read_text() == "one\n2\n"

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Question, Workspace
+from handrail import Question, Verdict, Workspace
 from handrail.errors import DeniedError, UndoError
 from handrail.kernel.journal.journal import JournalEntry
+from handrail.workspace import internals
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+a\n*** Add File: b\n+b\n*** End Patch\n"
 
@@ -103,3 +104,13 @@ def test_undo_without_approver_is_denied_even_if_nothing_changes(root: Path, wor
     with Workspace(str(root)) as alone, pytest.raises(DeniedError):
         alone.history().undo()
     assert undone(workspace) == []
+
+
+def test_undo_approver_that_keeps_rule_allows_once(root: Path) -> None:
+    answers = [Verdict.allow(), Verdict(True, "user", always=True), Verdict.deny("no")]
+    with Workspace(str(root), approver=lambda _: answers.pop(0)) as opened:
+        assert opened.call("codex", "apply_patch_freeform", {"patch": PATCH}).success
+        opened.history().undo()
+        with pytest.raises(DeniedError):
+            opened.history().redo()
+        assert not internals(opened).rules.placed()

@@ -14,6 +14,7 @@ from handrail.surfaces.cli import main
 from support.pseudo_terminal import Terminal
 
 Done = subprocess.CompletedProcess[str]
+USER = ("--scope", "user")
 ARGV = [sys.executable, "-P", "-m", "handrail"]
 
 

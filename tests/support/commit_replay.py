@@ -37,6 +37,8 @@ _LINES = [
 class Commit(NamedTuple):
     before: Files
     after: Files
+    moves: dict[str, str] = {}  # noqa: RUF012  never changed
+    """The old name of each file that was renamed, by its new name."""
 
 
 # ── generating ──
@@ -47,11 +49,11 @@ def commits(seed: int, count: int) -> Iterator[Commit]:
     chance = random.Random(seed)
     files = {name: (_content(chance), 0o644) for name in chance.sample(_NAMES, 4)}
     for _ in range(count):
-        after = dict(files)
+        after, origins = dict(files), {name: name for name in files}
         while after == files:
             for _ in range(chance.randint(1, 3)):
-                _change(chance, after)
-        yield Commit(files, after)
+                _change(chance, after, origins)
+        yield Commit(files, after, {name: old for name, old in origins.items() if name != old})
         files = after
 
 
@@ -70,19 +72,27 @@ def _line(chance: random.Random) -> str:
     return chance.choice(_LINES) if chance.random() < 0.6 else f"line {chance.randint(0, 999)}"
 
 
-def _change(chance: random.Random, files: Files) -> None:
+def _change(chance: random.Random, files: Files, origins: dict[str, str]) -> None:
+    """Change some file. `origins` holds the name before the commit of each file that was there before it."""
     free = [name for name in [*_NAMES, f"new{chance.randint(0, 9)}/in/g.py"] if name not in files]
-    what = chance.choice(["edit"] * 6 + ["create", "delete", "rename", "mode", "ends", "last"])
+    what = chance.choice(["edit"] * 6 + ["create", "delete", "rename", "over", "swap", "mode", "ends", "last"])
     if not files or (what == "create" and free):
         files[chance.choice(free)] = _content(chance), 0o644
         return
-    name = chance.choice(sorted(files))
+    name, other = chance.choice(sorted(files)), chance.choice(sorted(files))
     data, mode = files[name]
     if what == "delete" and len(files) > 1:
         del files[name]
+        origins.pop(name, None)
     elif what == "rename" and free:
-        del files[name]
-        files[chance.choice(free)] = (_edited(chance, data) if chance.random() < 0.5 else data), mode
+        _rename(files, origins, name, target := chance.choice(free))
+        files[target] = (_edited(chance, data) if chance.random() < 0.5 else data), mode
+    elif what == "over" and name != other:
+        _rename(files, origins, name, other)
+    elif what == "swap" and name != other:
+        _rename(files, origins, other, "")
+        _rename(files, origins, name, other)
+        _rename(files, origins, "", name)
     elif what == "mode":
         files[name] = data, mode ^ 0o111
     elif what == "ends":
@@ -93,6 +103,13 @@ def _change(chance: random.Random, files: Files) -> None:
         files[name] = (data.removesuffix(end) if data.endswith(end) else data + end), mode
     else:
         files[name] = _edited(chance, data), mode
+
+
+def _rename(files: Files, origins: dict[str, str], old: str, new: str) -> None:
+    files[new] = files.pop(old)
+    origins.pop(new, None)
+    if old in origins:
+        origins[new] = origins.pop(old)
 
 
 def _edited(chance: random.Random, data: bytes) -> bytes:
@@ -156,17 +173,29 @@ def line_edits(old: str, new: str) -> list[dict[str, Any]]:
 
 
 def envelope(commit: Commit) -> str:
-    """Return a commit in the form between Begin and End Patch."""
-    before, after, parts = commit.before, commit.after, list[str]()
-    for name in sorted(before.keys() | after.keys()):
-        old, new = (tree[name][0].decode() if name in tree else None for tree in commit)
-        if new is None:
+    """Return a commit in the form between Begin and End Patch; the renames come first."""
+    before, after, moves = commit
+    parts = []
+    for name, old_name in moves.items():
+        old, new = before[old_name][0].decode(), after[name][0].decode()
+        parts.append(f"*** Update File: {old_name}\n*** Move to: {name}\n" + "".join(_chunks(old, new)))
+    for name in sorted((before.keys() | after.keys()) - moves.keys()):
+        source, new_file = origin(commit, name), after.get(name)
+        if new_file is None and source:
             parts.append(f"*** Delete File: {name}\n")
-        elif old is None:
-            parts.append(f"*** Add File: {name}\n" + "".join(f"+{line}\n" for line in new.split("\n")[:-1]))
-        elif old != new:
-            parts.append(f"*** Update File: {name}\n" + "".join(_chunks(old, new)))
+        elif new_file and source is None:
+            added = new_file[0].decode().split("\n")[:-1]
+            parts.append(f"*** Add File: {name}\n" + "".join(f"+{line}\n" for line in added))
+        elif new_file and source and source[0] != new_file[0]:
+            changed = _chunks(source[0].decode(), new_file[0].decode())
+            parts.append(f"*** Update File: {name}\n" + "".join(changed))
     return f"*** Begin Patch\n{''.join(parts)}*** End Patch\n"
+
+
+def origin(commit: Commit, name: str) -> tuple[bytes, int] | None:
+    """Return the file that a name has before the commit, after its renames; None if there is none."""
+    moved_away = name in commit.moves.values() and name not in commit.moves
+    return None if moved_away else commit.before.get(commit.moves.get(name, name))
 
 
 def _chunks(old: str, new: str) -> Iterator[str]:
@@ -183,18 +212,18 @@ def _chunks(old: str, new: str) -> Iterator[str]:
             yield "*** End of File\n"
 
 
-def unified(commit: Commit, directory: Path) -> str:
+def unified(commit: Commit, directory: Path, *options: str) -> str:
     """Return a commit as git prints it."""
     write(directory, {})
     run("git", "init", "-q", cwd=directory)
     trees = []
-    for tree in commit:
+    for tree in (commit.before, commit.after):
         for path in [each for each in directory.iterdir() if each.name != ".git"]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         plant(directory, tree)
         run("git", "add", "-A", cwd=directory)
         trees.append(run("git", "write-tree", cwd=directory).stdout.decode().strip())
-    return run("git", "diff", "--find-renames", *trees, cwd=directory).stdout.decode()
+    return run("git", "diff", "--find-renames", *options, *trees, cwd=directory).stdout.decode()
 
 
 def plant(root: Path, files: Files) -> None:
@@ -227,6 +256,8 @@ class Editor(NamedTuple):
     """The call that writes a file that is there, if that is another tool."""
     absolute: bool = False
     modes: bool = False
+    moves: bool = False
+    """Whether it makes the renames of a commit as renames."""
 
 
 def _pairs(tool: str, path: str, old: str, new: str) -> Callable[[str, str, str], list[Made]]:
@@ -258,6 +289,11 @@ def _unified(commit: Commit, directory: Path) -> Made:
     return "apply_patch_json", {"patch": unified(commit, directory)}
 
 
+def _broken(commit: Commit, directory: Path) -> Made:
+    """Show a file that another one replaced as a rename, so that there are swaps."""
+    return "apply_patch_json", {"patch": unified(commit, directory, "--break-rewrites")}
+
+
 def _envelope(commit: Commit, _: Path) -> Made:
     return "apply_patch_freeform", {"patch": envelope(commit)}
 
@@ -275,6 +311,10 @@ def _created(name: str, text: str) -> Made:
     diff = "".join(f"+{line}\n" for line in text.removesuffix("\n").split("\n")) if text else ""
     open_end = "\\ No newline at end of file\n" if text and not text.endswith("\n") else ""
     return "apply_patch", {"type": "create_file", "path": name, "diff": diff + open_end}
+
+
+def _updated(name: str, before: str, after: str) -> list[Made]:
+    return [("apply_patch", {"type": "update_file", "path": name, "diff": "".join(_chunks(before, after))})]
 
 
 _CONTEXT = {
@@ -303,11 +343,15 @@ EDITORS: dict[str, Editor] = {
     "context.replace_in_file": Editor("context", _pairs("replace_in_file", "path", "find", "replace"), **_CONTEXT),  # type: ignore[arg-type]
     "context.edit_lines": Editor("context", _edit_lines, ends_last_line=False, **_CONTEXT),  # type: ignore[arg-type]
     "codex.apply_patch_json": Editor("codex", patch=_unified, modes=True),
-    "codex.apply_patch_freeform": Editor("codex", patch=_envelope, replaces=False, ends_last_line=False),
-    "codex-2026.apply_patch": Editor("codex-2026", patch=_envelope_2026, replaces=False, ends_last_line=False),
+    "codex.apply_patch_json with swaps": Editor("codex", patch=_broken, modes=True),
+    "codex.apply_patch_freeform": Editor("codex", patch=_envelope, replaces=False, ends_last_line=False, moves=True),
+    "codex-2026.apply_patch": Editor(
+        "codex-2026", patch=_envelope_2026, replaces=False, ends_last_line=False, moves=True
+    ),
     "gemini-3.replace": Editor("gemini-3", _instructed, _whole("write_file", "file_path", "content")),
     "openai.apply_patch": Editor(
         "openai",
+        edit=_updated,
         write=_created,
         delete=lambda n: ("apply_patch", {"type": "delete_file", "path": n}),
         ends_last_line=False,

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 from handrail.model.editor_faults import PagesUnknown
 from handrail.model.facts import FactRecord
 from handrail.model.faults import (
+    AccessDenied,
     BadPatch,
     BadPath,
     Denied,
@@ -54,7 +55,10 @@ def kinds(of: type[FactRecord] = FactRecord) -> Iterator[type[FactRecord]]:
     """Yield the kinds that Handrail raises: the leaves of the class tree, and some others."""
     for kind in of.__subclasses__():
         if kind.__module__.startswith("handrail."):
-            if kind in (BadPath, Denied, NotADirectory, NotFound, OutsideRoot) or not kind.__subclasses__():
+            if (
+                kind in (AccessDenied, BadPath, Denied, NotADirectory, NotFound, OutsideRoot)
+                or not kind.__subclasses__()
+            ):
                 yield kind
             yield from kinds(kind)
 

@@ -19,6 +19,11 @@ _TAKE_TERMINAL = (
 PATIENCE = 300
 
 
+def unwrapped(shown: str) -> str:
+    """Return what a question showed, with the lines that it broke at the edge of the terminal put together."""
+    return shown.replace("\n    ", "")
+
+
 class Terminal:
     def __init__(
         self,

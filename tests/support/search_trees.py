@@ -84,6 +84,13 @@ def _extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 PLAIN_PATTERNS = st.recursive(st.builds("{}{}".format, _ATOMS, _REPEATS), _extend, max_leaves=5)
+_BREAKS = st.sampled_from([r"\n", r"\r\n", "\n", r"[\n]", r"\s+", r"[^x]+", r"\A", r"\z", ".*", ".*?"])
+_SPANNING_ATOMS = st.one_of(
+    _BREAKS, st.builds("{}{}".format, _ATOMS, _REPEATS), st.builds("({}|{})".format, _ATOMS, _BREAKS)
+)
+SPANNING = st.builds(
+    "{}{}".format, st.one_of(st.just(""), _PCRE), st.lists(_SPANNING_ATOMS, min_size=1, max_size=4).map("".join)
+)
 PATTERNS = st.one_of(PLAIN_PATTERNS, PLAIN_PATTERNS, st.builds("{}{}{}".format, _PCRE, PLAIN_PATTERNS, st.just("")))
 
 GLOBS = st.sampled_from([

@@ -1,4 +1,7 @@
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.mcp_client import over_http
@@ -11,3 +14,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (root / "a.txt").write_text("one\n")
     with over_http("--root", root, home=home) as (address, _):
         yield address
+
+
+@pytest.fixture
+def client_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the home of a user of MCP clients; `handrail` is on PATH."""
+    home = tmp_path / "person"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return home

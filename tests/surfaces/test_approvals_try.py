@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.command_line import at_terminal, handrail, usage_error
+from support.command_line import USER, at_terminal, handrail, usage_error
 
 ASKED = "No rule decides this call: it would need approval\n"
 
@@ -19,7 +19,7 @@ def here(root: Path) -> tuple[str, str]:
 
 def test_approvals_test_takes_parameters_like_call(root: Path) -> None:
     here = ("--root", str(root))
-    at_terminal("approvals", "add", "edit_lines", r'.*"start_line":1,.*')
+    at_terminal("approvals", "add", *USER, "edit_lines", r'.*"start_line":1,.*')
     (root / "a").write_text("x\n")
     edit = ("edit_lines", "path=a", "operation=delete", "end_line=1")
     yes = handrail("approvals", "test", *edit, "start_line=1", *here)
@@ -32,7 +32,7 @@ def test_approvals_test_takes_parameters_like_call(root: Path) -> None:
 
 def test_approvals_test_decides_about_undo(here: tuple[str, str], root: Path) -> None:
     rule = r'\{"entries":\[2\],"targets":\["a"\]\}'
-    at_terminal("approvals", "add", "undo", rule)
+    at_terminal("approvals", "add", *USER, "undo", rule)
     for arguments in ((), ("entries=[2]",), ("since=2",), ('{"entries": [2]}',)):
         tried = handrail("approvals", "test", "undo", *arguments, *here)
         assert (tried.stdout, tried.returncode) == (f"Approved by user rule 1: {rule}\n", 0)
@@ -42,7 +42,7 @@ def test_approvals_test_decides_about_undo(here: tuple[str, str], root: Path) ->
     assert handrail("undo", *here).returncode == 0
     redo = handrail("approvals", "test", "redo", *here)
     assert redo.stdout == f"{ASKED}  not user rule 1: it is for another tool\n"
-    at_terminal("approvals", "add", "restore", ".*", "--deny")
+    at_terminal("approvals", "add", *USER, "restore", ".*", "--deny")
     restore = handrail("approvals", "test", "restore", "path=a", "at=2", *here)
     assert restore.stdout == "Forbidden by user rule 2: .*\n"
     assert (root / "a").read_text() == "one"

@@ -73,9 +73,9 @@ def test_call_without_terminal_denied_and_log_says_how_to_allow(root: Path, tmp_
     )
     assert (done.returncode, done.stderr) == (3, "")
     assert to_allow(log) == (
-        "Run this command in a terminal, or with --approve auto, or allow exactly this call: "
-        'handrail approvals add file.write \'^\\{"path":"it\'"\'"\'s\\.txt","content":"x"\\}$\' '
-        f"--scope project --root {root}"
+        "Run this command in a terminal, or with --approve auto, or keep a rule: "
+        "handrail approvals add 'edit '\"'\"'it'\"'\"'\"'\"'\"'\"'\"'\"'s.txt'\"'\"'' "
+        f"--root {root}"
     )
     assert not list(root.iterdir())
 
@@ -86,7 +86,7 @@ def to_allow(log: Path) -> str:
     return str(next(line["allow"] for line in reversed(lines) if line["event"] == "refusal"))
 
 
-def test_call_logged_remedy_allows_exactly_that_call(root: Path, tmp_path: Path) -> None:
+def test_call_logged_remedy_allows_that_file_only(root: Path, tmp_path: Path) -> None:
     odd = root / "it's $a `root`"
     odd.mkdir()
     call = ("call", "file.write", "path=it's $x `y`.txt", 'content=a\n"b" \\ é', "--root")
@@ -103,10 +103,11 @@ def test_call_logged_remedy_does_not_hold_in_weaker_sandbox(root: Path, tmp_path
     assert [handrail(*call, level).returncode for level in ("off", "network")] == [3, 0]
 
 
-@pytest.mark.parametrize("content", ["x\u202ey", "x" * 400], ids=["not seen whole", "long"])
-def test_call_logged_remedy_omits_calls_that_cannot_be_pasted(root: Path, tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("path", ["x\u202ey", "x" * 200 + "/" + "y" * 200], ids=["not seen whole", "long"])
+def test_call_logged_remedy_omits_calls_that_cannot_be_pasted(root: Path, tmp_path: Path, path: str) -> None:
     log = tmp_path / "log"
-    done = handrail("call", "file.write", "path=a", f"content={content}", "--root", str(root), "--log", str(log))
+    content = "z" * 400
+    done = handrail("call", "file.write", f"path=.{path}", f"content={content}", "--root", str(root), "--log", str(log))
     assert done.returncode == 3
     assert (
         to_allow(log)
@@ -117,7 +118,7 @@ def test_call_logged_remedy_omits_calls_that_cannot_be_pasted(root: Path, tmp_pa
 def do_what_is_told(log: Path, *call: str) -> None:
     """Run, at a terminal, the command that the log suggests for a denied call."""
     assert handrail(*call, "--log", str(log)).returncode == 3
-    command = shlex.split(to_allow(log).partition("exactly this call: ")[2])
+    command = shlex.split(to_allow(log).partition("keep a rule: ")[2])
     assert command[0] == "handrail"
     assert at_terminal(*command[1:]).returncode == 0
 

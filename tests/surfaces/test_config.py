@@ -1,6 +1,7 @@
 """Tests `handrail config`, which adds Handrail to the file of a client and keeps the rest."""
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,14 @@ import tomlkit
 from click.testing import CliRunner, Result
 
 from handrail.surfaces.cli import main
-from handrail.surfaces.client_config_text import CLIENTS
+from handrail.surfaces.clients.client_plan import ConfigPlace, server_file
+from handrail.surfaces.clients.client_records import CLIENTS
+from handrail.surfaces.clients.config_merge import value_at
 
-JSON_CLIENTS = [name for name, kind in CLIENTS.items() if not kind.toml]
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "person"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    return home
+SCOPED = [(name, scope) for name, kind in CLIENTS.items() for scope in ("project", "user") if getattr(kind, scope)]
+JSON_CLIENTS = [name for name, kind in CLIENTS.items() if kind.form == "json"]
+OURS = [sys.executable.rpartition("/")[0] + "/handrail"]
+pytestmark = pytest.mark.usefixtures("client_home")
 
 
 def _config(*arguments: Any) -> Result:
@@ -29,20 +26,45 @@ def _config(*arguments: Any) -> Result:
 
 
 def _entry(client: str, text: str) -> dict[str, Any]:
-    kind = CLIENTS[client]
-    settings = tomllib.loads(text) if kind.toml else json.loads(text)
-    found: dict[str, Any] = settings[kind.key]["handrail"]
+    found: dict[str, Any] = value_at(CLIENTS[client].form, text, (CLIENTS[client].key, "handrail"))
     return found
 
 
-@pytest.mark.parametrize("client", [*CLIENTS])
-def test_config_prints_command_of_this_installation(client: str, root: Path) -> None:
-    out = _config(client, "--root", root)
-    made = _entry(client, out.stdout)
-    assert Path(made["command"]).is_absolute()
-    assert made["args"][-4:] == ["--root", str(root), "--dialect", CLIENTS[client].dialect]
-    assert made["args"][-5] == "mcp"
-    assert made.get("type") == ("stdio" if CLIENTS[client].typed else None)
+def _command(client: str, text: str) -> list[str]:
+    kind, made = CLIENTS[client], _entry(client, text)
+    command: list[str] = made[kind.command] if kind.one_list else [made[kind.command], *made["args"]]
+    return command
+
+
+def _written(client: str, root: Path, scope: str) -> str:
+    return Path(server_file(CLIENTS[client], ConfigPlace(str(root), scope))).read_text()
+
+
+@pytest.mark.parametrize(("client", "scope"), SCOPED)
+def test_config_write_names_no_personal_path_in_project(client: str, scope: str, root: Path) -> None:
+    out = _config(client, "--root", root, "--scope", scope, "--write")
+    assert out.exit_code == 0, out.output
+    kind, command = CLIENTS[client], _command(client, _written(client, root, scope))
+    anchor = [str(root)] if kind.starts_anywhere or scope == "user" else [kind.root] if kind.root else []
+    program = ["handrail"] if scope == "project" else OURS
+    assert command == [*program, "mcp", *(["--root", *anchor] if anchor else []), "--dialect", kind.dialect]
+    assert scope == "user" or all(
+        str(root.parent) not in each.read_text() for each in root.rglob("*") if each.is_file()
+    )
+
+
+@pytest.mark.parametrize("client", [name for name, kind in CLIENTS.items() if not kind.starts_anywhere])
+def test_config_for_all_projects_names_root_only_if_given(
+    client: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    assert _config(client, "--scope", "user", "--write").exit_code == 0
+    command = _command(client, _written(client, root, "user"))
+    assert command[2:] == [
+        *(["--root", CLIENTS[client].root] if CLIENTS[client].root else []),
+        "--dialect",
+        command[-1],
+    ]
 
 
 def test_config_options_go_into_command(root: Path) -> None:
@@ -62,18 +84,24 @@ def test_config_options_go_into_command(root: Path) -> None:
     [
         ("claude-code", "workspace/.mcp.json"),
         ("claude-desktop", "person/.config/Claude/claude_desktop_config.json"),
+        ("codex", "person/.codex/config.toml"),
         ("cursor", "workspace/.cursor/mcp.json"),
         ("vscode", "workspace/.vscode/mcp.json"),
         ("gemini-cli", "workspace/.gemini/settings.json"),
-        ("codex", "person/.codex/config.toml"),
+        ("opencode", "workspace/opencode.json"),
+        ("zed", "person/.config/zed/settings.json"),
+        ("windsurf", "person/.codeium/windsurf/mcp_config.json"),
+        ("cline", "person/.cline/data/settings/cline_mcp_settings.json"),
+        ("qwen-code", "workspace/.qwen/settings.json"),
+        ("goose", "person/.config/goose/config.yaml"),
     ],
 )
 def test_config_write_creates_file_of_client(tmp_path: Path, root: Path, client: str, place: str) -> None:
     out = _config(client, "--root", root, "--write")
     assert out.exit_code == 0, out.output
-    assert _entry(client, (tmp_path / place).read_text())["args"]
+    assert _command(client, (tmp_path / place).read_text())
     again = _config(client, "--root", root, "--write")
-    assert "already has this entry" in again.stdout
+    assert "already has this" in again.stdout
     assert [*(tmp_path / place).parent.glob("*.bak")] == []
 
 
@@ -91,6 +119,31 @@ def test_config_write_keeps_other_settings_and_backup(tmp_path: Path, root: Path
     (backup,) = tmp_path.glob("settings.json.*.bak")
     assert json.loads(backup.read_text()) == old
     assert {each.stat().st_mode & 0o777 for each in (file, backup)} == {0o600}
+
+
+def test_config_write_jsonc_keeps_comments_and_layout(root: Path) -> None:
+    (root / ".vscode").mkdir()
+    file = root / ".vscode" / "mcp.json"
+    file.write_text('{\n\t// mine\n\t"servers": {\n\t\t"other": {"command": "x"}, // theirs\n\t},\n}\n')
+    assert _config("vscode", "--root", root, "--write").exit_code == 0
+    text = file.read_text()
+    assert text.startswith(
+        '{\n\t// mine\n\t"servers": {\n\t\t"other": {"command": "x"}, // theirs\n\t\t"handrail": {\n'
+    )
+    assert _entry("vscode", text)["args"][1:3] == ["--root", "${workspaceFolder}"]
+
+
+def test_config_write_yaml_keeps_comments_and_extensions(client_home: Path, root: Path) -> None:
+    file = client_home / ".config/goose/config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("# mine\nGOOSE_MODEL: m\nextensions:\n  developer:  # theirs\n    enabled: true\n\nlast: 1\n")
+    assert _config("goose", "--root", root, "--write").exit_code == 0
+    text = file.read_text()
+    assert text.startswith(
+        "# mine\nGOOSE_MODEL: m\nextensions:\n  developer:  # theirs\n    enabled: true\n  handrail:\n"
+    )
+    assert text.endswith('"copilot"]\n\nlast: 1\n')
+    assert "already has this" in _config("goose", "--root", root, "--write").stdout
 
 
 def test_config_write_toml_keeps_comments_and_servers(tmp_path: Path, root: Path) -> None:
@@ -125,8 +178,8 @@ def test_toml_in_any_form_is_merged(tmp_path: Path, root: Path, text: str) -> No
     assert "# mine" in new
     servers = tomllib.loads(new)["mcp_servers"]
     assert servers["other"] == {"command": "x"}
-    assert sorted(servers["handrail"]) == ["args", "command"]
-    assert "already has this entry" in _config("codex", "--root", root, "--write", "--file", file).stdout
+    assert sorted(servers["handrail"]) == ["args", "command", "required"]
+    assert "already has this" in _config("codex", "--root", root, "--write", "--file", file).stdout
 
 
 @pytest.mark.parametrize(
@@ -149,14 +202,18 @@ def test_hostile_toml_is_refused_before_tomlkit_reads_it(
     monkeypatch.setattr("tomlkit.parse", noted)
     out = _config("codex", "--root", root, "--write", "--file", file)
     assert (out.exit_code, file.read_text()) == (1, text)
-    assert "was not changed: it is not valid TOML" in out.stderr
+    assert "was not changed: it is not TOML that can be edited" in out.stderr
     assert text not in read
 
 
 @pytest.mark.parametrize(
     ("client", "text"),
     [
-        ("vscode", '{\n  // a comment\n  "servers": {}\n}\n'),
+        ("vscode", '{"servers": {}, "servers": {}}'),
+        ("goose", "extensions: {a: 1}\n"),
+        ("goose", "extensions: &all\n  a: 1\n"),
+        ("goose", "- extensions\n"),
+        ("goose", "extensions:\n\ta: 1\n"),
         ("cursor", "[]"),
         ("cursor", '{"mcpServers": []}'),
         ("codex", "not toml"),
@@ -179,12 +236,12 @@ def test_config_write_unmergeable_file_is_left_unchanged(tmp_path: Path, root: P
     [("darwin", "{home}/Library/Application Support"), ("win32", "{home}/AppData"), ("linux", "{home}/.config")],
 )
 def test_config_claude_desktop_path_follows_system(
-    own_home: Path, root: Path, monkeypatch: pytest.MonkeyPatch, platform: str, place: str
+    client_home: Path, root: Path, monkeypatch: pytest.MonkeyPatch, platform: str, place: str
 ) -> None:
     monkeypatch.setattr("sys.platform", platform)
-    monkeypatch.setenv("APPDATA", str(own_home / "AppData"))
+    monkeypatch.setenv("APPDATA", str(client_home / "AppData"))
     out = _config("claude-desktop", "--root", root)
-    assert f"{place.format(home=own_home)}/Claude/claude_desktop_config.json" in out.stderr
+    assert f"{place.format(home=client_home)}/Claude/claude_desktop_config.json" in out.stderr
 
 
 def test_config_write_through_link_keeps_link(tmp_path: Path, root: Path) -> None:
@@ -209,12 +266,12 @@ def test_config_write_never_overwrites_backup(tmp_path: Path, root: Path) -> Non
 def test_config_write_reports_replaced_entry(tmp_path: Path, root: Path, client: str, file: str) -> None:
     place = tmp_path / file
     added = _config(client, "--root", root, "--write", "--file", place)
-    assert added.stdout.startswith(f"Added to {place}\nRestart ")
+    assert added.stdout.startswith(f"Added to {place}: {CLIENTS[client].key}.handrail\nRestart ")
     before = _entry(client, place.read_text())
     replaced = _config(client, "--root", root, "--read-only", "--write", "--file", place)
     (backup,) = tmp_path.glob(f"{file}.*.bak")
     assert replaced.stdout.split("\n")[:4] == [
-        f"Replaced in {place}",
+        f"Replaced in {place}: {CLIENTS[client].key}.handrail",
         f"  before: {json.dumps(before, ensure_ascii=False)}",
         f"  now: {json.dumps(_entry(client, place.read_text()), ensure_ascii=False)}",
         f"A backup of the file is in {backup}",

@@ -22,8 +22,8 @@ def test_demo_in_a_pipe_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "\x1b" not in done.stdout
     assert '→ file.read {"path": "../../etc/shadow"}\n✗ Path' in done.stdout
     assert "  -    return sum(prices) * vat\n  +    return sum(prices) * (1 + vat)\n" in done.stdout
-    assert "\n  Approve? (y/n/always): y\n✓ file.patch\n" in done.stdout
-    assert "\n  Approve? (y/n/always): n\n✗ delete_file was not approved: the user said no\n" in done.stdout
+    assert "\n  Approve? (y/n/s/a/e): y\n✓ file.patch\n" in done.stdout
+    assert "\n  Approve? (y/n/s/a/e): n\n✗ delete_file was not approved: the user said no\n" in done.stdout
     assert not list(tmp_path.iterdir())
 
 

@@ -62,7 +62,10 @@ def test_doctor_strict_sandbox_is_tried_with_canaries(root: Path, monkeypatch: p
     lines = sandbox_lines(root, monkeypatch)
     if not lines[0].startswith("✓ sandbox: strict, by "):
         pytest.skip(f"no strict sandbox here: {lines[0]}")
-    assert lines[1:] == [f"✓ canary: {name}" for name in CANARIES]
+    assert lines[1:] == [
+        *(f"✓ canary: {name}" for name in CANARIES),
+        "✓ network by name: works: a host that is named is reached, and others are refused",
+    ]
     assert list(root.iterdir()) == []
 
 

@@ -1,58 +1,44 @@
 """Tests the first steps of a new user: the printed and documented configuration works."""
 
-import json
-import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
 from support.command_line import handrail
 from support.documents import fences, table, text
-from support.mcp_client import talk
 
-from handrail.dialects import load
-from handrail.surfaces.client_config_text import CLIENTS
+from handrail.surfaces.clients.client_records import CLIENTS
+from handrail.surfaces.clients.config_merge import value_at
 
 README, PAGE = text("README.md"), text("docs/clients.md")
-SNIPPETS = dict(re.findall(r"^([\w ]+): `.+\n\n```(?:json|toml)\n([^`]+)```$", PAGE, re.MULTILINE))
+SECTIONS = dict(re.findall(r"^### ([\w ]+)\n\n`.+\n\n```\w+\n([^`]+)```$", PAGE, re.MULTILINE))
 
 
-def _parsed(client: str, text: str) -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads(text) if CLIENTS[client].toml else json.loads(text)
+def _entry(client: str, text: str) -> dict[str, Any]:
+    found: dict[str, Any] = value_at(CLIENTS[client].form, text, (CLIENTS[client].key, "handrail"))
     return found
 
 
-def _printed(client: str, root: str | Path) -> dict[str, Any]:
-    return _parsed(client, handrail("config", client, "--root", str(root)).stdout)
+def _printed(client: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the printed entry for any project, with `handrail` instead of the path of this installation."""
+    kind = CLIENTS[client]
+    pinned = ("--root", "/path/to/project") if kind.starts_anywhere else ()
+    rest, command = _parts(client, handrail("config", client, *pinned).stdout)
+    return rest, ["handrail", *command[command.index("mcp") :]]
+
+
+def _parts(client: str, text: str) -> tuple[dict[str, Any], list[str]]:
+    """Return an entry without its command, and the command."""
+    kind, made = CLIENTS[client], _entry(client, text)
+    program, rest = made.pop(kind.command), made.pop("args", [])
+    return made, program if kind.one_list else [program, *rest]
 
 
 @pytest.mark.parametrize("client", [*CLIENTS])
-def test_config_command_of_client_serves_tools(client: str, root: Path) -> None:
-    entry = _printed(client, root)[CLIENTS[client].key]["handrail"]
-    server = StdioServerParameters(command=entry["command"], args=entry["args"], env=dict(os.environ), cwd="/")
-
-    async def act(connected: Client) -> list[str]:
-        return [tool.name for tool in (await connected.list_tools()).tools]
-
-    assert talk(server, act) == [*load(CLIENTS[client].dialect).tools]
-
-
-def _placeless(client: str) -> dict[str, Any]:
-    """Return the printed configuration, with `handrail` instead of the path of this installation."""
-    made = _printed(client, "/path/to/project")
-    entry = made[CLIENTS[client].key]["handrail"]
-    entry["args"] = entry["args"][entry["args"].index("mcp") :]
-    entry["command"] = "handrail"
-    return made
-
-
-@pytest.mark.parametrize("client", [*CLIENTS])
-def test_clients_page_snippet_matches_config(client: str) -> None:
-    assert _parsed(client, SNIPPETS[CLIENTS[client].title]) == _placeless(client)
+def test_clients_page_snippet_matches_config(client: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    assert _parts(client, SECTIONS[CLIENTS[client].title]) == _printed(client)
 
 
 def test_readme_lists_command_and_file_of_every_client() -> None:
@@ -63,9 +49,9 @@ def test_readme_lists_command_and_file_of_every_client() -> None:
     assert [*lines] == [*CLIENTS]
 
 
-def test_readme_snippet_for_other_clients_matches_config() -> None:
-    (snippet,) = fences("README.md", "json")
-    assert json.loads(snippet) == _placeless("cursor")
+def test_readme_command_for_other_clients_matches_config() -> None:
+    (command,) = re.findall(r"clients start `(.+)`", README)
+    assert command.split() == _printed("windsurf")[1]
 
 
 def test_readme_example_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from support.command_line import in_process as handrail
 
 from handrail import Workspace
 from handrail.kernel.journal.journal import HistoryEntry, JournalEntry, Origin
-from handrail.surfaces.cli.history import approver_of, facts
+from handrail.runtime.entry_facts import approver_of, facts
 
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?")
 
@@ -273,3 +273,9 @@ def test_replay_binary_log_or_missing_root_is_an_error(root: Path, tmp_path: Pat
         f"Error: cannot open the workspace {log}: it is not a directory\n"
     )
     assert list(tmp_path.glob("nope")) == []
+
+
+@pytest.mark.parametrize("limit", ["-3", "0"])
+def test_history_limit_below_one_is_a_usage_error(done: Path, limit: str) -> None:
+    assert f"{limit} is not in the range x>=1" in run(done, "history", "-n", limit, code=2)
+    assert run(done, "history", "-n", str(10**30)).startswith("3  TIME")

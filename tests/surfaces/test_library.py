@@ -271,6 +271,33 @@ def test_renamed_tool_runs_under_its_new_name_only(root: Path) -> None:
     assert [question.tool for question in questions] == ["file.write"]  # rules know the tool by its own name
 
 
+def test_read_only_workspace_offers_reading_commands_only(root: Path) -> None:
+    (root / "a.txt").write_text("one\n")
+    editor, path = "str_replace_based_edit_tool", str(root / "a.txt")
+    with Workspace(str(root), approve="auto") as workspace:
+        made = {"command": "create", "path": "/memories/a.md", "file_text": "kept\n"}
+        assert workspace.call("claude", "memory", made).success
+        narrow = workspace.tools("claude").read_only()
+    with Workspace(str(root), approve="auto", read_only=True) as workspace:
+        router = workspace.tools("claude")
+        assert [*router.tools] == [*narrow.tools] == [editor, "memory"]
+        for form in router.functions():
+            assert form["parameters"]["properties"]["command"]["enum"] == ["view"]
+            assert {*form["parameters"]["properties"]} == {"command", "path", "view_range"}
+        assert {form["annotations"]["readOnlyHint"] for form in router.mcp()} == {True}
+        assert "one" in router.call(editor, {"command": "view", "path": path}).text
+        assert "kept" in router.call("memory", {"command": "view", "path": "/memories/a.md"}).text
+        for tool, place in ((editor, str(root / "b.txt")), ("memory", "/memories/b.md")):
+            refused = router.call(tool, {"command": "create", "path": place, "file_text": "x"})
+            assert refused.output == (
+                f"Unrecognized command create. The allowed commands for the {tool} tool are: view"
+            )
+        gone = router.call("memory", {"command": "delete", "path": "/memories/a.md"})
+        assert not gone.success
+        assert "kept" in router.call("memory", {"command": "view", "path": "/memories/a.md"}).text
+    assert sorted(each.name for each in root.iterdir()) == ["a.txt"]
+
+
 def test_read_only_router_keeps_no_tool_that_changes(root: Path) -> None:
     with Workspace(root, approve="auto") as workspace:
         tools = workspace.tools("codex").read_only()

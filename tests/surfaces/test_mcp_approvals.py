@@ -24,11 +24,12 @@ WRITE = {"path": "a.txt", "content": "new\n"}
 class ScriptedUser:
     """Answers the questions of the client in turn."""
 
-    def __init__(self, *answers: dict[str, Any], action: str = "accept") -> None:
-        self.answers, self.action, self.asked = [*answers], action, list[Any]()
+    def __init__(self, *answers: dict[str, Any], action: str = "accept", pause: float = 0) -> None:
+        self.answers, self.action, self.pause, self.asked = [*answers], action, pause, list[Any]()
 
     async def __call__(self, context: Any, params: Any) -> ElicitResult:
         self.asked.append(params)
+        await anyio.sleep(self.pause)
         content = self.answers.pop(0) if self.action == "accept" else None
         return ElicitResult(action=self.action, content=content)  # type: ignore[arg-type]
 
@@ -56,16 +57,26 @@ def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root:
     assert refused["error"]["code"] == "approval_denied"
     assert (root / "a.txt").read_text() == "new\n"
     assert asked_user.asked[0].message == (
-        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n\n"
+        "Change a.txt at line 1\n-old\n+new\n\n"
         "Tool: file.write\nParameters:\n  path: a.txt\n  content: <4 bytes>\n"
-        "Files affected: a.txt\nRisk level: dangerous"
+        "Files affected: a.txt\nRisk level: dangerous\n\n"
+        "once: allow this call\n"
+        "session: allow in this session: create, change and delete any workspace file\n"
+        "always: allow in this project: create, change and delete a.txt\n"
+        "no: refuse this call"
     )
-    assert asked_user.asked[0].requested_schema["properties"]["decision"]["enum"] == ["once", "always", "no"]
+    schema = asked_user.asked[0].requested_schema
+    assert [*schema["properties"]] == schema["required"] == ["decision"]
+    decision = schema["properties"]["decision"]
+    assert (decision["enum"], decision["default"]) == (["once", "session", "always", "no"], "once")
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era: str) -> None:
-    asked_user = ScriptedUser({"decision": "always"})
+@pytest.mark.parametrize(("decision", "stored"), [("always", ["edit a.txt"]), ("session", [])])
+def test_mcp_answer_that_keeps_rule_is_asked_once(
+    asking: Workspace, root: Path, era: str, decision: str, stored: list[str]
+) -> None:
+    asked_user = ScriptedUser({"decision": decision})
 
     async def act(client: Client) -> list[bool]:
         first = await client.call_tool("file.write", WRITE)
@@ -76,27 +87,38 @@ def test_mcp_answer_always_stores_exact_rule(asking: Workspace, root: Path, era:
 
     assert talk(in_memory(asking), act, era, elicitation_callback=asked_user) == [False, False]
     assert len(asked_user.asked) == 1
-    assert [standing.rule.tool for standing in asking._rules.placed()] == ["file.write"]
+    assert [standing.rule.covers for standing in asking._rules.placed()] == stored
+
+
+AT_ONCE = "no user answered: the client declined at once and asked no user"
+NO_ANSWER = "no user answered: the client sent no valid answer"
 
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     ("asked_user", "reason"),
     [
-        (lambda: ScriptedUser({"decision": "no", "reason": "use b.txt"}), "the user said no: use b.txt"),
         (lambda: ScriptedUser({"decision": "no"}), "the user said no"),
-        (lambda: ScriptedUser({}), "the user said no"),
-        (lambda: ScriptedUser({"decision": "yes, and everything else"}), "the user said no"),
-        (lambda: ScriptedUser(action="decline"), "the user said no"),
-        (lambda: ScriptedUser(action="cancel"), "the user said no"),
+        (lambda: ScriptedUser(action="decline"), AT_ONCE),
+        (lambda: ScriptedUser(action="decline", pause=0.1), "the user said no"),
+        (lambda: ScriptedUser(action="cancel"), "no user answered: the client closed the question without an answer"),
+        (lambda: ScriptedUser({}), NO_ANSWER),
+        (lambda: ScriptedUser({"decision": "yes, and everything else"}), NO_ANSWER),
+        (lambda: ScriptedUser({"decision": ["once"]}), NO_ANSWER),
     ],
+    ids=["no", "decline at once", "decline", "cancel", "empty", "unknown", "list"],
 )
 def test_mcp_answer_other_than_yes_denies(
-    asking: Workspace, root: Path, era: str, asked_user: Callable[[], ScriptedUser], reason: str
+    root: Path, era: str, asked_user: Callable[[], ScriptedUser], reason: str
 ) -> None:
-    answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=asked_user())
+    told: list[str] = []
+    (root / "a.txt").write_text("old\n")
+    quick = {"quickest_answer_seconds": 300 if reason == AT_ONCE else 0.01}
+    with Workspace(str(root), approve="ask", tell=told.append, limits=quick) as workspace:
+        answer = call(in_memory(workspace), "file.write", WRITE, era, elicitation_callback=asked_user())
     assert answer["error"]["code"] == "approval_denied"
     assert answer["error"]["message"] == f"file.write was not approved: {reason}"
+    assert ("--approve host" in "".join(told)) is reason.startswith("no user answered")
     assert (root / "a.txt").read_text() == "old\n"
 
 
@@ -111,9 +133,8 @@ def test_mcp_client_without_elicitation_is_denied_with_remedy(root: Path, tmp_pa
     assert result.content[1].text == "Ask the user: only they can allow it"
     assert (tmp_path / "stderr").read_text() == (
         "handrail: file.write: Use a client that supports elicitation, or start the server with --approve host or "
-        "--approve auto, or allow exactly this call: "
-        """handrail approvals add file.write '^\\{"path":"a\\.txt","content":"new\\\\n"\\}$' """
-        f"--scope project --root {root}\n"
+        "--approve auto, or keep a rule: "
+        f"handrail approvals add 'edit a.txt' --root {root}\n"
     )
     assert [*root.iterdir()] == []
 
@@ -159,6 +180,21 @@ def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, ro
 
     anyio.run(main)
     assert (root / "a.txt").read_text() == "old\n"
+
+
+def test_mcp_question_without_answer_in_time_denies(root: Path) -> None:
+    told: list[str] = []
+
+    async def think(context: Any, params: Any) -> ElicitResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with Workspace(str(root), approve="ask", tell=told.append, limits={"question_seconds": 0}) as workspace:
+        answer = call(in_memory(workspace), "file.write", WRITE, ERAS[0], elicitation_callback=think)
+    denied = "file.write was not approved: no user answered: the question was open for 0 seconds"
+    assert answer["error"]["message"] == denied
+    assert "limits.question_seconds" in told[0]
+    assert [*root.iterdir()] == []
 
 
 # The stateless revision: the client sends the state of the question back, and may change it.
@@ -264,7 +300,7 @@ def test_mcp_question_expires(root: Path) -> None:
         async def act(send: Any) -> Any:
             return await send("file.write", WRITE, input_responses=YES, request_state=await _question(send))
 
-        assert _denied(_by_hand([workspace], act)) == "the question has expired"
+        assert _denied(_by_hand([workspace], act)) == "no user answered: the question was open for 0 seconds"
     assert [*root.iterdir()] == []
 
 
@@ -302,7 +338,7 @@ def test_mcp_state_without_answer_denies(asking: Workspace, root: Path) -> None:
     async def act(send: Any) -> Any:
         return await send("file.write", WRITE, request_state=await _question(send))
 
-    assert _denied(_by_hand([asking], act)) == "the client gave no answer"
+    assert _denied(_by_hand([asking], act)) == NO_ANSWER
     assert (root / "a.txt").read_text() == "old\n"
 
 

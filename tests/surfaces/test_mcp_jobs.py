@@ -48,7 +48,7 @@ def test_mcp_jobs_resource_lists_jobs_of_session(server: Any, era: str) -> None:
         (2, "sleep 600 # \x1b[2J\u202e", True, None),
     ]
     assert {job["workspace"] for job in after} == {"workspace"}
-    assert [str(each.uri) for each in listed] == [URI]
+    assert [str(each.uri) for each in listed] == [URI, "handrail://history"]
 
 
 def test_mcp_jobs_of_other_client_are_not_shown(root: Path, tmp_path: Path, era: str) -> None:
@@ -68,14 +68,16 @@ def test_mcp_jobs_of_other_client_are_not_shown(root: Path, tmp_path: Path, era:
 
 def test_mcp_unknown_resource_is_refused(server: Any, era: str) -> None:
     async def act(client: Client) -> None:
-        with pytest.raises(MCPError, match="unknown resource; the server has only handrail://jobs"):
+        with pytest.raises(MCPError, match="unknown resource; the server has handrail://jobs"):
             await client.read_resource("handrail://other")
 
     talk(server, act, era)
 
 
-def test_mcp_server_without_commands_has_no_resources(workspace: Workspace, era: str) -> None:
+def test_mcp_server_without_commands_has_no_list_of_jobs(workspace: Workspace, era: str) -> None:
     async def act(client: Client) -> Any:
-        return client.server_capabilities
+        with pytest.raises(MCPError, match="unknown resource"):
+            await client.read_resource(URI)
+        return [str(each.uri) for each in (await client.list_resources()).resources]
 
-    assert talk(in_memory(workspace, dialect="file"), act, era).resources is None
+    assert talk(in_memory(workspace, dialect="file"), act, era) == ["handrail://history"]

@@ -41,7 +41,7 @@ def test_mcp_show_all_shows_whole_change_before_answer(
     answer = call(in_memory(asking), "file.write", WRITE, era, elicitation_callback=asked_user)
     assert "lines not shown" in asked_user.shown[0]
     assert WHOLE in asked_user.shown[1]
-    assert asked_user.offered == [["once", "always", "no", "show all"], ["once", "always", "no"]]
+    assert asked_user.offered == [["once", "session", "always", "no", "show all"], ["once", "session", "always", "no"]]
     assert (answer["success"], (root / "a.txt").exists()) == (success, success)
 
 
@@ -63,7 +63,7 @@ def test_mcp_show_all_after_file_changed_asks_again(asking: Workspace, root: Pat
 
     call(in_memory(asking), "file.write", WRITE, ERAS[1], elicitation_callback=look)
     assert "-precious\n" in asked_user.shown[1]
-    assert asked_user.offered[1] == ["once", "always", "no", "show all"]
+    assert asked_user.offered[1] == ["once", "session", "always", "no", "show all"]
     assert (root / "a.txt").read_text() == "precious\n"
 
 
@@ -74,7 +74,7 @@ def test_mcp_question_fetch_url_is_never_shortened(root: Path, era: str) -> None
         server = in_memory(workspace, dialect="copilot")
         call(server, "fetch_webpage", {"url": url}, era, elicitation_callback=asked_user)
     assert f"  url: {url}\n" in asked_user.shown[0]
-    assert asked_user.offered == [["once", "always", "no"]]
+    assert asked_user.offered == [["once", "session", "always", "no"]]
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -81,3 +81,19 @@ def test_users_models_setting_decides_on_the_command_line(tmp_path: Path, monkey
     (tmp_path / "config" / "config.toml").write_text('[models]\n"llama*" = "gemini"\n"odd*" = "none"\n')
     assert "search_file_content" in handrail("tools", "--model", "llama-4", cwd=tmp_path).stdout
     assert "unknown dialect 'none'" in handrail("tools", "--model", "odd", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("client", "dialect"), [("claude-code", "claude-code"), ("codex", "codex-2026"), ("gemini-cli", "gemini-3")]
+)
+def test_config_uses_dialect_of_client_unless_one_is_named(client: str, dialect: str, tmp_path: Path) -> None:
+    chosen = " ".join(handrail("config", client, "--root", str(tmp_path)).stdout.split())
+    assert f'"--dialect", "{dialect}"' in chosen
+    named = " ".join(handrail("config", client, "--root", str(tmp_path), "--dialect", "file").stdout.split())
+    assert '"--dialect", "file"' in named
+
+
+def test_auto_with_a_model_offers_the_tools_of_its_family(tmp_path: Path) -> None:
+    ran = handrail("tools", "--dialect", "auto", "--model", "claude-opus-5-5", cwd=tmp_path)
+    assert "str_replace_based_edit_tool  (claude" in ran.stdout
+    assert ran.stderr == ""

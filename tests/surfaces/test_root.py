@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from support.command_line import handrail
+from support.command_line import USER, handrail
 from support.mcp_client import talk
 
 from handrail.surfaces.cli import main
@@ -20,17 +20,22 @@ from handrail.surfaces.cli import main
 LINES = {
     "call": ["call", "file.list"],
     "run": ["run"],
+    "agent": ["agent", "--model", "scripted:none", "a task"],
     "config": ["config", "cursor"],
     "tools": ["tools"],
     "jobs": ["jobs"],
     "approvals list": ["approvals", "list"],
-    "approvals add": ["approvals", "add", "file.read", ".*"],
-    "approvals remove": ["approvals", "remove", "1"],
-    "approvals enable": ["approvals", "enable", "1"],
-    "approvals disable": ["approvals", "disable", "1"],
+    "approvals add": ["approvals", "add", *USER, "file.read", ".*"],
+    "approvals remove": ["approvals", "remove", *USER, "1"],
+    "approvals enable": ["approvals", "enable", *USER, "1"],
+    "approvals disable": ["approvals", "disable", *USER, "1"],
     "approvals test": ["approvals", "test", "file.list"],
+    "hooks list": ["hooks", "list"],
+    "hooks trust": ["hooks", "trust"],
+    "hooks untrust": ["hooks", "untrust"],
     "history": ["history"],
     "show": ["show", "1"],
+    "mark": ["mark", "x"],
     "undo": ["undo"],
     "redo": ["redo"],
     "restore": ["restore", "a.txt", "--at", "0"],
@@ -76,9 +81,10 @@ def test_cli_root_option_wins(project: Path) -> None:
 
 
 def test_cli_config_writes_found_root(project: Path) -> None:
-    done = handrail("config", "cursor", cwd=project / "src")
+    done = handrail("config", "windsurf", cwd=project / "src")
     arguments = json.loads(done.stdout)["mcpServers"]["handrail"]["args"]
     assert arguments[arguments.index("--root") + 1] == str(project)
+    assert handrail("config", "codex", cwd=project.parent).returncode == 0  # needs no root
 
 
 def test_cli_odd_root_name_is_escaped(project: Path) -> None:
@@ -157,3 +163,10 @@ def test_mcp_root_is_current_directory(project: Path) -> None:
     arguments = ["-m", "handrail", "mcp", "--dialect", "file"]
     server = StdioServerParameters(command=sys.executable, args=arguments, env={**os.environ}, cwd=project / "src")
     assert [each["path"] for each in talk(server, act).structured_content["files"]] == ["deep.txt"]
+
+
+def test_mcp_without_root_refuses_home(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.parent)
+    done = CliRunner().invoke(main, ["mcp"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"\nError: {REFUSAL.format(project.parent)}\n")

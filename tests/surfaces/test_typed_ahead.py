@@ -12,7 +12,7 @@ from handrail import Workspace
 from handrail.model.limits import Limits
 from handrail.surfaces.cli.terminal_approver import TerminalApprover
 
-PROMPT = "Approve? (y/n/always): "
+PROMPT = "Approve? (y/n/s/a/e): "
 WRITES = [{"tool": "file.write", "params": {"path": name, "content": "x"}} for name in ("a", "b")]
 
 
@@ -39,17 +39,17 @@ def test_typed_ahead_before_question_is_discarded(root: Path, typed: str) -> Non
         terminal.send(typed)
         terminal.until(PROMPT)
         terminal.send("\n")  # alone it is no answer: the list of answers is shown
-        assert "show the question again in full" in terminal.until(PROMPT)
+        assert "refuse it; N refuses" in terminal.until(PROMPT)
         terminal.send("n\n")
         assert terminal.finish()[0] == 3
     assert list(root.iterdir()) == []
 
 
-def test_typed_ahead_before_pattern_is_discarded(root: Path) -> None:
+def test_typed_ahead_before_rule_is_discarded(root: Path) -> None:
     with Terminal(*ARGV, "call", "file.write", "path=a", "content=x", "--root", str(root)) as terminal:
         terminal.until(PROMPT)
-        terminal.send("pattern\n\nuser\ny\n")
-        terminal.until("\nPattern: ")
+        terminal.send("edit\n\nuser\ny\n")
+        terminal.until("back.\r\nRule: ")
         terminal.send("-\n")
         terminal.until(PROMPT)
         terminal.send("n\n")

@@ -10,20 +10,65 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail import Workspace
-from handrail.dialects import load
+from handrail.dialects import NAMES, load
 from handrail.dialects.output_types import ShellOutcome
 from handrail.model.effects import Effect
 from handrail.ops.list_cut import cut_lists
 
 NAMED = re.compile(r"(?:tail|head) -n 50 ([\w./-]+)")
-WHOLE = {
-    "gemini": {"read_file"},
-    "context": {"read_file"},
-    "file": {"file.read"},
-    "codex": {"read_file"},
-    "copilot": {"read_file", "list_dir", "file_search", "terminal_last_command"},
+BOUNDED = "the setting answer_tokens"
+OWN = "a limit of the reference or the seed, which the answer names"
+CONTENT = "content that is asked for: a page of lines, an image, a web page"
+SHORT = "a few words, or lines that the call itself gives"
+TABLE = {
+    "gemini": {
+        BOUNDED: ["list_directory", "run_shell_command", "search_file_content", "glob"],
+        CONTENT: ["read_file"],
+        SHORT: ["write_file", "replace"],
+    },
+    "context": {
+        BOUNDED: ["grep", "glob", "search", "list_directory"],
+        CONTENT: ["read_file"],
+        SHORT: ["create_file", "update_file", "append_file", "replace_in_file", "edit_lines", "delete_file"],
+    },
+    "copilot": {
+        BOUNDED: ["grep_search", "run_in_terminal", "terminal_last_command"],
+        OWN: ["list_dir", "file_search"],
+        CONTENT: ["read_file", "fetch_webpage"],
+        SHORT: ["create_file", "replace_string_in_file", "create_directory"],
+    },
+    "file": {
+        BOUNDED: ["file.list", "file.search"],
+        CONTENT: ["file.read"],
+        SHORT: ["file.write", "file.patch", "file.delete"],
+    },
+    "codex": {
+        BOUNDED: ["list_dir", "grep_files", "shell", "exec_command", "write_stdin"],
+        CONTENT: ["read_file"],
+        SHORT: ["apply_patch_json", "apply_patch_freeform"],
+    },
+    "claude": {OWN: ["str_replace_based_edit_tool", "bash", "memory"]},
+    "claude-agent": {OWN: ["bash", "glob", "grep"], CONTENT: ["read"], SHORT: ["write", "edit"]},
+    "claude-code": {
+        BOUNDED: ["Grep"],
+        OWN: ["Bash", "Glob", "WebFetch"],
+        CONTENT: ["Read"],
+        SHORT: ["Write", "Edit", "NotebookEdit", "TaskStop"],
+    },
+    "codex-2026": {
+        BOUNDED: ["exec_command", "write_stdin"],
+        CONTENT: ["view_image"],
+        SHORT: ["apply_patch", "request_permissions"],
+    },
+    "bash": {OWN: ["bash"]},
+    "openai": {BOUNDED: ["shell"], SHORT: ["apply_patch"]},
+    "gemini-3": {
+        BOUNDED: ["list_directory", "read_many_files", "grep_search", "glob", "run_shell_command"],
+        CONTENT: ["read_file"],
+        SHORT: ["write_file", "replace"],
+    },
 }
-"""The tools that read and that the budget does not shorten: contents, and what a seed or the command bounds."""
+"""For each tool of each dialect: what bounds its answer."""
 TOKENS, ROOM = 200, 800
 
 leaves = st.text(max_size=30) | st.integers()
@@ -62,10 +107,13 @@ def test_cut_lists_uses_the_room_it_has(names: list[str]) -> None:
     assert size({"entries": names[: cut.shown + 1]}) > room - 2  # the last separator
 
 
-@pytest.mark.parametrize("dialect", WHOLE)
-def test_every_tool_that_only_reads_is_bounded_or_whole(dialect: str) -> None:
-    readers = [tool for tool in load(dialect).tools.values() if tool.effects == Effect.READ]
-    assert {tool.name for tool in readers if not tool.bounded} == WHOLE[dialect]
+@pytest.mark.parametrize("dialect", NAMES)
+def test_table_says_for_every_tool_what_bounds_its_answer(dialect: str) -> None:
+    tools, by = load(dialect).tools, TABLE[dialect]
+    assert sorted(name for names in by.values() for name in names) == sorted(tools)
+    cut_by_router = {tool.name for tool in tools.values() if tool.bounded}
+    commands = {tool.name for tool in tools.values() if Effect.RUN in tool.effects} | {"terminal_last_command"}
+    assert cut_by_router == {*by.get(BOUNDED, ())} - commands
 
 
 @pytest.fixture
@@ -88,6 +136,11 @@ CALLS = [
     ("gemini", "glob", {"pattern": "*"}),
     ("gemini", "search_file_content", {"pattern": "needle"}),
     ("copilot", "grep_search", {"pattern": "needle", "max_results": 1000}),
+    ("claude-code", "Grep", {"pattern": "needle", "output_mode": "content", "head_limit": 0}),
+    ("gemini-3", "list_directory", {"dir_path": "."}),
+    ("gemini-3", "glob", {"pattern": "*"}),
+    ("gemini-3", "grep_search", {"pattern": "needle"}),
+    ("gemini-3", "read_many_files", {"include": ["*"]}),
 ]
 
 
@@ -108,6 +161,16 @@ def test_search_or_listing_stays_within_budget(small: Workspace, dialect: str, t
         ("codex", "grep_files", {"pattern": "needle", "limit": 999}, "needle 99"),
         ("codex", "exec_command", {"session_id": "s", "cmd": "seq 1 5000"}, "5000"),
         ("gemini", "glob", {"pattern": "*"}, "file-"),
+        ("gemini", "run_shell_command", {"command": "seq 1 5000"}, "5000"),
+        ("gemini-3", "run_shell_command", {"command": "seq 1 5000"}, "5000"),
+        ("copilot", "run_in_terminal", {"command": "seq 1 5000"}, "5000"),
+        ("openai", "shell", {"commands": ["true", "seq 1 5000"]}, "5000"),
+        ("codex-2026", "exec_command", {"cmd": "seq 1 5000"}, "5000"),
+        ("codex-2026", "exec_command", {"cmd": "seq 1 5000", "max_output_tokens": 10}, "5000"),
+        ("claude", "bash", {"command": "seq 1 50000"}, "50000"),
+        ("claude-agent", "bash", {"command": "seq 1 50000"}, "50000"),
+        ("claude-code", "Bash", {"command": "seq 1 50000"}, "50000"),
+        ("bash", "bash", {"command": "seq 1 5000"}, "5000"),
         ("copilot", "grep_search", {"pattern": "needle", "max_results": 1000}, "needle 99"),
     ],
 )
@@ -134,3 +197,37 @@ def test_default_budget_bounds_command_output(workspace: Workspace) -> None:
     shown = workspace.call("codex", "shell", {"command": "seq 1 20000"}).output_as(ShellOutcome)
     assert 39_000 < len(shown["stdout"]) < 40_200
     assert shown["stdout_truncated"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "params", "most"),
+    [
+        ("gemini-3", "run_shell_command", {"command": "seq 1 50000"}, ROOM + 300),
+        ("codex-2026", "exec_command", {"cmd": "seq 1 50000"}, ROOM + 400),
+        ("openai", "shell", {"commands": ["seq 1 50000"] * 4}, ROOM + 1600),
+        ("claude", "bash", {"command": "seq 1 50000"}, 100 * 1024 + 50),
+        ("claude-agent", "bash", {"command": "seq 1 50000"}, 100 * 1024 + 50),
+        ("claude-code", "Bash", {"command": "seq 1 50000"}, 30_000 + 100),
+        ("bash", "bash", {"command": "seq 1 50000"}, 12_500),
+    ],
+)
+def test_command_stays_within_the_limit_in_force(
+    small: Workspace, dialect: str, tool: str, params: Any, most: int
+) -> None:
+    assert most // 2 < size(small.call(dialect, tool, params).output) <= most
+
+
+def test_output_within_the_limit_of_the_reference_is_whole(small: Workspace) -> None:
+    result = small.call("claude", "bash", {"command": "seq 1 10000"})
+    assert (len(str(result.output).split()), result.warnings) == (10_000, [])
+
+
+def test_glob_says_that_it_names_only_the_newest_files(root: Path) -> None:
+    for number in range(250):
+        (root / f"{number}.txt").touch()
+    with Workspace(str(root)) as workspace:
+        result = workspace.call("claude-agent", "glob", {"pattern": "*.txt"})
+    assert len(str(result.output).split()) == 200
+    assert result.warnings == [
+        "showing the 200 newest of 250 files; name a directory or a more specific pattern for the rest"
+    ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from handrail import Workspace
-from handrail.kernel.process.output import Output
+from handrail.kernel.process.bounded_output import Output
 from handrail.tools.command_output import output_text
 
 

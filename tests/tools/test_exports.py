@@ -219,7 +219,7 @@ def test_call_openai_arguments_not_an_object_is_error_answer(router: Any, argume
     output, _, hint = router.call_openai(call)["content"].partition("\n\n")
     assert (json.loads(output)["error"], hint) == (
         "invalid_parameters",
-        "Send the parameters as an object",
+        "Send the parameters as an object: path, offset, limit",
     )
 
 
@@ -310,3 +310,27 @@ def test_output_schema_derives_from_return_type() -> None:
     }
     assert output_schema(str) is None
     assert output_schema(str | dict[str, Any]) is None
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "shell_call", "call_id": "1", "action": {"commands": ["touch made"], "working_directory": "src"}},
+        {
+            "type": "local_shell_call",
+            "call_id": "1",
+            "action": {"type": "exec", "command": ["touch", "made"], "cwd": "x"},
+        },
+        {
+            "type": "apply_patch_call",
+            "call_id": "1",
+            "operation": {"type": "create_file", "path": "made", "diff": "+x", "mode": "755"},
+        },
+    ],
+    ids=lambda item: item["type"],
+)
+def test_call_openai_item_unknown_field_is_refused(item: Any, workspace: Workspace, root: Path) -> None:
+    answer = str(workspace.tools("openai").call_openai_item(item))
+    assert "Unknown parameter" in answer
+    assert any(name in answer for name in ("working_directory", "cwd", "mode"))
+    assert not (root / "made").exists()

@@ -27,7 +27,7 @@ KNOWN = {"path": "The file.", "limit": "How many lines."}
         (Problem("path", "type", "string", "integer"), {"path": 7}, 'Send "path": "7"'),
         (Problem("mode", "choice", "slice, indent", "Slice"), {"mode": "Slice"}, 'Send "mode": "slice"'),
         (Problem("mode", "choice", "slice, indent", "zzz"), {"mode": "zzz"}, "Use one of: slice, indent"),
-        (Problem("", "type", "object", "array"), {}, "Send the parameters as an object"),
+        (Problem("", "type", "object", "array"), {}, "Send the parameters as an object: path, limit"),
     ],
 )
 def test_parameter_hint_says_what_to_send(problem: Problem, given: dict[str, Any], hint: str) -> None:

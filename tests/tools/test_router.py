@@ -278,6 +278,28 @@ def test_router_validate_checks_without_running(root: Path) -> None:
     assert sorted(each.name for each in root.iterdir()) == ["a.txt"]
 
 
+def test_router_validate_notes_no_file_as_read_and_ends_nothing(root: Path) -> None:
+    (root / "a.txt").write_text("one\n")
+    path = str(root / "a.txt")
+    with Workspace(str(root), approve="auto") as workspace:
+        code = workspace.tools("claude-code")
+        assert code.validate("Read", {"file_path": path}) is None
+        edit = {"file_path": path, "old_string": "one", "new_string": "1"}
+        assert code.call("Edit", edit).error.code == "not_read_yet"  # type: ignore[union-attr]
+        shell = workspace.tools("claude")
+        shell.call("bash", {"command": "x=kept"})
+        assert shell.validate("bash", {"restart": True}) is None
+        assert shell.validate("bash", {"command": "x=other; touch made"}) is None
+        assert shell.call("bash", {"command": "echo $x"}).output == "kept"
+    assert sorted(each.name for each in root.iterdir()) == ["a.txt"]
+
+
+def test_router_validate_closed_session_is_an_error(root: Path) -> None:
+    with Workspace(str(root)) as workspace:
+        router = workspace.tools("file")
+    assert router.validate("file.read", {"path": "a"}).code == "session_closed"  # type: ignore[union-attr]
+
+
 def test_router_validate_knows_renamed_tools(workspace: Workspace) -> None:
     router = workspace.tools("file").renamed({"file.read": "cat"})
     assert router.validate("cat", {"path": "gone"}) is not None

@@ -1,0 +1,144 @@
+"""Tests the agent over the real wire: a scripted model on loopback that speaks four APIs, and its faults."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent.wire import ANSWER, KEY, MENDED, WIRES, Wire
+from support.command_line import Done, handrail
+from support.model_server import Called, Cut, Offered, Refuse, Say, faulty, scripted, serve
+from support.model_server.script import Fault
+
+from handrail import Workspace
+from handrail.agent import Agent, Outcome, model_errors
+from handrail.agent import loop as agent_loop
+from handrail.agent.trajectory import Trajectory
+
+Events = list[dict[str, Any]]
+WRONG = Refuse(401, json.dumps({"error": {"message": f"wrong key {KEY}", "type": "authentication_error"}}).encode())
+GARBAGE = Refuse(200, b"<html>\x00\xff not an answer")
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wire:
+    found = WIRES[request.param]
+    monkeypatch.setenv(found.key, KEY)
+    monkeypatch.setattr(model_errors, "FIRST_WAIT_SECONDS", 0.0)
+    return found
+
+
+def command(project: Path, wire: Wire, *options: str) -> Done:
+    return handrail("agent", "mend add", "--model", wire.model, "--root", str(project), "--approve", "auto", *options)
+
+
+def run(workspace: Workspace, wire: Wire, *faults: Fault) -> tuple[Outcome, Events, int]:
+    """Run the task with a server that has these faults first; return the outcome, the events and the requests."""
+    events: Events = []
+    turns = wire.turns(Path(workspace.root))
+    with serve(faulty(faults, scripted(turns, mark=""))) as server:
+        agent = Agent(workspace, wire.model, base_url=f"{server.url}{wire.path}", on_event=events.append)
+        outcome = agent.run("mend add")
+    assert not server.unknown
+    return outcome, events, len(server.asked)
+
+
+def retries(events: Events) -> Events:
+    return [each for each in events if each["type"] == "retry"]
+
+
+def test_agent_mends_file_over_wire(project: Path, wire: Wire) -> None:
+    with serve(scripted(wire.turns(project), mark="")) as server:
+        done = command(project, wire, "--base-url", f"{server.url}{wire.path}", "--json")
+    assert (done.returncode, done.stderr, server.unknown) == (0, "", [])
+    assert (project / "calc.py").read_text() == MENDED
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    pieces = [each["text"] for each in events if each["type"] == "text" and each["text"]]
+    assert "".join(pieces) == ANSWER
+    assert len(pieces) > 1
+    assert (events[-1]["status"], events[-1]["tokens"], events[-1]["steps"]) == ("done", 30, 2)
+
+
+def test_agent_uses_address_of_providers_variable(project: Path, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(scripted(wire.turns(project), mark="")) as server:
+        monkeypatch.setenv(wire.address, f"{server.url}{wire.path}")
+        done = command(project, wire)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{ANSWER}\n", "")
+    assert (project / "calc.py").read_text() == MENDED
+
+
+def test_anthropic_wire_carries_typed_tools_alone(
+    project: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = WIRES["anthropic"]
+    monkeypatch.setenv(wire.key, KEY)
+    with serve(scripted(wire.turns(project), mark="")) as server:
+        Agent(workspace, wire.model, base_url=server.url).run("mend add")
+    first, second = (each.body for each in server.asked)
+    assert {each["name"]: each.get("type", "")[:4] for each in first["tools"]} == {
+        "str_replace_based_edit_tool": "text",
+        "bash": "bash",
+        "memory": "memo",
+    }
+    assert second["messages"][-1]["content"][0]["type"] == "tool_result"
+    assert first["stream"] is True
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Refuse(500), Refuse(503, b"busy"), Refuse(429), Cut(Say("I begin to speak and")), GARBAGE],
+    ids=["500", "503", "429", "cut", "garbage"],
+)
+def test_fault_of_server_is_survived(workspace: Workspace, project: Path, wire: Wire, fault: Fault) -> None:
+    outcome, events, asked = run(workspace, wire, fault, fault)
+    assert (outcome.status, outcome.answer) == ("done", ANSWER), outcome.reason
+    assert (project / "calc.py").read_text() == MENDED
+    assert (len(retries(events)), asked) == (2, 4)
+
+
+def test_rate_limit_waits_as_long_as_server_says(workspace: Workspace, project: Path, wire: Wire) -> None:
+    outcome, events, _ = run(workspace, wire, Refuse(429, headers={"retry-after": "1"}))
+    assert outcome.status == "done"
+    assert [each["seconds"] for each in retries(events)] == [1]
+
+
+def test_rate_limit_of_an_hour_ends_run(workspace: Workspace, project: Path, wire: Wire) -> None:
+    outcome, events, asked = run(workspace, wire, Refuse(429, headers={"retry-after": "3600"}))
+    assert (outcome.status, retries(events), asked) == ("model_error", [], 1)
+
+
+@pytest.mark.parametrize(
+    "fault", [Refuse(500), Cut(Say("I begin to speak and")), GARBAGE], ids=["500", "cut", "garbage"]
+)
+def test_fault_that_never_ends_ends_run(workspace: Workspace, project: Path, wire: Wire, fault: Fault) -> None:
+    outcome, events, asked = run(workspace, wire, *[fault] * 50)
+    assert (outcome.status, outcome.exit_code) == ("model_error", 1)
+    assert (len(retries(events)), asked) == (model_errors.RETRIES, model_errors.RETRIES + 1)
+    assert Trajectory.load(outcome.trajectory).head["extra"]["status"] == "model_error"
+
+
+def test_server_that_hangs_ends_run(
+    workspace: Workspace, project: Path, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_errors, "IDLE_SECONDS", 0.05)
+    outcome, events, _ = run(workspace, wire, *[Cut(Say("I begin to speak and"), silent=True)] * 50)
+    assert outcome.status == "model_error"
+    assert "sent nothing" in outcome.reason
+    assert len(retries(events)) == model_errors.RETRIES
+
+
+def test_wrong_key_is_told_once_and_shown_nowhere(project: Path, wire: Wire, tmp_path: Path) -> None:
+    path, log = tmp_path / "t.json", tmp_path / "log"
+    with serve(faulty([WRONG] * 50, scripted([]))) as server:
+        options = ("--base-url", f"{server.url}{wire.path}", "--trajectory", str(path), "--log", str(log))
+        done = command(project, wire, *options)
+    assert (done.returncode, done.stdout, len(server.asked)) == (1, "", 1)
+    assert "401" in done.stderr
+    assert KEY not in done.stderr + path.read_text() + (log.read_text() if log.exists() else "")
+
+
+def test_model_with_unknown_tools_ends_confused(project: Path, wire: Wire) -> None:
+    with serve(lambda asked: Called(f"c{len(asked.results)}", Offered("no_such_tool"), {})) as server:
+        done = command(project, wire, "--base-url", f"{server.url}{wire.path}")
+    assert (done.returncode, len(server.asked)) == (24, agent_loop.MISTAKES)
+    assert "without a valid call" in done.stderr

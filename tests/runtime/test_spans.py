@@ -1,0 +1,116 @@
+"""Tests telemetry: the spans of calls on each surface, compared whole."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from opentelemetry import trace
+
+from handrail import Workspace
+from handrail.surfaces.mcp.catalogue import Offer
+from handrail.surfaces.mcp.server import build
+
+sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
+
+
+@pytest.fixture(scope="module")
+def exporter() -> Any:
+    """Return an exporter in memory: one for all tests, because OpenTelemetry takes one provider for each process."""
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    made = InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(made))
+    trace.set_tracer_provider(provider)
+    return made
+
+
+@pytest.fixture
+def spans(exporter: Any) -> Iterator[Any]:
+    exporter.clear()
+    yield lambda: list(exporter.get_finished_spans())
+    exporter.clear()
+
+
+def facts(span: Any) -> dict[str, Any]:
+    known = dict(span.attributes)
+    known.pop("gen_ai.conversation.id", None)
+    known.pop("gen_ai.tool.description", None)
+    return known
+
+
+def test_call_without_telemetry_makes_no_span(root: Path, spans: Any) -> None:
+    with Workspace(str(root), approve="auto") as workspace:
+        workspace.call("file", "file.write", {"path": "a", "content": "x"})
+    assert spans() == []
+
+
+def test_write_makes_span_with_approval_and_commit(root: Path, spans: Any) -> None:
+    with Workspace(str(root), approve="auto", telemetry="otel") as workspace:
+        workspace.tools("file").call("file.write", {"path": "a", "content": "x"}, call_id="7")
+    approval, commit, call = spans()
+    assert [span.name for span in (approval, commit, call)] == [
+        "handrail.approval", "handrail.commit", "execute_tool file.write",
+    ]  # fmt: skip
+    assert {span.parent.span_id for span in (approval, commit)} == {call.context.span_id}
+    assert facts(approval) == {"handrail.approval.by": "policy auto"}
+    assert facts(commit) == {"handrail.commit.files": 1}
+    assert facts(call) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "file.write",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": "7",
+        "handrail.dialect": "file",
+        "handrail.risk": "dangerous",
+        "handrail.files_affected": 1,
+    }
+
+
+def test_failed_call_has_error_type(root: Path, spans: Any) -> None:
+    with Workspace(str(root), telemetry="otel") as workspace:
+        workspace.call("file", "file.read", {"path": "secret-name"})
+    (call,) = spans()
+    assert (call.attributes["error.type"], call.status.is_ok) == ("file_not_found", False)
+    assert "secret-name" not in json.dumps(dict(call.attributes))
+
+
+def test_contents_are_in_spans_only_if_asked_for(root: Path, spans: Any) -> None:
+    (root / "a").write_text("hello\n")
+    with Workspace(str(root), telemetry="otel", telemetry_contents=True) as workspace:
+        workspace.call("file", "file.read", {"path": "a"})
+    (call,) = spans()
+    assert call.attributes["gen_ai.tool.call.arguments"] == '{"path": "a"}'
+    assert "hello" in call.attributes["gen_ai.tool.call.result"]
+
+
+@pytest.mark.sandbox
+def test_command_makes_span_with_level_and_exit_code(root: Path, spans: Any) -> None:
+    with Workspace(str(root), approve="auto", telemetry="otel") as workspace:
+        workspace.call("bash", "bash", {"command": "echo out; exit 3"})
+    found = {span.name: span for span in spans()}
+    ran = facts(found["handrail.sandbox.exec"])
+    assert (ran["handrail.sandbox.exit_code"], ran["handrail.sandbox.timed_out"]) == (3, False)
+    assert ran["handrail.sandbox.bytes"] == 4
+    assert ran["handrail.sandbox.level"] in ("strict", "reduced")
+
+
+def test_mcp_call_makes_one_span_with_facts_of_both(root: Path, spans: Any) -> None:
+    (root / "a").write_text("hello\n")
+
+    async def talk() -> None:
+        with Workspace(str(root), telemetry="otel") as workspace:
+            offer = Offer.of([workspace], workspace.tools("file").dialect)
+            async with Client(build(offer)) as client:
+                await client.call_tool("file.read", {"path": "a"})
+
+    anyio.run(talk)
+    calls = [span for span in spans() if span.attributes.get("gen_ai.operation.name") == "execute_tool"]
+    (call,) = [span for span in calls if span.kind is trace.SpanKind.SERVER]
+    assert [span for span in calls if span.kind is trace.SpanKind.INTERNAL] == []
+    assert call.name == "tools/call file.read"
+    assert (call.attributes["mcp.method.name"], call.attributes["handrail.dialect"]) == ("tools/call", "file")
