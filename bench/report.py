@@ -18,6 +18,7 @@ charts shows the quartiles. `python -m bench.report` writes this page and its ch
 
 ```sh
 make bench          # compares Handrail with the limits of the system
+make bench-agent    # measures what a step of the agent's loop costs besides its call: at most 2 ms
 make bench-peers    # installs the peers in bench/out/peers, and compares them
 make bench-growth   # measures how cost grows with files, sizes, matches and sessions
 make bench-probes   # checks what an edit does to the rest of the file
