@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-references test-typing bundle docs picture release-check bench bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -34,17 +34,37 @@ test-adapters: $(VENV)/ready
 	$(VENV)/adapters/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,adapters]'
 	$(VENV)/adapters/bin/python -m pytest tests/surfaces/test_adapters.py
 
+GEMINI := $(VENV)/references/gemini-0.61.0
+PROMPTS := $(VENV)/references/prompts-1
+NPM_OPTIONS := --silent --no-audit --no-fund --no-package-lock --ignore-scripts
+
 test-references: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/references
 	@if $(VENV)/references/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--editable '.[dev]' --requirement tests/references/requirements.txt; \
-	then $(VENV)/references/bin/python -m pytest -rs tests/references; \
+	then PATH=$(CURDIR)/$(VENV)/references/bin:$$PATH; test -e $(GEMINI)/installed || \
+		{ npm install $(NPM_OPTIONS) --prefix $(GEMINI) @google/gemini-cli-core@0.61.0 && touch $(GEMINI)/installed; } || \
+		{ echo 'test-references: @google/gemini-cli-core cannot be installed, its comparison is skipped'; test -z '$(REQUIRED)'; } && \
+		{ test -e $(PROMPTS)/installed || { npm install $(NPM_OPTIONS) --prefix $(PROMPTS) \
+			inquirer@12.9.6 enquirer@2.4.1 prompts@2.4.2 && touch $(PROMPTS)/installed; } || \
+		{ echo 'test-references: inquirer cannot be installed, its prompts are skipped'; test -z '$(REQUIRED)'; }; } && \
+		python -m pytest -rs tests/references; \
 	else echo 'test-references: skipped, the references cannot be installed'; test -z '$(REQUIRED)'; fi
+
+test-agent: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/agent
+	@if $(VENV)/agent/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,agent]'; \
+	then $(VENV)/agent/bin/python -m pytest -rs tests/agent; \
+	else echo 'test-agent: skipped, handrail[agent] cannot be installed'; test -z '$(REQUIRED)'; fi
 
 test-typing: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/typing
 	$(VENV)/typing/bin/python -m pip install --quiet --disable-pip-version-check basedpyright==1.40.2
 	HANDRAIL_PYRIGHT=$(CURDIR)/$(VENV)/typing/bin/basedpyright $(BIN)/python -m pytest tests/surfaces/test_library.py
+
+test-clients: $(VENV)/ready
+	$(BIN)/python tests/clients/install.py
+	unshare -rn sh -c 'ip link set lo up && exec $(BIN)/python -m pytest tests/clients/real_clients.py'
 
 bundle: $(VENV)/ready
 	$(BIN)/python packaging/mcpb/bundle.py
@@ -66,6 +86,11 @@ picture: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+bench-agent: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/agent
+	$(VENV)/agent/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,agent]'
+	$(VENV)/agent/bin/python -m bench agent_loop
 
 bench-peers: $(VENV)/ready
 	$(BIN)/python -m bench.race
