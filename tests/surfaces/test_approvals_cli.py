@@ -61,6 +61,27 @@ def test_approvals_add_same_rule_twice_keeps_one(file: Path) -> None:
     assert handrail("approvals", "list").stdout == f"user rules, in {file}:\n  1. file.delete  x  (on, never used)\n"
 
 
+def test_approvals_remove_takes_several_numbers(file: Path) -> None:
+    for pattern in ("a", "b", "c", "d"):
+        at_terminal("approvals", "add", *USER, "file.delete", pattern)
+    removed = handrail("approvals", "remove", *USER, "2", "1", "4", "2")
+    assert re.findall(r"Removed user rule (\d: .*)", removed.stdout) == [
+        "4: file.delete d",
+        "2: file.delete b",
+        "1: file.delete a",
+    ]
+    assert handrail("approvals", "list").stdout == f"user rules, in {file}:\n  1. file.delete  c  (on, never used)\n"
+
+
+def test_approvals_remove_with_one_unknown_or_refused_number_removes_none(file: Path) -> None:
+    at_terminal("approvals", "add", *USER, "shell", "x", "--deny")
+    at_terminal("approvals", "add", *USER, "file.delete", "y")
+    before = file.read_text()
+    assert "rule 7 not found" in handrail("approvals", "remove", *USER, "2", "7").stderr
+    assert handrail("approvals", "remove", *USER, "2", "1").returncode != 0  # a deny rule, and no terminal
+    assert file.read_text() == before
+
+
 def test_approvals_project_rule_holds_only_in_project(root: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     here, there = ("--root", str(root)), ("--root", str(tmp_path / "other"))
@@ -249,7 +270,7 @@ def test_approvals_add_for_hours_expires(file: Path, root: Path) -> None:
         (("remove", "1"), "rule 1 not found"),
         (("enable", "0"), "rule 0 not found"),
         (("disable", "-1"), ""),
-        (("remove", "one"), "Invalid value for 'NUMBER': 'one' is not a valid integer."),
+        (("remove", "one"), "Invalid value for 'NUMBER …': 'one' is not a valid integer."),
         (("test", "t", "{"), "the parameters are not valid JSON: "),
         (("test", "t", "[]"), "the parameters must be a JSON object"),
     ],

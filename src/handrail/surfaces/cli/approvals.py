@@ -204,19 +204,29 @@ def _plain_rule(rule: str, pattern: str | None, *, deny: bool) -> Rule:
 
 
 @command.command("remove")
-@click.argument("number", type=int)
+@click.argument("numbers", type=int, nargs=-1, required=True, metavar="NUMBER …")
 @_scope_option
 @root_option
 @_unattended_option
-def remove(number: int, scope: str, root: str, unattended: bool) -> None:
-    """Remove a rule."""
+def remove(numbers: tuple[int, ...], scope: str, root: str, unattended: bool) -> None:
+    """Remove rules by the numbers that `approvals list` shows."""
+    rule_file = _rule_file(scope, root)
+    with usage_errors(root):
+        for number in numbers:  # before the first is removed: either all of them go, or none
+            _check_removal(rule_file, number, unattended)
 
     def act(rule_file: RuleFile) -> Rule:
-        if rule_file.get(number).deny:
-            refuse_unattended("approvals remove of a deny rule", unattended=unattended)
+        _check_removal(rule_file, number, unattended)
         return rule_file.remove(number)
 
-    _change("Removed", scope, number, root, act)
+    for number in sorted(set(numbers), reverse=True):  # the rules behind a removed one move up
+        _change("Removed", scope, number, root, act)
+
+
+def _check_removal(rule_file: RuleFile, number: int, unattended: bool) -> None:
+    """Require a terminal if a deny rule is to be removed. Raises RuleError if there is no such rule."""
+    if rule_file.get(number).deny:
+        refuse_unattended("approvals remove of a deny rule", unattended=unattended)
 
 
 @command.command("enable")
