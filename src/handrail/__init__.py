@@ -4,6 +4,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # not from typing: with `python -m handrail` that could be a file of the workspace
 if TYPE_CHECKING:
+    from handrail.client_session import ClientSession
     from handrail.dialects.by_model import dialect_for
     from handrail.errors import (
         ClosedError,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from handrail.settings import Settings
     from handrail.tools.router import ToolRouter
     from handrail.tools.tool import ToolResult
-    from handrail.workspace import ClientSession, Workspace
+    from handrail.workspace import Workspace
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ClientSession": "workspace",
+    "ClientSession": "client_session",
     "ClosedError": "errors",
     "DeniedError": "errors",
     "FsBoundary": "kernel.fs.boundary",

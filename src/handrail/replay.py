@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.dialects import NAMES
 from handrail.kernel.host.session_log import only_log
@@ -13,7 +13,10 @@ from handrail.model.effects import Effect
 from handrail.model.record import record
 from handrail.ops.toml_read import levels
 from handrail.policy.policy import no_approver
-from handrail.workspace import ClientSession, Workspace, internals
+from handrail.workspace import Workspace, internals
+
+if TYPE_CHECKING:
+    from handrail.client_session import ClientSession
 
 _VARYING = re.compile(r"(^|_)(ms|time|at|seconds|duration|mtime|modified|pid|pgid)$")
 

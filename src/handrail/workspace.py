@@ -2,25 +2,21 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from handrail import __version__
-from handrail.dialects import load as load_dialect
-from handrail.errors import SettingsError
+from handrail.client_session import ClientSession, Internals
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.protected_files import ProtectedFiles
 from handrail.kernel.fs.trees import Trees
 from handrail.kernel.host.own_places import inside
 from handrail.kernel.host.remembered_files import RememberedFiles
-from handrail.kernel.host.session_log import SessionLog, warn
+from handrail.kernel.host.session_log import warn
 from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
 from handrail.load_settings import rules_for, settings_for, with_directories
 from handrail.model.faults import PathFault
 from handrail.ops.glob.protected_names import protection
-from handrail.policy.callback import approver_of
-from handrail.policy.policy import Policy, Rules
 from handrail.runtime.session import Services, Session
 from handrail.settings import Settings
 from handrail.tools.router import ToolRouter
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
 
     from handrail.history import History
-    from handrail.kernel.process.job_records import RecordedJob
     from handrail.policy.callback import AnyApprover
 
 
@@ -178,6 +173,9 @@ class Workspace:
             self.warnings.append(f"cannot clean up after a killed process yet: {error}")
             return 0
 
+    def _internals(self) -> Internals:
+        return Internals(self._services, self._rules, self._tell, self.settings, self.warnings)
+
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
         return f"<Workspace {self.root}: approve {self.settings.approve}, sandbox {self.settings.sandbox}{state}>"
@@ -223,7 +221,7 @@ class Workspace:
                 from handrail.tools.fault_errors import closed_error  # noqa: PLC0415  only when something is wrong
 
                 raise closed_error()
-            opened = ClientSession(self, approver)
+            opened = ClientSession(self._internals(), approver, self._sessions.discard)
             self._sessions.add(opened)
             return opened
 
@@ -270,114 +268,14 @@ class Workspace:
             await anyio.to_thread.run_sync(self.close)
 
 
-class ClientSession:
-    """One client of a workspace: its approver, its log and its routers. Close it, or use it in a `with` statement."""
-
-    def __init__(self, workspace: Workspace, approver: "AnyApprover | None") -> None:
-        settings, self._workspace = workspace.settings, workspace
-        inner = internals(workspace)
-        self._rules = inner.rules.for_session()
-        asked, hooks = approver_of(approver), None
-        if settings.hooks:
-            from handrail.runtime.call_hooks import CallHooks  # noqa: PLC0415  most users have no hooks
-
-            hooks = CallHooks(settings.hooks, inner.services, settings.approve, read_only=settings.read_only)
-            asked = hooks.asking(asked)
-        policy = Policy(settings.approve, self._rules, asked)
-        self._session = Session(inner.services, policy, self._rules.may_forbid, read_only=settings.read_only)
-        self.log = self._open_log(workspace)
-        if hooks is not None:
-            hooks.attach(self._session.id, self.log)
-            self._session.hooks = hooks
-        if settings.telemetry == "otel":
-            from handrail.runtime.spans import Spans  # noqa: PLC0415  slow to import, and off by default
-
-            self._session.spans = Spans(self._session.id, contents=settings.telemetry_contents)
-        self._session.note = self.log.note
-        self._routers: dict[tuple[str, bool], ToolRouter] = {}
-
-    @property
-    def id(self) -> str:
-        """The name of the session in logs and in the history."""
-        return self._session.id
-
-    def _open_log(self, workspace: Workspace) -> SessionLog:
-        settings, session, inner = workspace.settings, self._session.id, internals(workspace)
-        path = settings.log or inner.services.state.session_log(session)
-        limits = settings.limits
-        chars = limits.log_debug_chars if settings.log_level == "debug" else limits.log_chars
-        about = {"root": workspace.root, "version": __version__}
-        try:
-            return SessionLog(
-                path, level=settings.log_level, chars=chars, session=session, about=about, tell=inner.tell
-            )
-        except OSError as error:
-            if settings.log:
-                raise SettingsError(f"log: {path} cannot be written: {error.strerror}") from None
-            workspace.warnings.append(f"there is no session log: {path} cannot be written: {error.strerror}")
-            return SessionLog(None, level="off", chars=0, session=session, tell=inner.tell)
-
-    def tools(self, dialect: str | Dialect, *, with_undo: bool = False) -> ToolRouter:
-        """Return the tools of a dialect, by name or as an object. Raises UnknownDialectError for other names.
-
-        `with_undo` adds the tools `history`, `undo`, `restore` and `mark`.
-        """
-        name = dialect if isinstance(dialect, str) else dialect.name
-        if (name, with_undo) not in self._routers:
-            found = load_dialect(dialect) if isinstance(dialect, str) else dialect
-            if with_undo:
-                from handrail.undo_tools import with_undo_tools  # noqa: PLC0415  most callers do not undo
-
-                found = with_undo_tools(found)
-            self._routers[name, with_undo] = ToolRouter(found, self._session, self.log)
-        return self._routers[name, with_undo]
-
-    def history(self) -> "History":
-        """Return the history, in the name of this session."""
-        from handrail.history import History  # noqa: PLC0415  most callers do not undo
-
-        return History(self._session)
-
-    def mark(self, name: str) -> int:
-        """Set a mark in the history in the name of this session."""
-        return self.history().mark(name)
-
-    def jobs(self) -> "list[RecordedJob]":
-        """Return the jobs of this session: all that run, and the last ones that ended, the oldest first."""
-        from handrail.kernel.process.job_records import recorded  # noqa: PLC0415  most sessions have no jobs
-
-        known = self._session.known_jobs
-        return [recorded(self.id, job) for job in known.list()] if known else []
-
-    def close(self) -> None:
-        """Wait for running calls, and end all commands and terminals of this client."""
-        self._session.close()
-        self.log.close()
-        self._workspace._sessions.discard(self)  # noqa: SLF001  the workspace is the session's own
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Internals(NamedTuple):
-    """The parts of an open workspace that surfaces need and callers do not."""
-
-    services: Services
-    rules: Rules
-    tell: Callable[[str], None]
-
-
 def internals(workspace: Workspace) -> Internals:
     """Return the parts of a workspace, for surfaces."""
-    return Internals(workspace._services, workspace._rules, workspace._tell)  # noqa: SLF001  this module defines it
+    return workspace._internals()  # noqa: SLF001  this module defines it
 
 
 def default_session(workspace: Workspace) -> Session:
     """Return the session of the caller who opened the workspace, for surfaces."""
-    return workspace._default._session  # noqa: SLF001  this module defines them
+    return workspace._default.inner  # noqa: SLF001  this module defines it
 
 
 _SETTINGS = tuple(name for name in Settings._fields if name != "rules")

@@ -17,7 +17,7 @@ from handrail.surfaces.mcp.elicitation import ask_the_client
 from handrail.tools.router import ToolRouter
 
 if TYPE_CHECKING:
-    from handrail.workspace import ClientSession
+    from handrail.client_session import ClientSession
 
 CALLER = "handrail.caller"
 """The key in the scope of an HTTP request that names the token of the caller; empty if the server has no tokens."""
