@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from handrail.client_session import ClientSession
     from handrail.dialects.by_model import dialect_for
     from handrail.errors import (
+        CallError,
         ClosedError,
         DeniedError,
         HandrailError,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.host.session_log import SessionLog
     from handrail.model.approval import Keep, Question, Verdict
+    from handrail.raw_access import ExecResult
     from handrail.settings import Settings
     from handrail.tools.router import ToolRouter
     from handrail.tools.tool import ToolResult
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CallError",
     "ClientSession",
     "ClosedError",
     "DeniedError",
+    "ExecResult",
     "FsBoundary",
     "HandrailError",
     "History",
@@ -52,9 +56,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CallError": "errors",
     "ClientSession": "client_session",
     "ClosedError": "errors",
     "DeniedError": "errors",
+    "ExecResult": "raw_access",
     "FsBoundary": "kernel.fs.boundary",
     "HandrailError": "errors",
     "History": "history",

@@ -9,6 +9,7 @@ from handrail.errors import SettingsError
 from handrail.kernel.host.session_log import SessionLog
 from handrail.policy.callback import approver_of
 from handrail.policy.policy import Policy, Rules
+from handrail.raw_access import RawAccess
 from handrail.runtime.session import Services, Session
 from handrail.settings import Settings
 from handrail.tools.router import ToolRouter
@@ -30,7 +31,7 @@ class Internals(NamedTuple):
     warnings: list[str]
 
 
-class ClientSession:
+class ClientSession(RawAccess):
     """One client of a workspace: its approver, its log and its routers. Close it, or use it in a `with` statement."""
 
     def __init__(

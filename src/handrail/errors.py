@@ -7,7 +7,8 @@ HandrailError
 ├── UnknownDialectError   no dialect has this name
 ├── UnknownToolError      the dialect has no tool of this name
 ├── ClosedError           the workspace, or the session, is closed
-├── DeniedError           the user, a rule or the policy denied a change to the history
+├── DeniedError           the user, a rule or the policy denied a change
+├── CallError             a file cannot be read or written, or a program not started, as asked
 └── UndoError             the history cannot be undone, redone or restored as asked
 """
 
@@ -54,7 +55,16 @@ class ClosedError(HandrailError):
 
 
 class DeniedError(HandrailError):
-    """The user, a rule or the policy denied a change to the history."""
+    """The user, a rule or the policy denied a change."""
+
+
+class CallError(HandrailError):
+    """A file cannot be read or written, or a program cannot be started, as asked."""
+
+    def __init__(self, message: str, suggestion: str = "", allow: str = "", code: str = "") -> None:
+        super().__init__(message, suggestion, allow)
+        self.code = code
+        """The code of the error, as the answer to a model has it, such as `file_not_found`."""
 
 
 class UndoError(HandrailError):

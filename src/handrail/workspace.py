@@ -17,6 +17,7 @@ from handrail.kernel.write.writer import Writer
 from handrail.load_settings import rules_for, settings_for, with_directories
 from handrail.model.faults import PathFault
 from handrail.ops.glob.protected_names import protection
+from handrail.raw_access import RawAccess
 from handrail.runtime.session import Services, Session
 from handrail.settings import Settings
 from handrail.tools.router import ToolRouter
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from handrail.policy.callback import AnyApprover
 
 
-class Workspace:
+class Workspace(RawAccess):
     """A directory in which tools work. No call leaves it, and nothing changes in it without approval.
 
     Use it in a `with` or `async with` statement, or close it. Every keyword but `approver` and `tell` is a setting:

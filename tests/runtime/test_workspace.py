@@ -31,7 +31,17 @@ class Witness:
 
 
 def test_handrail_exports_public_names() -> None:
-    names = ["ClientSession", "FsBoundary", "History", "Keep", "Question", "SessionLog", "Settings", "ToolResult"]
+    names = [
+        "ClientSession",
+        "ExecResult",
+        "FsBoundary",
+        "History",
+        "Keep",
+        "Question",
+        "SessionLog",
+        "Settings",
+        "ToolResult",
+    ]
     names += ["ToolRouter", "Verdict", "Workspace", "dialect_for"]
     assert [name for name in sorted(handrail.__all__) if not name.endswith("Error")] == names
     assert all(getattr(handrail, name) for name in handrail.__all__)

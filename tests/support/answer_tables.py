@@ -38,6 +38,7 @@ from handrail.model.faults import (
     ProgramNotFound,
     SandboxUnavailable,
     SpecialMode,
+    UserNotAvailable,
 )
 from handrail.model.fetch_faults import FetchFault
 from handrail.model.job_faults import JobEnded, NoKeyboard, SandboxDemanded, ShellEnded, TooManyJobs, UnknownJob
@@ -62,6 +63,7 @@ _SHELLS = ("claude:bash", "claude-agent:bash")
 _EDITOR = ("claude:str_replace_based_edit_tool", "claude:memory")
 _ONLY: dict[tuple[type[FactRecord], ...], tuple[str, ...]] = {
     (AbsoluteDirectory, ForbiddenSyntax): ("gemini:run_shell_command",),
+    (UserNotAvailable,): (),
     (NoCommandYet,): ("copilot:terminal_last_command",),
     (ProgramNotFound,): ("copilot:run_in_terminal",),
     (CommandFailed,): ("copilot:run_in_terminal", "claude-code:Bash", *_SHELLS),

@@ -21,7 +21,7 @@ A dialect turns a fault into sentences (see `tools/messages.py`).
     │   ├── HunkNotFound · HunkNotUnique · HunkApplied
     │   ├── BinaryPatch · SpecialMode · DeletionLeaves
     │   └── TooMuchSearch      the patch needs more line comparisons than the limit allows
-    ├── BadPatch · SandboxUnavailable · CommandNotStarted
+    ├── BadPatch · SandboxUnavailable · CommandNotStarted · UserNotAvailable
     ├── EmptyCommand · PatchTyped · ForbiddenSyntax · CommandTimedOut · CommandFailed · ProgramNotFound · NoCommandYet
     ├── TerminalFault          of a terminal: see `model/terminal_faults.py`
     ├── FetchFault             of a fetch: see `model/fetch_faults.py`
@@ -303,6 +303,12 @@ class CommandNotStarted(Fault):
     directory: str
     why: str
     """The name of the system error, such as ENOENT, EACCES or E2BIG."""
+
+
+class UserNotAvailable(Fault):
+    """The sandbox has no such user."""
+
+    user: str
 
 
 class EmptyCommand(Fault):

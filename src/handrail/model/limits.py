@@ -139,6 +139,8 @@ class Limits(NamedTuple):
     """The time limit of a command if the call names none."""
     output_bytes: int = 256 * KIB
     """The most bytes of one output stream in an answer: half from its start, half from its end."""
+    exec_output_bytes: int = 16 * MIB
+    """The most bytes of one output stream that `Workspace.exec` returns."""
     spools: int = 16
     """The most complete outputs that are kept in files."""
     spool_seconds: float = DAY
@@ -335,6 +337,7 @@ MAY_BE_LOWERED = frozenset({
     "patch_search",
     "command_seconds",
     "output_bytes",
+    "exec_output_bytes",
     "spool_bytes",
     "sandbox_processes",
     "sandbox_memory_bytes",

@@ -52,6 +52,7 @@ from handrail.model.faults import (
     TooLarge,
     TooMuchSearch,
     UnknownTool,
+    UserNotAvailable,
     WriteFailed,
 )
 from handrail.model.paths import quote
@@ -360,6 +361,7 @@ COMMON: Words = _SHARED | {
     CommandFailed: Message(
         "command_failed", "Command failed with exit code {exit_code}", "Read the output and correct the command"
     ),
+    UserNotAvailable: Message("user_not_available", "The sandbox has no user {user}", "Use root, or name no user"),
     ProgramNotFound: Message(
         "command_not_found", "Command '{program}' not found", "Check the spelling, or install the program"
     ),

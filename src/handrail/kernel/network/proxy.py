@@ -62,11 +62,17 @@ class Proxy:
             try:
                 client = self._listener.accept()[0]
             except OSError:  # the client has gone, or this process has no handle left
-                select.select([self._stopping], [], [], _PAUSE_SECONDS)
+                self._pause()
                 continue
             self._admit(client)
         self._listener.close()
         self._stopping.close()
+
+    def _pause(self) -> None:
+        """Wait a moment, or until this object is closed."""
+        poller = select.poll()  # unlike select.select, it takes handles beyond 1023
+        poller.register(self._stopping, select.POLLIN)
+        poller.poll(_PAUSE_SECONDS * 1000)
 
     def _admit(self, client: socket.socket) -> None:
         """Serve a client in a thread; close its connection if too many are open."""

@@ -90,6 +90,16 @@ def identity(root_fd: int) -> Identity:
     return Identity((0, 0) if set(os.getgroups()) - {0} else None, INSIDE_UID, INSIDE_UID)
 
 
+def user_number(user: str, root_fd: int) -> int | None:
+    """Return the number of a user whom a sandbox can have, by name or number: root or the usual one; None for others.
+
+    Both have the same rights, because a sandbox has no capabilities and its numbers all stand for one user outside.
+    """
+    usual = identity(root_fd).uid
+    known = {"root": 0, "0": 0, visible_paths.USER: usual, str(usual): usual}
+    return known.get(user)
+
+
 @record
 class _Handles:
     """Holds the handles that the launched program inherits; to be closed as soon as the program runs."""
@@ -154,6 +164,8 @@ def _strict(
     view: WorkspaceView, program: str, occupied: OccupiedNames, alongside: str | None, handles: _Handles
 ) -> PreparedLaunch:
     user = identity(view.root_fd)
+    if view.settings.user is not None:
+        user = user._replace(uid=view.settings.user, gid=view.settings.user)
     mounts = _mounts(view, user, handles, occupied)
     supervisor, copies = interpreter.inside(user.drop_to)
     mounts.copies.extend((path, handles.content(source)) for path, source in copies.items())

@@ -41,6 +41,8 @@ class SandboxSettings(NamedTuple):
     """The hosts that commands may reach at level `hosts`."""
     private_hosts: tuple[str, ...] = ()
     """Those of them whose address need not be public."""
+    user: int | None = None
+    """The number of the user inside the sandbox; None for the usual one. It gives no right."""
     limits: Limits = Limits()
 
     def with_rights(self, rights: Rights) -> "SandboxSettings":

@@ -27,6 +27,8 @@ ETC = (
 # fmt: on
 ETC_NETWORK = ("hosts", "resolv.conf")
 
+USER = "user"
+"""The name of the usual user inside a sandbox."""
 GIT_CONFIG, GIT_IGNORE = "/etc/gitconfig", "/etc/handrail-placeholders"
 
 KEPT_VARIABLES = ("LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "SHELL", "USER", "LOGNAME")
@@ -117,9 +119,13 @@ def environment(user_environment: dict[str, str], home: str, extra: tuple[str, .
 
 def accounts(uid: int, gid: int, home: str) -> dict[str, str]:
     """Return /etc/passwd and /etc/group with only the user of the command, root and nobody."""
-    me = f"user:x:{uid}:{gid}:user:{home}:/bin/sh\n"
-    others = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
-    return {"/etc/passwd": me + others, "/etc/group": f"user:x:{gid}:\nroot:x:0:\nnogroup:x:65534:\n"}
+    name = USER if uid else "root"
+    me = f"{name}:x:{uid}:{gid}:{name}:{home}:/bin/sh\n"
+    root = "root:x:0:0:root:/:/sbin/nologin\n" if uid else ""
+    others = f"{root}nobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+    root_group = "root:x:0:\n" if uid else ""
+    groups = f"{name}:x:{gid}:\n{root_group}nogroup:x:65534:\n"
+    return {"/etc/passwd": me + others, "/etc/group": groups}
 
 
 def git_files(ignore_rules: str, identity: bytes) -> dict[str, bytes]:
