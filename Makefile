@@ -109,7 +109,8 @@ bench-check: $(VENV)/ready
 
 soak: $(VENV)/ready
 	HANDRAIL_SOAK_KILLS=1000 HANDRAIL_SOAK_SECONDS=60 HANDRAIL_LONG=1 \
-		$(BIN)/python -m pytest tests/faults/test_soak.py tests/faults/test_commit_faults.py tests/properties/test_model.py
+		$(BIN)/python -m pytest tests/faults/test_soak.py tests/faults/test_pack_faults.py tests/faults/test_commit_faults.py \
+		tests/properties/test_model.py
 	HANDRAIL_LONG=1000 $(BIN)/python -m pytest tests/properties/test_undo_trees.py
 	HANDRAIL_LONG=5000 $(BIN)/python -m pytest tests/properties/test_patch_any.py \
 		tests/ops/test_patch_differential.py tests/ops/test_patch_fuzz.py tests/ops/test_diff.py

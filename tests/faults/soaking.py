@@ -100,8 +100,7 @@ def damage(root: str, workspace: Workspace) -> list[str]:
             wrong.append(f"{name} is not what the journal says")
     left = [str(each) for each in Path(root).rglob(".handrail-*")]
     left += os.listdir(workspace._services.state.pending)
-    fresh = Path(workspace._services.state.path, "blobs", "new")
-    left += os.listdir(fresh) if fresh.exists() else []
+    left += map(str, Path(workspace._services.state.path, "blobs").glob("*.part"))
     return wrong + [f"left: {name}" for name in left]
 
 

@@ -103,7 +103,7 @@ def test_leftover_files_of_failed_cleanup_are_warned_about(tmp_path: Path, error
             with faults(at, ERRORS[error], lasting=lasting) as faulty:
                 result = workspace.call("file", "file.write", {"path": "replace.txt", "content": f"new {at}"})
             spares = [name for name in os.listdir(root) if name.startswith(".handrail-")]
-            kept = list(Path(workspace._services.state.path).glob("blobs/new/*"))
+            kept = list(Path(workspace._services.state.path).glob("blobs/*.part"))
         told = any(".handrail-* files may contain the old contents" in warning for warning in result.warnings)
         assert told or not spares, at
         assert lasting or result.success or not spares, at

@@ -167,7 +167,7 @@ def test_kept_contents_are_known_to_next_session(root: Path) -> None:
 def test_pruned_content_counts_as_not_kept(workspace: Workspace, root: Path) -> None:
     (root / "a").write_text("a")
     shell(workspace, "true")
-    workspace._services.journal.blobs.drop(fingerprint(b"a"))
+    workspace._services.journal.blobs.drop([fingerprint(b"a")])
     assert shell(workspace, "rm a").warnings == ["the command changed 1 files whose old contents were not recorded: a"]
 
 

@@ -10,7 +10,7 @@ from support.fault_injection import failing, faults
 
 from handrail import Workspace
 from handrail.kernel.host.state_dir import State
-from handrail.kernel.journal.blobs import BlobLost, Blobs, fingerprint
+from handrail.kernel.journal.blobs import Blobs, fingerprint
 from handrail.kernel.journal.journal import (
     ChangedPath,
     Damage,
@@ -171,68 +171,6 @@ def test_journal_line_that_is_no_entry_is_damage(tmp_path: Path) -> None:
     assert [type(each) for each in journal.backwards()] == [Damage, Damage, JournalEntry, JournalEntry]
 
 
-# ── blobs ──
-
-
-def test_blob_is_stored_once_and_read_back_packed_or_not(tmp_path: Path) -> None:
-    blobs = Blobs(str(tmp_path / "blobs"), sync=True)
-    name = blobs.put(b"content " * 1000)
-    assert blobs.put(b"content " * 1000) == name
-    assert [each[0] for each in blobs.listed()] == [name]
-    assert blobs.get(name) == b"content " * 1000
-    blobs.pack(name)
-    ((listed, size, _, packed),) = blobs.listed()
-    assert (listed, packed, size < 200) == (name, True, True)
-    assert blobs.get(name) == b"content " * 1000
-    assert blobs.put(b"content " * 1000) == name
-    assert blobs.has(name)
-    blobs.drop(name)
-    assert not blobs.has(name)
-    with pytest.raises(BlobLost, match="missing"):
-        blobs.get(name)
-    blobs.close()
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_damaged_blob_is_never_returned(tmp_path: Path, *, packed: bool) -> None:
-    blobs = Blobs(str(tmp_path / "blobs"), sync=False)
-    name = blobs.put(b"precious " * 20)
-    if packed:
-        blobs.pack(name)
-    (path,) = (tmp_path / "blobs" / name[:1]).iterdir()
-    whole = path.read_bytes()
-    for at in range(len(whole)):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(BlobLost, match="damaged"):
-            blobs.get(name)
-    path.write_bytes(whole[:-1])
-    with pytest.raises(BlobLost, match="damaged"):
-        blobs.get(name)
-    blobs.close()
-
-
-def test_idle_blobs_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handrail.kernel.journal.blobs._IDLE_SECONDS", 0)
-    blobs = Blobs(str(tmp_path / "blobs"), sync=False)
-    name = blobs.put(b"x" * 100)
-    assert blobs._packer is not None
-    blobs._packer.join()
-    assert [each[3] for each in blobs.listed()] == [True]
-    assert blobs.get(name) == b"x" * 100
-
-
-def test_sweep_removes_partial_blobs_of_dead_processes_only(tmp_path: Path) -> None:
-    blobs = Blobs(str(tmp_path / "blobs"), sync=False)
-    blobs.put(b"x")
-    fresh = tmp_path / "blobs" / "new"
-    (fresh / f"{2**22 + 1}-1").write_text("half")
-    (fresh / f"{os.getpid()}-9").write_text("half")
-    (fresh / "1-1").write_text("half")
-    blobs.sweep()
-    assert sorted(path.name for path in fresh.iterdir()) == sorted(["1-1", f"{os.getpid()}-9"])
-    blobs.close()
-
-
 # ── failures ──
 
 
@@ -281,7 +219,7 @@ def test_required_journal_records_missing_entry_before_next_change(root: Path) -
         with faults(0, failing(errno.EIO)) as counting:
             write(workspace, "a", "b")
         # At this call the change is published, but not yet in the journal.
-        done = max(n for n, name in enumerate(counting.calls, 1) if name == "rename")
+        done = max(n for n, name in enumerate(counting.calls, 1) if name == "exchange_names")
         with faults(done, away):
             write(workspace, "a", "c")
         assert not workspace.call("file", "file.write", {"path": "b", "content": "b"}).success

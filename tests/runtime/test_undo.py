@@ -197,7 +197,7 @@ def test_undo_missing_old_contents_is_conflict(workspace: Workspace, root: Path)
     ]
     node = kept.files[0].after
     assert node is not None
-    workspace._services.journal.blobs.drop(node.kept)
+    workspace._services.journal.blobs.drop([node.kept])
     assert conflicts(workspace.history().undo()) == {"file": "damaged"}
     assert (root / "file").read_text() == "b"
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handrail.kernel.fs import metadata
+from handrail.kernel.contents import compaction, pack, pack_index, packs
+from handrail.kernel.fs import metadata, syscalls
 from handrail.kernel.host import state_dir
 from handrail.kernel.journal import blobs, journal
 from handrail.kernel.write import intent_log, publish, recovery, subtree
@@ -55,6 +56,7 @@ def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...]
     """Replace os in all modules of the writer. `missing` names calls that fail as unsupported."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
     modules: tuple[Any, ...] = (publish, commit, metadata, recovery, intent_log, state_dir, journal, blobs, subtree)
+    modules += (compaction, pack, pack_index, packs, syscalls)
     own = [(publish, "rename_to_free_name"), (publish, "exchange_names"), (recovery, "exchange_names")]
     real = [getattr(module, name) for module, name in own]
     for module in modules:

@@ -65,3 +65,11 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def pwrite_all(fd: int, data: bytes, at: int) -> None:
+    """Write all of `data` at an offset; a single write may store only a part."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, at)
+        at, view = at + written, view[written:]

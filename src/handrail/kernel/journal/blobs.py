@@ -1,25 +1,24 @@
-"""Stores file contents as blobs, each content once, named by its fingerprint.
+"""Stores the file contents of one workspace, each content once, named by its fingerprint.
 
-A blob is written uncompressed, because a commit waits for it; a thread compresses it a little later. A blob is
-`blobs/a/bcdef…`, or the same with `.z` once it is compressed. It gets this name when it is complete, so a kill leaves
-partial blobs only in `blobs/new`. Reading checks the fingerprint: a damaged blob is never returned.
+`kernel/contents/` keeps the contents in packs: append-only files that several processes use at once. A content is
+written uncompressed, because a commit waits for it; a thread compresses many of them a little later. Reading checks the
+fingerprint: a damaged content is never returned. Contents that earlier versions stored in files of their own are read
+too, until pruning moves them into packs. `snapshot.py` copies the whole history of a workspace, with `Blobs.copy_to`.
 """
 
 import os
 import threading
 import zlib
-from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 
-from handrail.kernel.fs.syscalls import write_all
-from handrail.kernel.host.state_dir import make_private
+from handrail.kernel.contents.old_blobs import OldBlobs
+from handrail.kernel.contents.packs import Gone, Packs, all_records
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IDLE_SECONDS = 1.0
-_PREFIX_DIGITS = 1
-"""The digits of a fingerprint that name its directory. Creating a directory is slow; one digit needs only sixteen."""
+_WORTH_BYTES = 1 << 20
+"""A thread compresses a pack if it has as many uncompressed bytes as this, and as compressed ones."""
 _REMEMBERED_BYTES = 1 << 20
 
 
@@ -39,13 +38,13 @@ class Blobs:
     """Stores, returns and removes the blobs of one workspace."""
 
     def __init__(self, path: str, *, sync: bool) -> None:
-        self._path, self._fresh, self._sync = path, os.path.join(path, "new"), sync
+        self.path, self._sync = path, sync
+        self._packs, self._old = Packs(path), OldBlobs(path)
         self._latest = b"", fingerprint(b"")
         """The last content and its fingerprint: the result of one edit is often the start of the next."""
-        self._count, self._lock = 0, threading.Lock()
-        self._unpacked: deque[str] = deque()
+        self._count, self._batches, self._lock = 0, 0, threading.RLock()
         self._closing = threading.Event()
-        self._packer: threading.Thread | None = None
+        self._idler: threading.Thread | None = None
 
     def put(self, data: bytes) -> str:
         """Store a content, if it is not stored yet, and return its fingerprint. Raises OSError."""
@@ -53,145 +52,128 @@ class Blobs:
         blob = known if data == latest else fingerprint(data)
         if len(data) <= _REMEMBERED_BYTES:
             self._latest = data, blob
-        place = self._place(blob)
-        if not self._is_there(place, len(data)):
-            self._write(place, data)
-            self._unpacked.append(blob)
-            self._pack_later()
+        with self._lock:
+            self._count += 1
+            self._packs.add(data, bytes.fromhex(blob))
+            if not self._batches:
+                self._packs.flush()
+        self._rest_later()
         return blob
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Write the contents that the block stores in few system calls. At the end all are written. Raises OSError."""
+        with self._lock:
+            self._batches += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._batches -= 1
+                self._packs.flush()
 
     def get(self, blob: str) -> bytes:
         """Return the content of a blob. Raises `BlobLost`."""
-        place = self._place(blob)
         try:
-            try:
-                data = _read(place)
-            except FileNotFoundError:
-                data = zlib.decompress(_read(f"{place}.z"))
-        except FileNotFoundError:
-            raise BlobLost(blob, "missing") from None
+            with self._lock:
+                self._packs.flush()
+                return self._packs.read(bytes.fromhex(blob))
+        except Gone as gone:
+            why = str(gone)
+        except OSError as error:
+            why = f"damaged ({error})"
+        except ValueError:
+            why = "missing"
+        try:
+            data = self._old.read(blob)
         except (OSError, zlib.error) as error:
             raise BlobLost(blob, f"damaged ({error})") from None
+        if data is None:
+            raise BlobLost(blob, why)
         if fingerprint(data) != blob:
             raise BlobLost(blob, "damaged (the fingerprint of its content differs)")
         return data
 
     def has(self, blob: str) -> bool:
         """Return whether a blob is stored."""
-        place = self._place(blob)
-        return os.path.exists(place) or os.path.exists(f"{place}.z")
-
-    def sweep(self) -> None:
-        """Remove partial blobs of killed processes."""
-        for name in _names(self._fresh):
-            if not _alive(int(name.partition("-")[0])):
-                with suppress(FileNotFoundError):
-                    os.unlink(os.path.join(self._fresh, name))
+        with self._lock:
+            return self._packs.has(bytes.fromhex(blob)) or self._old.has(blob)
 
     def listed(self) -> Iterator[tuple[str, int, float, bool]]:
-        """Yield every blob with its size on the disk, its time of writing, and whether it is compressed."""
-        for prefix in _names(self._path):
-            if len(prefix) == _PREFIX_DIGITS:
-                for name in _names(os.path.join(self._path, prefix)):
-                    with suppress(FileNotFoundError):
-                        found = os.stat(os.path.join(self._path, prefix, name))
-                        yield prefix + name.removesuffix(".z"), found.st_size, found.st_mtime, name.endswith(".z")
+        """Yield every blob with its size on the disk, its time of writing, and whether it is compressed in a pack."""
+        for record in all_records(self.path):
+            yield record.fingerprint.hex(), record.size, record.written, record.compressed
+        for blob, size, written in self._old.listed():
+            yield blob, size, written, False
 
-    def drop(self, blob: str) -> None:
-        """Remove a blob."""
-        for name in (self._place(blob), f"{self._place(blob)}.z"):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+    def sweep(self) -> None:
+        """Remove what killed processes left."""
+        from handrail.kernel.contents import compaction  # noqa: PLC0415  most processes find no pack at all
 
-    def pack(self, blob: str) -> None:
-        """Compress a blob. If that fails, the blob stays uncompressed."""
-        place = self._place(blob)
-        with suppress(OSError):  # a full disk, or another process has pruned or compressed the blob
-            self._write(f"{place}.z", zlib.compress(_read(place), 1), sync=self._sync)
-            os.unlink(place)
+        if os.path.isdir(self.path):
+            compaction.sweep(self.path)
+            self._old.sweep()
+
+    def drop(self, blobs: Collection[str]) -> set[str]:
+        """Remove blobs, and return those that are gone: one stays if another process is just adding to its pack."""
+        from handrail.kernel.contents import compaction  # noqa: PLC0415
+
+        self._rest()
+        gone = compaction.drop(self.path, {bytes.fromhex(blob) for blob in blobs}, sync=self._sync)
+        for blob in blobs:
+            self._old.drop(blob)
+        return {each.hex() for each in gone}
+
+    def tidy(self) -> None:
+        """Compress all blobs, and move those of earlier versions into packs. Raises OSError."""
+        from handrail.kernel.contents import compaction  # noqa: PLC0415
+
+        self._rest()
+        with suppress(compaction.Interrupted):
+            compaction.tidy(self.path, sync=self._sync)
+
+    def copy_to(self, path: str) -> None:
+        """Copy all blobs into another directory, with hard links where that is possible. Raises OSError.
+
+        A pack with several names is never added to again, so neither directory changes the other.
+        """
+        from handrail.kernel.contents.copy import copy_contents  # noqa: PLC0415
+
+        self._rest()
+        copy_contents(self.path, path)
 
     def close(self) -> None:
-        """Stop the thread that compresses blobs. Pruning compresses the rest later, so that closing is fast."""
+        """Stop the thread, and let go of the pack. Pruning compresses the rest later, so that closing is fast."""
         self._closing.set()
-        if self._packer is not None:
-            self._packer.join()
+        if self._idler is not None:
+            self._idler.join()
+        self._rest()
 
-    def _place(self, blob: str) -> str:
-        return f"{self._path}/{blob[:_PREFIX_DIGITS]}/{blob[_PREFIX_DIGITS:]}"
-
-    @staticmethod
-    def _is_there(place: str, size: int) -> bool:
-        try:
-            return os.stat(place).st_size == size
-        except FileNotFoundError:
-            return os.path.exists(f"{place}.z")
-
-    def _write(self, place: str, data: bytes, *, sync: bool = False) -> None:
+    def _rest(self) -> None:
         with self._lock:
-            self._count += 1
-            temp = f"{self._fresh}/{os.getpid()}-{self._count}"
-        fd = self._create(temp)
-        try:
-            try:
-                write_all(fd, data)
-                if sync:
-                    os.fsync(fd)
-            finally:
-                os.close(fd)
-            _move(temp, place)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temp)
-            raise
+            self._packs.release()
 
-    def _create(self, temp: str) -> int:
-        try:
-            return os.open(temp, _NEW, 0o600)
-        except FileNotFoundError:
-            make_private(self._fresh)
-            return os.open(temp, _NEW, 0o600)
+    def _rest_later(self) -> None:
+        if self._idler is None or not self._idler.is_alive():
+            with self._lock:
+                if self._idler is None or not self._idler.is_alive():
+                    self._idler = threading.Thread(target=self._rest_when_idle, name="handrail-packer", daemon=True)
+                    self._idler.start()
 
-    def _pack_later(self) -> None:
-        with self._lock:
-            if self._packer is None or not self._packer.is_alive():
-                self._packer = threading.Thread(target=self._pack_when_idle, name="handrail-packer", daemon=True)
-                self._packer.start()
-
-    def _pack_when_idle(self) -> None:
+    def _rest_when_idle(self) -> None:
+        """Let go of the pack, so that another process can use it, and compress it if that is worth the work."""
         waiting = -1
-        while len(self._unpacked) != waiting:  # wait until no new blobs arrive: calls come first
-            waiting = len(self._unpacked)
+        while self._count != waiting:  # wait until no new blobs arrive: calls come first
+            waiting = self._count
             if self._closing.wait(_IDLE_SECONDS):
                 return
-        while self._unpacked and not self._closing.is_set():
-            self.pack(self._unpacked.popleft())
+        with self._lock:
+            pack = self._packs.own
+            if pack is None or self._batches:
+                return
+            self._packs.release()
+        if pack.raw >= _WORTH_BYTES and 2 * pack.raw >= pack.end:
+            from handrail.kernel.contents import compaction  # noqa: PLC0415
 
-
-def _move(temp: str, place: str) -> None:
-    try:
-        os.rename(temp, place)
-    except FileNotFoundError:
-        make_private(os.path.dirname(place))
-        os.rename(temp, place)
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
-
-
-def _names(path: str) -> list[str]:
-    try:
-        return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):  # no blob is stored yet, or a file has the name of the directory
-        return []
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+            with suppress(OSError, compaction.Interrupted):  # a full disk, or this process ends: pruning does it later
+                compaction.compress(self.path, pack.path, sync=self._sync, stop=self._closing.is_set)

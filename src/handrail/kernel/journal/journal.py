@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO, NamedTuple
 
+from handrail.kernel.fs.syscalls import pwrite_all
 from handrail.kernel.host.state_dir import State, existing_directory
 from handrail.kernel.journal.blobs import Blobs
 from handrail.model.limits import DAY
@@ -158,7 +159,7 @@ class Journal:
             as_left = (found.st_ino, found.st_size) == self._end[:2]
             start = found.st_size if as_left else _clean_end(fd, found.st_size, line)
             try:
-                _write(fd, line, start)
+                pwrite_all(fd, line, start)
             except OSError:
                 os.ftruncate(fd, start)  # a partial line would look like damage
                 raise
@@ -312,13 +313,6 @@ def _is_whole(path: str) -> bool:
         return file.read() == b"\n"
 
 
-def _write(fd: int, line: bytes, at: int) -> None:
-    view = memoryview(line)
-    while view:
-        written = os.pwrite(fd, view, at)
-        at, view = at + written, view[written:]
-
-
 def _clean_end(fd: int, size: int, line: bytes) -> int:
     """Return the offset of the next line: over its own cut beginning, or after any other incomplete last line."""
     if not size or os.pread(fd, 1, size - 1) == b"\n":
@@ -327,7 +321,7 @@ def _clean_end(fd: int, size: int, line: bytes) -> int:
     broken = os.pread(fd, size - start, start).rpartition(b"\n")[2]
     if line.startswith(broken):
         return size - len(broken)
-    _write(fd, b"\n", size)
+    pwrite_all(fd, b"\n", size)
     return size + 1
 
 

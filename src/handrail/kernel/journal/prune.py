@@ -29,7 +29,6 @@ class Pruned(NamedTuple):
 class _Blob(NamedTuple):
     size: int
     written: float
-    packed: bool
 
 
 class _Selection(NamedTuple):
@@ -49,14 +48,12 @@ def prune(state: State, journal: Journal, *, days: float, most_bytes: int) -> Pr
     The newest entry always stays, so that the numbers continue. Compresses the blobs that stay.
     """
     with state.lock():
-        blobs = {blob: _Blob(size, written, packed) for blob, size, written, packed in journal.blobs.listed()}
+        blobs = {blob: _Blob(size, written) for blob, size, written, _ in journal.blobs.listed()}
         kept = _select(journal, blobs, _named_by_index(state), days=days, most_bytes=most_bytes)
         if kept.dropped and kept.start is not None:
             _cut(journal.path, kept.start)
         freed = _free(journal, blobs, kept.blobs)
-    for blob in blobs.keys() - freed:
-        if not blobs[blob].packed:
-            journal.blobs.pack(blob)
+    journal.blobs.tidy()
     return Pruned(kept.dropped, len(freed), sum(blobs[blob].size for blob in freed))
 
 
@@ -74,12 +71,10 @@ def _select(journal: Journal, blobs: dict[str, _Blob], named: set[str], *, days:
     return _Selection(start, dropped, named)
 
 
-def _free(journal: Journal, blobs: dict[str, _Blob], named: set[str]) -> list[str]:
+def _free(journal: Journal, blobs: dict[str, _Blob], named: set[str]) -> set[str]:
     """Remove the blobs that nothing names, and return them; young blobs stay."""
-    freed = [name for name, blob in blobs.items() if name not in named and _is_old(blob.written, _YOUNG_SECONDS)]
-    for name in freed:
-        journal.blobs.drop(name)
-    return freed
+    old = [name for name, blob in blobs.items() if name not in named and _is_old(blob.written, _YOUNG_SECONDS)]
+    return journal.blobs.drop(old) if old else set()
 
 
 def prune_daily(state: State, journal: Journal, limits: Limits) -> None:

@@ -14,6 +14,7 @@ from dataclasses import field
 from operator import attrgetter
 
 from handrail.kernel.fs.placeholder import SPARE
+from handrail.kernel.fs.syscalls import pwrite_all
 from handrail.model.record import record
 
 _DONE, _IDLE = b"done", b"idle"
@@ -102,11 +103,8 @@ class Intent:
             self.size = 0
 
     def _append(self, line: bytes) -> None:
-        at, view = self.size, memoryview(line + b"\n")
-        while view:
-            written = os.pwrite(self.fd, view, at)
-            at, view = at + written, view[written:]
-        self.size = at
+        pwrite_all(self.fd, line + b"\n", self.size)
+        self.size += len(line) + 1
 
 
 class IntentLog:
