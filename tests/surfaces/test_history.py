@@ -116,7 +116,7 @@ def test_show_explains_missing_contents(root: Path) -> None:
         assert workspace.call("file", "file.write", {"path": "lost", "content": "lost"}).success
         for blob, *_ in list(workspace._services.journal.blobs.listed()):
             if workspace._services.journal.blobs.get(blob) == b"lost":
-                workspace._services.journal.blobs.drop(blob)
+                workspace._services.journal.blobs.drop([blob])
     assert run(root, "show", "1").endswith("\n\nbinary: binary, 2 -> 0 bytes\n")
     assert run(root, "show", "2").endswith("\n\nlarge: the content was not recorded\n")
     assert run(root, "show", "3").endswith("\n\ndeleted link link -> binary\n")
