@@ -13,8 +13,8 @@ from handrail.model.faults import NotFound
 from handrail.runtime.call import Call
 from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.http import serve_http
+from handrail.surfaces.mcp.sdk_clients import CALLER
 from handrail.surfaces.mcp.server import build
-from handrail.surfaces.mcp.sessions import CALLER
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 

@@ -8,11 +8,13 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 from opentelemetry import trace
+from support.mcp_client import Serve, serve
 
 from handrail import Workspace
-from handrail.surfaces.mcp.catalogue import Offer
-from handrail.surfaces.mcp.server import build
+
+__all__ = ["serve"]
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
 
@@ -99,18 +101,26 @@ def test_command_makes_span_with_level_and_exit_code(root: Path, spans: Any) -> 
     assert ran["handrail.sandbox.level"] in ("strict", "reduced")
 
 
-def test_mcp_call_makes_one_span_with_facts_of_both(root: Path, spans: Any) -> None:
+def test_mcp_call_makes_one_span_with_facts_of_both(root: Path, spans: Any, serve: Serve) -> None:
     (root / "a").write_text("hello\n")
 
     async def talk() -> None:
         with Workspace(str(root), telemetry="otel") as workspace:
-            offer = Offer.of([workspace], workspace.tools("file").dialect)
-            async with Client(build(offer)) as client:
+            async with Client(serve(workspace)) as client:
                 await client.call_tool("file.read", {"path": "a"})
+                await client.call_tool("file.read", {"path": "gone"})
+                with pytest.raises(MCPError):
+                    await client.get_prompt("unknown")
 
     anyio.run(talk)
     calls = [span for span in spans() if span.attributes.get("gen_ai.operation.name") == "execute_tool"]
-    (call,) = [span for span in calls if span.kind is trace.SpanKind.SERVER]
+    call, failed = (span for span in calls if span.kind is trace.SpanKind.SERVER)
     assert [span for span in calls if span.kind is trace.SpanKind.INTERNAL] == []
     assert call.name == "tools/call file.read"
     assert (call.attributes["mcp.method.name"], call.attributes["handrail.dialect"]) == ("tools/call", "file")
+    assert (failed.attributes["error.type"], failed.attributes["handrail.error.code"]) == (
+        "tool_error",
+        "file_not_found",
+    )
+    (refused,) = [span for span in spans() if span.name == "prompts/get unknown"]
+    assert (refused.attributes["error.type"], refused.status.is_ok) == ("-32602", False)

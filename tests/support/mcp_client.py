@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
+import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -19,6 +20,8 @@ from handrail import Workspace
 from handrail.dialects import load
 from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.server import build
+from handrail.tools.tool import Dialect
+from support.pipe_front import pipe_transport
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -26,8 +29,29 @@ if TYPE_CHECKING:
 ERAS = ("legacy", "2026-07-28")
 
 
-def in_memory(*workspaces: Workspace, dialect: str = "file", **options: Any) -> "Server[Any]":
-    return build(Offer.of([*workspaces], load(dialect), **options))
+def in_memory(*workspaces: Workspace, dialect: str | Dialect = "file", **options: Any) -> "Server[Any]":
+    """Return a server of the SDK."""
+    return build(offer(*workspaces, dialect=dialect, **options))
+
+
+def in_pipe(*workspaces: Workspace, dialect: str | Dialect = "file", **options: Any) -> Any:
+    """Return a transport to the front that serves pipes, for one client."""
+    return pipe_transport(offer(*workspaces, dialect=dialect, **options))
+
+
+def offer(*workspaces: Workspace, dialect: str | Dialect = "file", **options: Any) -> Offer:
+    return Offer.of([*workspaces], dialect if isinstance(dialect, Dialect) else load(dialect), **options)
+
+
+Serve = Callable[..., Any]
+"""Serves workspaces with one of the two fronts: `in_memory` or `in_pipe`."""
+
+
+@pytest.fixture(params=[in_memory, in_pipe], ids=["sdk", "pipe"])
+def serve(request: pytest.FixtureRequest) -> Serve:
+    """Return each of the two fronts: what a test says holds for both."""
+    chosen: Serve = request.param
+    return chosen
 
 
 def command(*arguments: str | Path, dialect: str = "file") -> list[str]:

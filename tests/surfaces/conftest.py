@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.mcp_client import over_http
+from support.mcp_client import over_http, serve
+
+__all__ = ["serve"]
 
 
 @pytest.fixture(scope="module")

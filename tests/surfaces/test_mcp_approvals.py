@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ElicitResult, InputRequiredResult
-from support.mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+from support.mcp_client import ERAS, Serve, call, envelope, over_stdio, talk
 
 from handrail import Workspace
 
@@ -42,9 +42,9 @@ def asking(root: Path) -> Any:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root: Path, era: str) -> None:
+def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root: Path, era: str, serve: Serve) -> None:
     asked_user = ScriptedUser({"decision": "once"}, {"decision": "no"})
-    server = in_memory(asking)
+    server = serve(asking)
 
     async def act(client: Client) -> list[Any]:
         return [
@@ -74,7 +74,7 @@ def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root:
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(("decision", "stored"), [("always", ["edit a.txt"]), ("session", [])])
 def test_mcp_answer_that_keeps_rule_is_asked_once(
-    asking: Workspace, root: Path, era: str, decision: str, stored: list[str]
+    asking: Workspace, root: Path, era: str, decision: str, stored: list[str], serve: Serve
 ) -> None:
     asked_user = ScriptedUser({"decision": decision})
 
@@ -85,7 +85,7 @@ def test_mcp_answer_that_keeps_rule_is_asked_once(
         second = await client.call_tool("file.write", WRITE)
         return [first.is_error, second.is_error]
 
-    assert talk(in_memory(asking), act, era, elicitation_callback=asked_user) == [False, False]
+    assert talk(serve(asking), act, era, elicitation_callback=asked_user) == [False, False]
     assert len(asked_user.asked) == 1
     assert [standing.rule.covers for standing in asking._rules.placed()] == stored
 
@@ -109,13 +109,13 @@ NO_ANSWER = "no user answered: the client sent no valid answer"
     ids=["no", "decline at once", "decline", "cancel", "empty", "unknown", "list"],
 )
 def test_mcp_answer_other_than_yes_denies(
-    root: Path, era: str, asked_user: Callable[[], ScriptedUser], reason: str
+    root: Path, era: str, asked_user: Callable[[], ScriptedUser], reason: str, serve: Serve
 ) -> None:
     told: list[str] = []
     (root / "a.txt").write_text("old\n")
     quick = {"quickest_answer_seconds": 300 if reason == AT_ONCE else 0.01}
     with Workspace(str(root), approve="ask", tell=told.append, limits=quick) as workspace:
-        answer = call(in_memory(workspace), "file.write", WRITE, era, elicitation_callback=asked_user())
+        answer = call(serve(workspace), "file.write", WRITE, era, elicitation_callback=asked_user())
     assert answer["error"]["code"] == "approval_denied"
     assert answer["error"]["message"] == f"file.write was not approved: {reason}"
     assert ("--approve host" in "".join(told)) is reason.startswith("no user answered")
@@ -149,7 +149,7 @@ def test_mcp_approve_host_asks_nothing(root: Path, era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_mcp_reading_and_empty_edits_ask_nothing(asking: Workspace, era: str) -> None:
+def test_mcp_reading_and_empty_edits_ask_nothing(asking: Workspace, era: str, serve: Serve) -> None:
     asked_user = ScriptedUser()
 
     async def act(client: Client) -> list[bool]:
@@ -158,11 +158,11 @@ def test_mcp_reading_and_empty_edits_ask_nothing(asking: Workspace, era: str) ->
             for tool, params in (("file.read", {"path": "a.txt"}), ("file.write", {**WRITE, "content": "old\n"}))
         ]
 
-    assert talk(in_memory(asking), act, era, elicitation_callback=asked_user) == [False, False]
+    assert talk(serve(asking), act, era, elicitation_callback=asked_user) == [False, False]
     assert asked_user.asked == []
 
 
-def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, root: Path) -> None:
+def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, root: Path, serve: Serve) -> None:
     async def main() -> None:
         thinking = anyio.Event()
 
@@ -171,7 +171,7 @@ def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, ro
             await anyio.sleep_forever()
             raise AssertionError
 
-        async with Client(in_memory(asking), mode="legacy", elicitation_callback=think) as client:
+        async with Client(serve(asking), mode="legacy", elicitation_callback=think) as client:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "file.write", WRITE)
                 await thinking.wait()
@@ -182,7 +182,7 @@ def test_mcp_call_cancelled_during_question_writes_nothing(asking: Workspace, ro
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_mcp_question_without_answer_in_time_denies(root: Path) -> None:
+def test_mcp_question_without_answer_in_time_denies(root: Path, serve: Serve) -> None:
     told: list[str] = []
 
     async def think(context: Any, params: Any) -> ElicitResult:
@@ -190,7 +190,7 @@ def test_mcp_question_without_answer_in_time_denies(root: Path) -> None:
         raise AssertionError
 
     with Workspace(str(root), approve="ask", tell=told.append, limits={"question_seconds": 0}) as workspace:
-        answer = call(in_memory(workspace), "file.write", WRITE, ERAS[0], elicitation_callback=think)
+        answer = call(serve(workspace), "file.write", WRITE, ERAS[0], elicitation_callback=think)
     denied = "file.write was not approved: no user answered: the question was open for 0 seconds"
     assert answer["error"]["message"] == denied
     assert "limits.question_seconds" in told[0]
@@ -206,9 +206,9 @@ async def _no_person(context: Any, params: Any) -> ElicitResult:
     raise AssertionError("these tests answer by hand")
 
 
-def _by_hand(workspaces: list[Workspace], act: Callable[..., Any]) -> Any:
+def _by_hand(serve: Serve, workspaces: list[Workspace], act: Callable[..., Any]) -> Any:
     async def main() -> Any:
-        async with Client(in_memory(*workspaces), mode=MODERN, elicitation_callback=_no_person) as client:
+        async with Client(serve(*workspaces), mode=MODERN, elicitation_callback=_no_person) as client:
 
             async def send(tool: str, arguments: dict[str, Any], **more: Any) -> Any:
                 return await client.session.call_tool(tool, arguments, allow_input_required=True, **more)
@@ -233,14 +233,14 @@ def _denied(result: Any) -> str:
     return message.partition(": ")[2]
 
 
-def test_mcp_answer_counts_once(asking: Workspace, root: Path) -> None:
+def test_mcp_answer_counts_once(asking: Workspace, root: Path, serve: Serve) -> None:
     async def act(send: Any) -> list[Any]:
         state = await _question(send)
         first = await send("file.write", WRITE, input_responses=YES, request_state=state)
         (root / "a.txt").write_text("old\n")
         return [first, await send("file.write", WRITE, input_responses=YES, request_state=state)]
 
-    first, second = _by_hand([asking], act)
+    first, second = _by_hand(serve, [asking], act)
     assert not first.is_error
     assert _denied(second) == "the answer was already used"
     assert (root / "a.txt").read_text() == "old\n"
@@ -256,12 +256,12 @@ def test_mcp_answer_counts_once(asking: Workspace, root: Path) -> None:
     ],
 )
 def test_mcp_answer_counts_only_for_its_call(
-    asking: Workspace, root: Path, tool: str, arguments: dict[str, Any]
+    asking: Workspace, root: Path, tool: str, arguments: dict[str, Any], serve: Serve
 ) -> None:
     async def act(send: Any) -> Any:
         return await send(tool, arguments, input_responses=YES, request_state=await _question(send))
 
-    assert _denied(_by_hand([asking], act)) == "the state belongs to another call"
+    assert _denied(_by_hand(serve, [asking], act)) == "the state belongs to another call"
     assert (root / "a.txt").read_text() == "old\n"
 
 
@@ -280,31 +280,33 @@ async def _refused_by_the_protocol(send: Any, state: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["changed", "no seal", "empty", "noise", "cut"])
-def test_mcp_forged_state_is_refused(asking: Workspace, root: Path, how: str) -> None:
+def test_mcp_forged_state_is_refused(asking: Workspace, root: Path, how: str, serve: Serve) -> None:
     async def act(send: Any) -> None:
         await _refused_by_the_protocol(send, _forged(await _question(send))[how])
 
-    _by_hand([asking], act)
+    _by_hand(serve, [asking], act)
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_mcp_state_of_another_server_is_refused(asking: Workspace, root: Path) -> None:
-    state = _by_hand([asking], _question)
-    _by_hand([asking], lambda send: _refused_by_the_protocol(send, state))
+def test_mcp_state_of_another_server_is_refused(asking: Workspace, root: Path, serve: Serve) -> None:
+    state = _by_hand(serve, [asking], _question)
+    _by_hand(serve, [asking], lambda send: _refused_by_the_protocol(send, state))
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_mcp_question_expires(root: Path) -> None:
+def test_mcp_question_expires(root: Path, serve: Serve) -> None:
     with Workspace(str(root), approve="ask", limits={"question_seconds": 0}) as workspace:
 
         async def act(send: Any) -> Any:
             return await send("file.write", WRITE, input_responses=YES, request_state=await _question(send))
 
-        assert _denied(_by_hand([workspace], act)) == "no user answered: the question was open for 0 seconds"
+        assert _denied(_by_hand(serve, [workspace], act)) == "no user answered: the question was open for 0 seconds"
     assert [*root.iterdir()] == []
 
 
-def test_mcp_clock_jump_revives_no_used_answer(asking: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mcp_clock_jump_revives_no_used_answer(
+    asking: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve
+) -> None:
     """Set the clock forward and back: the server must not forget a used answer, or the old state would count again."""
     right, other = time.time, {"path": "b.txt", "content": ""}
 
@@ -317,11 +319,11 @@ def test_mcp_clock_jump_revives_no_used_answer(asking: Workspace, root: Path, mo
         (root / "a.txt").write_text("old\n")
         return await send("file.write", WRITE, input_responses=YES, request_state=used)
 
-    assert _denied(_by_hand([asking], act)) == "the answer was already used"
+    assert _denied(_by_hand(serve, [asking], act)) == "the answer was already used"
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_mcp_changed_file_asks_again(asking: Workspace, root: Path) -> None:
+def test_mcp_changed_file_asks_again(asking: Workspace, root: Path, serve: Serve) -> None:
     async def act(send: Any) -> Any:
         state = await _question(send)
         (root / "a.txt").write_text("precious\n")
@@ -330,21 +332,21 @@ def test_mcp_changed_file_asks_again(asking: Workspace, root: Path) -> None:
         assert (root / "a.txt").read_text() == "precious\n"
         return await send("file.write", WRITE, input_responses=YES, request_state=again.request_state)
 
-    assert not _by_hand([asking], act).is_error
+    assert not _by_hand(serve, [asking], act).is_error
     assert (root / "a.txt").read_text() == "new\n"
 
 
-def test_mcp_state_without_answer_denies(asking: Workspace, root: Path) -> None:
+def test_mcp_state_without_answer_denies(asking: Workspace, root: Path, serve: Serve) -> None:
     async def act(send: Any) -> Any:
         return await send("file.write", WRITE, request_state=await _question(send))
 
-    assert _denied(_by_hand([asking], act)) == NO_ANSWER
+    assert _denied(_by_hand(serve, [asking], act)) == NO_ANSWER
     assert (root / "a.txt").read_text() == "old\n"
 
 
-def test_mcp_answer_without_state_asks(asking: Workspace, root: Path) -> None:
+def test_mcp_answer_without_state_asks(asking: Workspace, root: Path, serve: Serve) -> None:
     async def act(send: Any) -> Any:
         return await send("file.write", WRITE, input_responses=YES)
 
-    assert isinstance(_by_hand([asking], act), InputRequiredResult)
+    assert isinstance(_by_hand(serve, [asking], act), InputRequiredResult)
     assert (root / "a.txt").read_text() == "old\n"

@@ -8,12 +8,10 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from support.mcp_client import ERAS, holding, in_memory, over_http, talk
+from support.mcp_client import ERAS, Serve, holding, over_http, talk
 from support.running_dialect import running
 
 from handrail import Workspace
-from handrail.surfaces.mcp.catalogue import Offer
-from handrail.surfaces.mcp.server import build
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
@@ -29,9 +27,9 @@ async def read(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def server(root: Path) -> Any:
+def server(root: Path, serve: Serve) -> Any:
     with Workspace(str(root), approve="auto", sandbox="off") as workspace:
-        yield build(Offer.of([workspace], running))
+        yield serve(workspace, dialect=running)
 
 
 def test_mcp_jobs_resource_lists_jobs_of_session(server: Any, era: str) -> None:
@@ -74,10 +72,10 @@ def test_mcp_unknown_resource_is_refused(server: Any, era: str) -> None:
     talk(server, act, era)
 
 
-def test_mcp_server_without_commands_has_no_list_of_jobs(workspace: Workspace, era: str) -> None:
+def test_mcp_server_without_commands_has_no_list_of_jobs(workspace: Workspace, era: str, serve: Serve) -> None:
     async def act(client: Client) -> Any:
         with pytest.raises(MCPError, match="unknown resource"):
             await client.read_resource(URI)
         return [str(each.uri) for each in (await client.list_resources()).resources]
 
-    assert talk(in_memory(workspace, dialect="file"), act, era) == ["handrail://history"]
+    assert talk(serve(workspace, dialect="file"), act, era) == ["handrail://history"]

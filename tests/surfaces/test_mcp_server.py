@@ -10,15 +10,13 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from support.mcp_client import ERAS, call, envelope, in_memory, over_stdio, talk
+from support.mcp_client import ERAS, Serve, call, envelope, over_stdio, talk
 
 from handrail import Workspace
 from handrail.dialects import load
 from handrail.model.effects import Effect
 from handrail.model.faults import NotFound
 from handrail.runtime.call import Call
-from handrail.surfaces.mcp.catalogue import Offer
-from handrail.surfaces.mcp.server import build
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 
@@ -32,16 +30,18 @@ async def _tools(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("dialect", ["gemini", "context", "copilot", "file", "codex"])
-def test_mcp_tools_listed_in_order_with_exact_schemas(workspace: Workspace, era: str, dialect: str) -> None:
-    listed = talk(in_memory(workspace, dialect=dialect), _tools, era)
+def test_mcp_tools_listed_in_order_with_exact_schemas(
+    workspace: Workspace, era: str, dialect: str, serve: Serve
+) -> None:
+    listed = talk(serve(workspace, dialect=dialect), _tools, era)
     declared = [*load(dialect).tools.values()]
     assert [tool["name"] for tool in listed] == [tool.name for tool in declared]
     assert [tool["inputSchema"] for tool in listed] == [tool.params.schema() for tool in declared]
     assert [tool.get("outputSchema") for tool in listed] == [tool.output for tool in declared]
 
 
-def test_mcp_annotations_follow_effects(workspace: Workspace, era: str) -> None:
-    listed = talk(in_memory(workspace), _tools, era)
+def test_mcp_annotations_follow_effects(workspace: Workspace, era: str, serve: Serve) -> None:
+    listed = talk(serve(workspace), _tools, era)
     hints = {tool["name"]: [*tool["annotations"].values()] for tool in listed}
     assert [*listed[0]["annotations"]] == ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
     assert hints["file.read"] == [True, False, True, False]
@@ -49,19 +49,21 @@ def test_mcp_annotations_follow_effects(workspace: Workspace, era: str) -> None:
     assert hints["file.delete"] == [False, True, True, False]
 
 
-def test_mcp_object_result_has_structured_content_and_text(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_object_result_has_structured_content_and_text(
+    workspace: Workspace, root: Path, era: str, serve: Serve
+) -> None:
     (root / "a.txt").write_text("one\n")
 
     async def act(client: Client) -> Any:
         return await client.call_tool("file.read", {"path": "a.txt"})
 
-    result = talk(in_memory(workspace), act, era)
+    result = talk(serve(workspace), act, era)
     expected = {"content": "     1\tone", "total_lines": 1, "truncated": False}
     assert result.structured_content == expected
     assert [json.loads(block.text) for block in result.content] == [expected]
 
 
-def test_mcp_fault_is_result_not_protocol_error(workspace: Workspace, era: str) -> None:
+def test_mcp_fault_is_result_not_protocol_error(workspace: Workspace, era: str, serve: Serve) -> None:
     async def act(client: Client) -> list[Any]:
         calls: list[tuple[str, dict[str, Any]]] = [
             ("file.read", {"path": "gone"}),
@@ -70,7 +72,7 @@ def test_mcp_fault_is_result_not_protocol_error(workspace: Workspace, era: str) 
         ]
         return [await client.call_tool(tool, params) for tool, params in calls]
 
-    results = talk(in_memory(workspace), act, era)
+    results = talk(serve(workspace), act, era)
     assert [result.is_error for result in results] == [True, True, True]
     assert [envelope(result)["error"]["code"] for result in results] == [
         "file_not_found",
@@ -80,7 +82,7 @@ def test_mcp_fault_is_result_not_protocol_error(workspace: Workspace, era: str) 
     assert all(result.structured_content is None for result in results)
 
 
-def test_mcp_media_result_is_image_audio_or_blob(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_media_result_is_image_audio_or_blob(workspace: Workspace, root: Path, era: str, serve: Serve) -> None:
     data = b"\x89PNG\r\n\x1a\nnot really"
     for name in ("a.png", "b.mp3", "c.pdf"):
         (root / name).write_bytes(data)
@@ -91,7 +93,7 @@ def test_mcp_media_result_is_image_audio_or_blob(workspace: Workspace, root: Pat
             for name in ("a.png", "b.mp3", "c.pdf")
         ]
 
-    image, audio, blob = talk(in_memory(workspace, dialect="gemini"), act, era)
+    image, audio, blob = talk(serve(workspace, dialect="gemini"), act, era)
     text = b64encode(data).decode()
     assert (image.type, image.mime_type, image.data) == ("image", "image/png", text)
     assert (audio.type, audio.mime_type, audio.data) == ("audio", "audio/mpeg", text)
@@ -147,11 +149,13 @@ def test_mcp_tools_option_limits_tools(root: Path, era: str) -> None:
     assert talk(server, act, era) == (["file.delete", "file.list"], "unknown_tool")
 
 
-def test_mcp_safe_names_are_listed_and_always_accepted(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_safe_names_are_listed_and_always_accepted(
+    workspace: Workspace, root: Path, era: str, serve: Serve
+) -> None:
     (root / "a.txt").write_text("one\n")
-    listed = talk(in_memory(workspace, safe_names=True), _tools, era)
+    listed = talk(serve(workspace, safe_names=True), _tools, era)
     assert all("." not in tool["name"] for tool in listed)
-    for server in (in_memory(workspace, safe_names=True), in_memory(workspace)):
+    for server in (serve(workspace, safe_names=True), serve(workspace)):
         assert call(server, "file_read", {"path": "a.txt"}, era)["tool"] == "file.read"
 
 
@@ -188,7 +192,7 @@ def _probe() -> tuple[Dialect, dict[str, threading.Event]]:
     return probe, events
 
 
-def test_mcp_bug_in_tool_is_answered_and_server_continues(workspace: Workspace, era: str) -> None:
+def test_mcp_bug_in_tool_is_answered_and_server_continues(workspace: Workspace, era: str, serve: Serve) -> None:
     probe, _ = _probe()
 
     async def act(client: Client) -> list[str]:
@@ -196,10 +200,10 @@ def test_mcp_bug_in_tool_is_answered_and_server_continues(workspace: Workspace, 
         second = await client.call_tool("go", {})
         return [first["error"]["code"], envelope(second)["output"]]
 
-    assert talk(build(Offer.of([workspace], probe)), act, era) == ["internal_error", "gone"]
+    assert talk(serve(workspace, dialect=probe), act, era) == ["internal_error", "gone"]
 
 
-def test_mcp_slow_call_does_not_block_others(workspace: Workspace, era: str) -> None:
+def test_mcp_slow_call_does_not_block_others(workspace: Workspace, era: str, serve: Serve) -> None:
     probe, _ = _probe()
 
     async def act(client: Client) -> dict[str, str]:
@@ -213,10 +217,10 @@ def test_mcp_slow_call_does_not_block_others(workspace: Workspace, era: str) -> 
             tasks.start_soon(one, "go")
         return said
 
-    assert talk(build(Offer.of([workspace], probe)), act, era) == {"wait": "went", "go": "gone"}
+    assert talk(serve(workspace, dialect=probe), act, era) == {"wait": "went", "go": "gone"}
 
 
-def test_mcp_cancelled_request_ends_call(workspace: Workspace, era: str) -> None:
+def test_mcp_cancelled_request_ends_call(workspace: Workspace, era: str, serve: Serve) -> None:
     probe, events = _probe()
 
     async def act(client: Client) -> None:
@@ -226,11 +230,11 @@ def test_mcp_cancelled_request_ends_call(workspace: Workspace, era: str) -> None
             tasks.cancel_scope.cancel()
         await anyio.to_thread.run_sync(events["ended"].wait, 300)
 
-    talk(build(Offer.of([workspace], probe)), act, era)
+    talk(serve(workspace, dialect=probe), act, era)
     assert events["ended"].is_set()
 
 
-def test_mcp_long_call_reports_progress(workspace: Workspace, era: str) -> None:
+def test_mcp_long_call_reports_progress(workspace: Workspace, era: str, serve: Serve) -> None:
     probe, events = _probe()
     heard: list[tuple[float, str | None]] = []
 
@@ -243,7 +247,7 @@ def test_mcp_long_call_reports_progress(workspace: Workspace, era: str) -> None:
         return envelope(await client.call_tool("wait", {}, progress_callback=hear))["output"]
 
     started = time.monotonic()
-    assert talk(build(Offer.of([workspace], probe)), act, era) == "went"
+    assert talk(serve(workspace, dialect=probe), act, era) == "went"
     assert heard[:2] == [(1.0, "Running for 1 s"), (2.0, "Running for 2 s")], time.monotonic() - started
 
 
@@ -269,7 +273,7 @@ def test_mcp_print_in_tool_does_not_reach_protocol(root: Path, era: str) -> None
     assert call(server, "file.read", {"path": "a.txt"}, era)["output"]["total_lines"] == 1
 
 
-def test_mcp_lone_surrogate_in_result_is_replaced(workspace: Workspace, era: str) -> None:
+def test_mcp_lone_surrogate_in_result_is_replaced(workspace: Workspace, era: str, serve: Serve) -> None:
     """Return a lone surrogate: UTF-8 messages cannot carry it."""
     probe = Dialect("probe")
 
@@ -281,19 +285,19 @@ def test_mcp_lone_surrogate_in_result_is_replaced(workspace: Workspace, era: str
     async def act(client: Client) -> Any:
         return await client.call_tool("echo", {"name": "plain"})
 
-    result = talk(build(Offer.of([workspace], probe)), act, era)
+    result = talk(serve(workspace, dialect=probe), act, era)
     result.model_dump_json()
     assert (result.structured_content, envelope(result)["metadata"]) == ({"plain": "a?b"}, {"names": ["plain"]})
 
 
-def test_mcp_instructions_name_roots(workspace: Workspace, root: Path, era: str) -> None:
+def test_mcp_instructions_name_roots(workspace: Workspace, root: Path, era: str, serve: Serve) -> None:
     async def act(client: Client) -> str | None:
         return client.instructions
 
     if era == "legacy":  # without a handshake they are in server/discover, which a pinned version skips
         assert (
-            talk(in_memory(workspace), act, era)
+            talk(serve(workspace), act, era)
             == f"The workspace is {root}. Tools cannot reach anything outside the workspace."
         )
     else:
-        assert str(root) in talk(in_memory(workspace), act, "auto")
+        assert str(root) in talk(serve(workspace), act, "auto")

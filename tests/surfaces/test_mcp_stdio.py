@@ -1,7 +1,9 @@
 """Tests the server on a pipe: after any input it keeps running and reports errors."""
 
+import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -100,8 +102,7 @@ def test_stdio_huge_message_is_refused_without_memory(raw: Raw) -> None:
         raw.write(b"x" * 1_000_000)
     raw.write(b'"}}\n')
     assert raw.answer()["error"]["message"] == "The message is longer than 33554432 bytes"
-    peak = next(line for line in Path(f"/proc/{raw.process.pid}/status").read_text().split("\n") if "VmHWM" in line)
-    assert int(peak.split()[1]) < 250_000, peak
+    assert _peak_kib(raw) < 250_000
     assert raw.is_up()
 
 
@@ -199,3 +200,90 @@ def test_mcp_started_in_terminal_explains_itself(root: Path) -> None:
         terminal.send("\x04")
         status, out, _ = terminal.finish()
     assert (status, out) == (0, "")
+
+
+def _peak_kib(raw: Raw) -> int:
+    status = Path(f"/proc/{raw.process.pid}/status").read_text().split("\n")
+    return int(next(line for line in status if "VmHWM" in line).split()[1])
+
+
+@pytest.fixture
+def small_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let the next server keep few bytes of messages that wait."""
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "config.toml").write_text("[limits]\nmessage_bytes = 100_000\n")
+    monkeypatch.setenv("HANDRAIL_CONFIG_DIR", str(tmp_path / "settings"))
+
+
+def _request(number: int) -> dict[str, Any]:
+    if number % 20:
+        return {"jsonrpc": "2.0", "id": number, "method": ("ping", "tools/list")[number % 2]}
+    params = {"name": "file.read", "arguments": {"path": "a.txt"}}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def test_stdio_ten_thousand_requests_at_once_are_all_answered(raw: Raw, root: Path) -> None:
+    (root / "a.txt").write_text("one\n")
+    raw.write(b"".join(json.dumps(_request(number)).encode() + b"\n" for number in range(10_000)))
+    answers = [raw.answer() for _ in range(10_000)]
+    assert sorted(answer["id"] for answer in answers) == [*range(10_000)]
+    assert all("result" in answer for answer in answers)
+    assert _peak_kib(raw) < 250_000
+
+
+@pytest.mark.usefixtures("small_messages")
+def test_stdio_client_not_reading_is_held_up_then_answered(root: Path) -> None:
+    client = Raw(root).shake_hands()
+    pipe, sent = client.input.fileno(), 0
+    os.set_blocking(pipe, False)
+    lines = b"".join(
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/list"}).encode() + b"\n" for n in range(9999)
+    )
+    while sent < len(lines) and select.select([], [pipe], [], 2)[1]:
+        sent += os.write(pipe, lines[sent : sent + 4096])
+    assert sent < len(lines), "the server took all requests although the client read no answer"
+    assert _peak_kib(client) < 100_000
+    for number in range(lines.count(b"\n", 0, sent)):
+        assert "result" in client.answer(), number
+    client.process.kill()
+    client.process.wait()
+    for stream in (client.output, client.errors):
+        stream.close()
+    with contextlib.suppress(BrokenPipeError):
+        client.input.close()
+
+
+def test_stdio_server_ends_when_client_closes_output(raw: Raw) -> None:
+    raw.output.close()
+    raw.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert raw.process.wait(300) == 0
+
+
+def test_stdio_call_in_work_is_answered_when_client_closes_input(root: Path) -> None:
+    client = Raw(root, "--dialect", "codex", "--approve", "auto", "--sandbox", "off").shake_hands()
+    started = {"name": "shell", "arguments": {"command": "touch started; sleep 600"}}
+    client.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": started})
+    while not (root / "started").exists():
+        assert client.process.poll() is None
+    client.input.close()
+    assert client.answer() == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "Connection closed"}}
+    assert client.process.wait(300) == 0
+    client.output.close()
+    client.errors.close()
+
+
+def test_stdio_server_loads_no_sdk(root: Path) -> None:
+    """List the tools and read a file: the server imports nothing of the SDK, whose import takes most of its start."""
+    (root / "a.txt").write_text("one\n")
+    lines = [HELLO, READY, _request(1), _request(20)]
+    program, *rest = command("--root", root)
+    done = subprocess.run(
+        [program, "-X", "importtime", *rest],
+        input="".join(json.dumps(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n") if line.startswith("import time:")}
+    assert "handrail.surfaces.mcp.stdio" in loaded
+    assert loaded & {"mcp", "mcp_types", "pydantic", "asyncio", "anyio", "concurrent.futures", "logging"} == set()

@@ -2,14 +2,13 @@
 
 import sys
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from handrail.dialects import load
 from handrail.kernel.host.state_dir import read_text
 from handrail.kernel.host.std_streams import file_behind_stderr, say
-from handrail.model.limits import Limits
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.light_options import found_workspace
@@ -24,6 +23,9 @@ from handrail.surfaces.cli.options import (
 )
 from handrail.tools.exports import api_name
 from handrail.workspace import Workspace
+
+if TYPE_CHECKING:
+    from handrail.surfaces.mcp.catalogue import Offer
 
 DEFAULT = "copilot"
 """The dialect if the user names none: it has files, search, commands and web pages."""
@@ -88,8 +90,7 @@ def command(
         if address is not None:
             _check_secrecy(workspaces, token_file, no_token=no_token)
 
-        from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  loads the SDK; the checks above do not need it
-        from handrail.surfaces.mcp.server import build  # noqa: PLC0415  loads the SDK
+        from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  the checks above do not need it
 
         offer = Offer.of(workspaces, dialect_name, only=only, safe_names=safe_names)
         if address is None:
@@ -97,10 +98,10 @@ def command(
 
             if sys.stdin.isatty():
                 click.echo(WAITING, err=True)
-            serve_stdio(build(offer), offer.limits)
+            serve_stdio(offer)
         else:
             made = [] if tokens or no_token else [_new_token()]
-            _serve_http(build(offer), offer.limits, address, tokens, hosts, made)
+            _serve_http(offer, address, tokens, hosts, made)
 
 
 def _here() -> str:
@@ -128,13 +129,12 @@ def _check_secrecy(workspaces: list[Workspace], token_file: str | None, *, no_to
         raise click.UsageError(f"{what} is a file that the agent can read: {kept}")
 
 
-def _serve_http(
-    server: Any, limits: Limits, address: str, tokens: list[str], hosts: tuple[str, ...], made: list[str]
-) -> None:
-    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415  needed for this transport only
+def _serve_http(offer: "Offer", address: str, tokens: list[str], hosts: tuple[str, ...], made: list[str]) -> None:
+    from handrail.surfaces.mcp.http import BadAddress, serve_http  # noqa: PLC0415  loads the SDK
+    from handrail.surfaces.mcp.server import build  # noqa: PLC0415  loads the SDK
 
     try:
-        serve_http(server, limits, address, tokens + made, hosts, shown="".join(made))
+        serve_http(build(offer), offer.limits, address, tokens + made, hosts, shown="".join(made))
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
 

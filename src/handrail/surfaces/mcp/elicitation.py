@@ -5,21 +5,17 @@ question and a sealed state; the client asks the user, then calls again with the
 again from the start. The answer is valid only for exactly the change that was shown.
 """
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
-import anyio
-
 from handrail.model.approval import Question, Verdict
-from handrail.model.faults import Cancelled
 from handrail.model.files import Change, Put, Remove, Restore
 from handrail.model.limits import Limits
 from handrail.policy.policy import no_approver, refused
 from handrail.policy.suggest import keeps
+from handrail.surfaces.mcp.mcp_requests import ClientError, ClientRequest
 from handrail.surfaces.mcp.question_outline import outlined
 from handrail.surfaces.mcp.sealed_state import Sealer, digest
 
@@ -60,42 +56,22 @@ def refuse_without_token(question: Question) -> Verdict:
 class Dialogue:
     """Asks the client during the call, for protocol revisions in which a server may send requests."""
 
-    def __init__(self, context: Any, limits: Limits) -> None:
-        self._context, self._limits, self._loop = context, limits, asyncio.get_running_loop()
-        self._asked_at = 0.0
-        self._answer: Future[Any] | None = None
-        self._stopped = False
+    def __init__(self, request: ClientRequest, limits: Limits) -> None:
+        self._request, self._limits = request, limits
 
     def __call__(self, question: Question) -> Verdict:
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  a running server has loaded it already
-
         seconds = self._limits.question_seconds
+        asked_at = time.monotonic()
         try:
-            answer = self._elicit(question)
+            answer = self._request.ask(form(question, self._limits, everything=False), seconds)
             if wants_all(answer):
-                answer = self._elicit(question, everything=True)
-        except CancelledError:
-            raise Cancelled from None
+                asked_at = time.monotonic()
+                answer = self._request.ask(form(question, self._limits, everything=True), seconds)
         except TimeoutError:
             return _no_answer(question, f"the question was open for {seconds:g} seconds", _TOO_LATE)
-        except MCPError as error:
+        except ClientError as error:
             return _no_answer(question, f"the client answered with an error: {error}", _NO_QUESTIONS)
-        return verdict(question, answer, self._limits, time.monotonic() - self._asked_at)
-
-    def _elicit(self, question: Question, *, everything: bool = False) -> Any:
-        asked = form(question, self._limits, everything=everything)
-        self._asked_at = time.monotonic()
-        sent = self._context.session.elicit_form(asked["message"], asked["requestedSchema"], self._context.request_id)
-        self._answer = asyncio.run_coroutine_threadsafe(_within(self._limits.question_seconds, sent), self._loop)
-        if self._stopped:
-            self._answer.cancel()
-        return self._answer.result()
-
-    def stop(self) -> None:
-        """Cancel the question, because the call was cancelled."""
-        self._stopped = True
-        if self._answer is not None:
-            self._answer.cancel()
+        return verdict(question, answer, self._limits, time.monotonic() - asked_at)
 
 
 class Rounds:
@@ -142,8 +118,7 @@ def verdict(question: Question, answer: Any, limits: Limits, waited: float) -> V
     Only `no` and `decline` say that the user refused. In all other cases no user has answered; so too if the client
     declined sooner than a user can, as clients without a terminal do.
     """
-    action = getattr(answer, "action", "")
-    decision = str((answer.content or {}).get("decision")) if action == "accept" else ""
+    action, decision = _said(answer)
     if decision == "once":
         return Verdict(True, "user")
     if keep := keeps(question, limits).get(decision):
@@ -162,15 +137,16 @@ def _no_answer(question: Question, why: str, user: str) -> Verdict:
     return no_approver(question, user, _POLICY, reason=f"no user answered: {why}")
 
 
-async def _within(seconds: float, sent: Coroutine[Any, Any, Any]) -> Any:
-    with anyio.fail_after(seconds):
-        return await sent
-
-
 def wants_all(answer: Any) -> bool:
     """Return True if the user wants to see the question in full before deciding."""
-    given = (getattr(answer, "content", None) or {}) if getattr(answer, "action", "") == "accept" else {}
-    return bool(given.get("decision") == SHOW_ALL)
+    return _said(answer)[1] == SHOW_ALL
+
+
+def _said(answer: Any) -> tuple[str, str]:
+    """Return the action and the decision in an answer; empty texts for what it does not have."""
+    action = answer.get("action") if isinstance(answer, dict) else ""
+    content = answer.get("content") if action == "accept" else None
+    return str(action), str(content.get("decision")) if isinstance(content, dict) else ""
 
 
 def form(question: Question, limits: Limits, *, everything: bool) -> dict[str, Any]:

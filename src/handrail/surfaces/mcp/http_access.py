@@ -12,7 +12,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
 from handrail.surfaces.mcp.request_bodies import Bodies, GivenUp, TooLong
-from handrail.surfaces.mcp.sessions import CALLER
+from handrail.surfaces.mcp.sdk_clients import CALLER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -1,17 +1,11 @@
 """Offers one MCP prompt: the user lets the model take back changes, or learns how to do it."""
 
 import shlex
-from typing import TYPE_CHECKING, Any
-
-from anyio import to_thread
-from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, GetPromptRequestParams, PaginatedRequestParams
 
 from handrail.ops.text.display import one_line
 from handrail.surfaces.mcp.catalogue import Offer
-
-if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
+from handrail.surfaces.mcp.mcp_protocol import FRESH, INVALID_PARAMS, Json, ProtocolError
+from handrail.surfaces.mcp.mcp_requests import Answer, ClientRequest
 
 _UNDO = "undo"
 _LISTED = {
@@ -23,29 +17,29 @@ _LISTED = {
         {"name": "to", "description": "A mark: take back everything since then.", "required": False},
     ],
 }
-_FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _SHOWN = 10
 
 
-def add_prompts(server: "Server[Any]", offer: Offer) -> None:
-    """Add the prompt to a server, unless its workspaces are for reading only."""
-    if all(each.settings.read_only for each in offer.workspaces.values()):
-        return
+class Prompts:
+    """Lists the prompt and fills it in; offers nothing if all workspaces are for reading only."""
 
-    async def read(_context: Any, params: GetPromptRequestParams) -> dict[str, Any]:
-        if params.name != _UNDO:
-            raise MCPError(INVALID_PARAMS, f"unknown prompt; the server has only {_UNDO}")
-        given = {name: one_line(value) for name, value in (params.arguments or {}).items() if value}
-        text = _with_tools(given) if _UNDO in offer.tools else await to_thread.run_sync(_by_hand, offer, given)
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+        self.methods: dict[str, Answer] = {}
+        if not all(each.settings.read_only for each in offer.workspaces.values()):
+            self.methods = {"prompts/list": self._list, "prompts/get": self._get}
+
+    def _list(self, _request: ClientRequest) -> Json:
+        return {"prompts": [_LISTED], **FRESH}
+
+    def _get(self, request: ClientRequest) -> Json:
+        if request.params["name"] != _UNDO:
+            raise ProtocolError(INVALID_PARAMS, f"unknown prompt; the server has only {_UNDO}")
+        arguments = request.params.get("arguments") or {}
+        given = {name: one_line(value) for name, value in arguments.items() if value}
+        text = _with_tools(given) if _UNDO in self._offer.tools else _by_hand(self._offer, given)
         message = {"role": "user", "content": {"type": "text", "text": text}}
         return {"description": _LISTED["description"], "messages": [message], "resultType": "complete"}
-
-    server.add_request_handler("prompts/list", PaginatedRequestParams, _list)
-    server.add_request_handler("prompts/get", GetPromptRequestParams, read)
-
-
-async def _list(_context: Any, _params: PaginatedRequestParams) -> dict[str, Any]:
-    return {"prompts": [_LISTED], **_FRESH}
 
 
 def _with_tools(given: dict[str, str]) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import threading
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
@@ -27,6 +28,7 @@ class Sealer:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._key = secrets.token_bytes(32)
+        self._lock = threading.Lock()
         self._used: dict[str, float] = {}
 
     def seal(self, call: str, facts: dict[str, Any]) -> str:
@@ -45,9 +47,10 @@ class Sealer:
             raise StateRefused("the state belongs to another call")
         if claims["until"] < time.monotonic():
             raise StateRefused(f"no user answered: the question was open for {self._seconds:g} seconds")
-        if claims["id"] in self._used:
-            raise StateRefused("the answer was already used")
-        self._remember(claims["id"], claims["until"])
+        with self._lock:  # one of several calls with the same state uses it
+            if claims["id"] in self._used:
+                raise StateRefused("the answer was already used")
+            self._remember(claims["id"], claims["until"])
         facts: dict[str, Any] = claims["facts"]
         return facts
 

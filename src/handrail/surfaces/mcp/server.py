@@ -1,139 +1,111 @@
-"""Implements the MCP server: lists the tools of one dialect and calls them, in old and new protocol revisions."""
+"""Serves MCP with the official SDK: over HTTP, and in memory for tests. The answers are those of `answers.py`."""
 
 import asyncio
 import itertools
-import threading
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import mcp.types as t
+from anyio import to_thread
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
+from pydantic import ValidationError
 
-import handrail
-from handrail.errors import UndoError
-from handrail.model.faults import Denied, Fault
-from handrail.runtime.undo_marks import checked_name
+from handrail.surfaces.mcp.answers import Answers
 from handrail.surfaces.mcp.catalogue import Offer
-from handrail.surfaces.mcp.elicitation import (
-    Ask,
-    Dialogue,
-    Rounds,
-    asking,
-    refuse_without_elicitation,
-    refuse_without_token,
-)
-from handrail.surfaces.mcp.mcp_results import to_mcp
-from handrail.surfaces.mcp.prompts import add_prompts
-from handrail.surfaces.mcp.resources import add_resources
-from handrail.surfaces.mcp.sealed_state import Forged, Sealer, StateRefused, digest
-from handrail.surfaces.mcp.sessions import CALLER, MARK, Client, Clients
-from handrail.tools.tool import ToolResult
+from handrail.surfaces.mcp.mcp_protocol import CALL, SERVER, Json, ProtocolError, progress_text
+from handrail.surfaces.mcp.mcp_requests import Answer, ClientError, ClientRequest, Reply, Send
+from handrail.surfaces.mcp.sdk_clients import CALLER, Clients, SdkClient
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_PARAMS: dict[str, type[t.RequestParams]] = {
+    CALL: t.CallToolRequestParams,
+    "resources/read": t.ReadResourceRequestParams,
+    "prompts/get": t.GetPromptRequestParams,
+}
+"""What the SDK checks the parameters of a method with; the other methods are listings."""
 
 
 def build(offer: Offer) -> "Server[Any]":
     """Return a server for the offered tools."""
-    handlers = Handlers(offer)
+    answers = Answers(offer)
     server: Server[Any] = Server(
-        "handrail",
-        version=handrail.__version__,
-        title="Handrail",
-        instructions=offer.instructions(),
+        SERVER["name"],
+        version=SERVER["version"],
+        title=SERVER["title"],
+        instructions=answers.instructions,
         lifespan=lambda _: Clients(offer).open(),
-        get_tool_input_schema=handlers.schema,
+        get_tool_input_schema=answers.schema,
     )
     if not offer.telemetry:
         server.middleware.clear()  # remove the telemetry of the SDK
-    server.add_request_handler("tools/list", PaginatedRequestParams, handlers.list_tools)
-    server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
-    add_resources(server, offer)
-    add_prompts(server, offer)
+    for method, answer in answers.methods.items():
+        handler = partial(_handle, answer, method, quick=method in answers.quick)
+        server.add_request_handler(method, _PARAMS.get(method, t.PaginatedRequestParams), handler)
     return server
 
 
-class Handlers:
-    """Answers the requests of clients."""
-
-    def __init__(self, offer: Offer) -> None:
-        self._offer = offer
-        self._listed = offer.listed()
-        self._sealer = Sealer(offer.limits.question_seconds)
-
-    def schema(self, name: str) -> dict[str, Any] | None:
-        """Return the input schema of a listed tool."""
-        return next((form["inputSchema"] for form in self._listed if form["name"] == name), None)
-
-    async def list_tools(self, _context: Any, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return {"tools": self._listed, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-
-    async def call_tool(self, context: Any, params: CallToolRequestParams) -> dict[str, Any]:
-        """Call a tool and return its result, or the question that the client must answer first."""
-        client: Client = context.lifespan_context.of(context)
-        given = params.arguments or {}
-        try:
-            workspace, arguments = self._offer.place(given)
-            ask = self._ask(context, client, params)
-        except Fault as fault:
-            return to_mcp(client.any_router().refuse(params.name, fault, given))
-        router = client.router(workspace)
-        tool, cancel = router.real_name(params.name), threading.Event()
-
-        mark = _mark_of(context)
-
-        def work() -> ToolResult:
-            asking.set(ask)
-            if self._offer.telemetry:
-                from handrail.runtime.spans import span_of_surface  # noqa: PLC0415  off by default
-
-                span_of_surface.set(True)
-            if mark:
-                client.set_mark(workspace, mark)
-            return router.call(tool, arguments, call_id=str(context.request_id), cancel=cancel)
-
-        def stop() -> None:
-            cancel.set()
-            if isinstance(ask, Dialogue):
-                ask.stop()
-
-        result = await _run_in_worker(client, work, stop, context.session.report_progress)
-        question = ask.unanswered() if isinstance(ask, Rounds) else None
-        return question or to_mcp(result)
-
-    def _ask(self, context: Any, client: Client, params: CallToolRequestParams) -> Ask:
-        """Return the function that asks for approval: only the calling client, on the connection of the call."""
-        if context.request is not None and not context.request.scope.get(CALLER):
-            return refuse_without_token
-        able = context.session.client_capabilities
-        forms = able.elicitation if able else None
-        if forms is None or (forms.form is None and forms.url is not None):
-            return refuse_without_elicitation
-        if context.session.can_send_request:
-            return Dialogue(context, self._offer.limits)
-        call = digest(client.name, params.name, params.arguments or {})
-        try:
-            return Rounds(self._sealer, self._offer.limits, call, params.request_state, params.input_responses or {})
-        except StateRefused as reason:
-            denied = Denied(params.name, str(reason), "Call again without the state to get a new question")
-            if not isinstance(reason, Forged):
-                raise denied from None
-            client.any_router().refuse(params.name, denied, params.arguments)  # writes the refusal into the session log
-            raise MCPError(INVALID_PARAMS, f"{reason}; {denied.remedy}") from None
-
-
-def _mark_of(context: Any) -> str:
-    """Return the mark that a client wants to have set before a call; empty if it wants none."""
-    name = (context.meta or {}).get(MARK, "")
+async def _handle(answer: Answer, method: str, context: Any, _params: Any, *, quick: bool) -> Json:
+    """Answer one request; what may wait runs in a thread."""
+    client: SdkClient = context.lifespan_context.of(context)
+    request = _request_of(context, client)
     try:
-        return checked_name(name) if name else ""
-    except (UndoError, AttributeError):
-        raise MCPError(INVALID_PARAMS, f"{MARK} must be a name on one line") from None
+        if quick:
+            return answer(request)
+        if method != CALL:
+            return await to_thread.run_sync(answer, request)
+        return await _run_in_worker(client, request, partial(answer, request), context.session.report_progress)
+    except ProtocolError as error:
+        raise MCPError(error.code, error.message) from None
+
+
+def _request_of(context: Any, client: SdkClient) -> ClientRequest:
+    able = context.session.client_capabilities
+    over_http = context.request is not None
+    return ClientRequest(
+        context.request_id,
+        context.params or {},
+        client,
+        able.model_dump(by_alias=True, exclude_none=True) if able else {},
+        _sender(context) if context.session.can_send_request else None,
+        shared=over_http,
+        trusted=not over_http or bool(context.request.scope.get(CALLER)),
+    )
+
+
+def _sender(context: Any) -> Send:
+    """Return what sends a question to the client from a worker thread."""
+    loop = asyncio.get_running_loop()
+
+    async def deliver(asked: Json, reply: Reply) -> None:
+        try:
+            answer = await context.session.elicit_form(asked["message"], asked["requestedSchema"], context.request_id)
+        except MCPError as error:
+            reply.fail(ClientError(str(error)))
+        except ValidationError:
+            reply.deliver({})  # an answer that is none
+        else:
+            reply.deliver(answer.model_dump())
+
+    def send(asked: Json, reply: Reply) -> Callable[[], None]:
+        sent = asyncio.run_coroutine_threadsafe(deliver(asked, reply), loop)
+        return partial(_cancel, sent)
+
+    return send
+
+
+def _cancel(sent: "Future[None]") -> None:
+    sent.cancel()
 
 
 async def _run_in_worker(
-    client: Client, work: Callable[[], ToolResult], stop: Callable[[], None], report: Callable[..., Awaitable[None]]
-) -> ToolResult:
+    client: SdkClient, request: ClientRequest, work: Callable[[], Json], report: Callable[..., Awaitable[None]]
+) -> Json:
     """Run a call in a worker thread; if the request is cancelled, stop the call and wait for its end."""
     loop = asyncio.get_running_loop()
     done = loop.run_in_executor(client.workers, copy_context().run, work)  # the span of the request is in the context
@@ -142,7 +114,7 @@ async def _run_in_worker(
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
-        stop()
+        request.stop()
         with anyio.CancelScope(shield=True):
             await asyncio.wait([done])
         raise
@@ -164,7 +136,7 @@ class Reports:
 
     async def _run(self) -> None:
         for seconds in itertools.count(1):
-            await self._report(seconds, message=f"Running for {seconds} s")
+            await self._report(seconds, message=progress_text(seconds))
             await asyncio.sleep(1)
 
     def end(self) -> None:
