@@ -2,6 +2,7 @@
 
 HandrailError
 ├── WorkspaceError        the root cannot be opened as a workspace
+├── ImageError            a container image cannot be read, unpacked or written
 ├── SettingsError         a setting, or a file with settings, is not valid
 ├── RuleError             an approval rule, or a file with rules, is not valid
 ├── UnknownDialectError   no dialect has this name
@@ -32,6 +33,10 @@ class HandrailError(Exception):
 
 class WorkspaceError(HandrailError):
     """The root cannot be opened as a workspace."""
+
+
+class ImageError(HandrailError):
+    """A container image cannot be read, unpacked or written."""
 
 
 class SettingsError(HandrailError):

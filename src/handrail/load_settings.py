@@ -65,8 +65,17 @@ def rules_for(settings: Settings, state: State, warnings: list[str]) -> Rules:
 
 def users_models() -> Mapping[str, str]:
     """Return the setting `models`, which no project decides."""
+    return _users_settings().models
+
+
+def users_limits() -> Limits:
+    """Return the user's limits, for what belongs to no workspace."""
+    return _users_settings().limits
+
+
+def _users_settings() -> Settings:
     user_file, user = _users_file()
-    return load_settings(user=user, user_file=user_file)[0].models
+    return load_settings(user=user, user_file=user_file)[0]
 
 
 def _users_file() -> tuple[str, str]:

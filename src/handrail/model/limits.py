@@ -283,6 +283,20 @@ class Limits(NamedTuple):
     """The most characters of a page that one `WebFetch` shows."""
     claude_code_fetch_seconds: float = 60.0
     """The time limit of `WebFetch`."""
+    oci_layers: int = 128
+    """The most layers of a container image."""
+    oci_layer_bytes: int = 16 * GIB
+    """The most bytes of one layer of a container image after decompression."""
+    oci_entries: int = 1_000_000
+    """The most files, directories and links in one layer."""
+    oci_depth: int = 200
+    """The most directories inside each other in a layer."""
+    oci_header_bytes: int = MIB
+    """The longest header of an entry in a layer: its names, times and attributes."""
+    oci_document_bytes: int = 4 * MIB
+    """The longest index, manifest or configuration of a container image."""
+    oci_archive_entries: int = 10_000
+    """The most members of a `docker-archive`."""
     notebook_chars: int = 256 * KIB
     """The most characters of a notebook in one answer."""
     notebook_output_chars: int = 10_000

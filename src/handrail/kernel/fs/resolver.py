@@ -4,7 +4,6 @@ Both ways give the same results. Both raise OSError with the error numbers of Li
 the root, ENOLINK that it ends in a dangling link.
 """
 
-import ctypes
 import errno
 import os
 import stat
@@ -14,10 +13,9 @@ from collections import deque
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from handrail.kernel.fs.syscalls import os_error
+from handrail.kernel.fs.syscalls import openat2, os_error
 from handrail.model.limits import Limits
 
-_OPENAT2 = 437
 _RESOLVE = 0x08 | 0x02  # BENEATH | NO_MAGICLINKS
 _NO_LINKS = 0x04
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -64,16 +62,6 @@ class Openat2:
 
     def __init__(self, root_fd: int, walk: "PathWalk", retries: int) -> None:
         self.root_fd, self._walk, self._retries = root_fd, walk, retries
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._syscall = libc.syscall
-        self._syscall.restype = ctypes.c_long
-        self._syscall.argtypes = (
-            ctypes.c_long,
-            ctypes.c_int,
-            ctypes.c_char_p,
-            ctypes.c_char_p,
-            ctypes.c_size_t,
-        )
         self._how: dict[tuple[int, bool], bytes] = {}
 
     def open(self, parts: tuple[str, ...], flags: int, *, links: bool = True) -> int:
@@ -88,10 +76,10 @@ class Openat2:
             how = self._how[flags, links] = struct.pack("=QQQ", _with_plain(flags), 0, resolve)
         path = os.fsencode("/".join(parts)) or b"."
         for _ in range(self._retries):
-            fd: int = self._syscall(_OPENAT2, self.root_fd, path, how, 24)
+            fd = openat2(self.root_fd, path, how)
             if fd >= 0:
                 return fd
-            code = ctypes.get_errno()
+            code = -fd
             if code == errno.EXDEV and not links:
                 raise os_error(errno.ELOOP)
             if code == errno.EXDEV:

@@ -126,6 +126,15 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f}ms" if milliseconds < 10_000 else f"{milliseconds / 1000:.1f}s"
 
 
+def age(seconds: float) -> str:
+    """Return a time span in its largest unit: `7s`, `12m`, `3h` or `2d`."""
+    whole = max(0, int(seconds))
+    for unit, letter in ((86400, "d"), (3600, "h"), (60, "m")):
+        if whole >= unit:
+            return f"{whole // unit}{letter}"
+    return f"{whole}s"
+
+
 def short_size(size: int) -> str:
     """Return a size as `du -h` shows it: `0B`, `512B`, `1.5K`, `4K`, `2.3M`."""
     unit = min(max(size.bit_length() - 1, 0) // 10, 3)

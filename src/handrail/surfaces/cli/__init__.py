@@ -25,6 +25,7 @@ _COMMANDS = {
     "undo": "Undo changes.",
     "redo": "Undo the last undo.",
     "restore": "Restore a file to an earlier state.",
+    "image": "Unpack container images, list them, and remove layers that are not used.",
     "jobs": "List the jobs of live sessions.",
     "agent": "Work on a task with a model.",
     "acp": "Offer the agent to an editor over the Agent Client Protocol.",

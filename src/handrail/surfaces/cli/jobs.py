@@ -7,7 +7,7 @@ import click
 
 from handrail.kernel.host.state_dir import State, existing_directory
 from handrail.kernel.process.job_records import RecordedJob, live_jobs
-from handrail.ops.text.display import one_line
+from handrail.ops.text.display import age, one_line
 from handrail.surfaces.cli.light_options import echo_json, json_option, root_errors, root_option
 
 
@@ -36,7 +36,7 @@ def _lines(jobs: list[RecordedJob], now: float) -> Iterator[str]:
         yield "No live session has jobs."
     for job in jobs:
         about = one_line(job.command, 100)
-        yield f"{one_line(job.session)}  {job.number}  {_state(job)}  {_age(now - job.started_at)}  {about}"
+        yield f"{one_line(job.session)}  {job.number}  {_state(job)}  {age(now - job.started_at)}  {about}"
 
 
 def _state(job: RecordedJob) -> str:
@@ -45,12 +45,3 @@ def _state(job: RecordedJob) -> str:
     if job.exit_code is not None:
         return f"exit {job.exit_code}"
     return one_line(job.signal) if job.signal else "ended"
-
-
-def _age(seconds: float) -> str:
-    """Return how long ago a job started: `7s`, `12m`, `3h` or `2d`."""
-    whole = max(0, int(seconds))
-    for unit, letter in ((86400, "d"), (3600, "h"), (60, "m")):
-        if whole >= unit:
-            return f"{whole // unit}{letter}"
-    return f"{whole}s"

@@ -1,0 +1,1 @@
+"""Unpacks container images into layers of directories, and writes changes as new layers."""
