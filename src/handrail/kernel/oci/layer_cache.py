@@ -14,6 +14,7 @@ removes it. A process that uses a layer holds a shared lock on its directory, so
 import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -34,6 +35,7 @@ from handrail.model.limits import DAY, KIB, MIB, Limits
 _ROOMS = ("layers", "staging", "locks", "known")
 _HEX = len("sha256:")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAMED = re.compile("[0-9a-f]{64}")
 _FACTS_BYTES, _KNOWN_BYTES = 4 * KIB, MIB
 
 
@@ -184,7 +186,7 @@ class LayerCache:
     def known(self) -> list[KnownImage]:
         """Return the images that were unpacked, the last used first."""
         found = []
-        for digits in sorted(os.listdir(self._at("known"))):
+        for digits in filter(_NAMED.fullmatch, sorted(os.listdir(self._at("known")))):
             path = self._at("known", digits)
             with suppress(OSError, ValueError, KeyError, TypeError):  # another process removes or writes it now
                 about = json.loads(read_small_text(path, _KNOWN_BYTES))
@@ -206,6 +208,7 @@ class LayerCache:
         Layers in use stay. Return the number of removed layers and of their bytes.
         """
         oldest = time.time() - days * DAY
+        self._prune_unfinished(time.time() - DAY)
         for image in self.known():
             if image.used <= oldest:
                 with suppress(FileNotFoundError):
@@ -217,6 +220,13 @@ class LayerCache:
             if size is not None:
                 removed, freed = removed + 1, freed + size
         return removed, freed
+
+    def _prune_unfinished(self, oldest: float) -> None:
+        """Remove what processes that were killed long ago had begun to write."""
+        for name in os.listdir(self._at("known")):
+            with suppress(FileNotFoundError):
+                if not _NAMED.fullmatch(name) and os.stat(self._at("known", name)).st_mtime < oldest:
+                    os.unlink(self._at("known", name))
 
     def _prune_layer(self, digits: str) -> int | None:
         """Remove a layer, and what a killed process left of it; return its size, or None if it is in use or gone."""

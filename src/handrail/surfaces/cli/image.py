@@ -46,7 +46,7 @@ def unpack(image: str, as_json: bool) -> None:
     unpacked = (
         f"{len(new)} of them unpacked now, {short_size(sum(layer.size for layer in new))}" if new else "all cached"
     )
-    click.echo(f"{one_line(str(name))}: {len(layers)} layers, {unpacked}")
+    click.echo(f"{one_line(str(name))}: {_layers(len(layers))}, {unpacked}")
 
 
 @command.command("list")
@@ -62,7 +62,7 @@ def list_images(as_json: bool) -> None:
         missing = "" if image.complete else "  (some layers were removed)"
         used = age(time.time() - image.used)
         click.echo(
-            f"{short_size(image.size):>8}  {len(image.layers):>3} layers  {used:>4}  {one_line(image.name)}{missing}"
+            f"{short_size(image.size):>8}  {_layers(len(image.layers)):>10}  {used:>4}  {one_line(image.name)}{missing}"
         )
     if not images:
         click.echo("No image was unpacked yet.")
@@ -80,7 +80,11 @@ def prune(days: float, as_json: bool) -> None:
     if as_json:
         echo_json({"removed_layers": layers, "removed_bytes": freed})
         return
-    click.echo(f"Removed {layers} layers, {short_size(freed)}")
+    click.echo(f"Removed {_layers(layers)}, {short_size(freed)}")
+
+
+def _layers(count: int) -> str:
+    return f"{count} layer" if count == 1 else f"{count} layers"
 
 
 @contextmanager
