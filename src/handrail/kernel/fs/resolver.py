@@ -4,6 +4,7 @@ Both ways give the same results. Both raise OSError with the error numbers of Li
 the root, ENOLINK that it ends in a dangling link.
 """
 
+import ctypes
 import errno
 import os
 import stat
@@ -11,11 +12,13 @@ import struct
 import sys
 from collections import deque
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
-from handrail.kernel.fs.syscalls import openat2, os_error
+from handrail.kernel.fs.syscalls import os_error
 from handrail.model.limits import Limits
 
+_OPENAT2 = 437
 _RESOLVE = 0x08 | 0x02  # BENEATH | NO_MAGICLINKS
 _NO_LINKS = 0x04
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -55,6 +58,20 @@ class Resolver(Protocol):
     """Opens a path inside the root."""
 
     def open(self, parts: tuple[str, ...], flags: int) -> int: ...
+
+
+@cache
+def _syscall() -> Any:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+    return call
+
+
+def openat2(dir_fd: int, path: bytes, how: bytes) -> int:
+    """Open a path below a directory; `how` is the packed `open_how`. Return the negative error number on failure."""
+    fd: int = _syscall()(_OPENAT2, dir_fd, path, how, len(how))
+    return fd if fd >= 0 else -ctypes.get_errno()
 
 
 class Openat2:

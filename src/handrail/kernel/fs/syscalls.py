@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-_OPENAT2 = 437
 _SYNC_FILE_RANGE_WRITE = 2
 AT_FDCWD = -100
 """Stands for the current directory, in the place of a handle."""
@@ -22,20 +21,6 @@ def libc_function(name: str) -> Any:
 def os_error(code: int) -> OSError:
     """Return the OSError for an error number, with the text of the system."""
     return OSError(code, os.strerror(code))
-
-
-@cache
-def _syscall() -> Any:
-    call = ctypes.CDLL(None, use_errno=True).syscall
-    call.restype = ctypes.c_long
-    call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
-    return call
-
-
-def openat2(dir_fd: int, path: bytes, how: bytes) -> int:
-    """Open a path below a directory; `how` is the packed `open_how`. Return the negative error number on failure."""
-    fd: int = _syscall()(_OPENAT2, dir_fd, path, how, len(how))
-    return fd if fd >= 0 else -ctypes.get_errno()
 
 
 def _renameat2(source: str, target: str, dir_fd: int, flag: int) -> None:

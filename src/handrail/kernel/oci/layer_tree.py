@@ -14,7 +14,8 @@ import struct
 from collections.abc import Iterable
 from contextlib import suppress
 
-from handrail.kernel.fs.syscalls import openat2, os_error, write_all
+from handrail.kernel.fs.resolver import openat2
+from handrail.kernel.fs.syscalls import os_error, write_all
 from handrail.kernel.oci.refusal import refused, shown
 from handrail.kernel.oci.tar_entries import TarEntry
 from handrail.model.limits import Limits
