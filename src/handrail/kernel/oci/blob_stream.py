@@ -86,7 +86,7 @@ class BlobStream:
         return data
 
 
-class _Source(Protocol):
+class _Unpacked(Protocol):
     def next(self) -> bytes: ...
 
 
@@ -130,7 +130,7 @@ class _Members:
                 return data
 
 
-def _source(take: Any, magic: bytes, what: str) -> _Source:
+def _source(take: Any, magic: bytes, what: str) -> _Unpacked:
     """Return the reader for the compression that the first bytes show; the media type may be wrong or missing."""
     if magic.startswith(_GZIP):
         return _Members(take, lambda: zlib.decompressobj(31), what)
