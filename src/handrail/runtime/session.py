@@ -241,6 +241,10 @@ class Session:
         parts = (self._terminals, self._jobs, self._shells)
         return background or any(part is not None and part.any_busy for part in parts)
 
+    def holds_programs(self) -> bool:
+        """Return True if a program runs, or may run, between calls: a copy of the files would not have it."""
+        return self._terminals is not None or self._shells is not None or self.is_busy()
+
     def _spool_directory(self) -> str:
         """Return the directory for whole outputs: with the state, or a temporary one if commands cannot reach that."""
         from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run no command

@@ -58,6 +58,11 @@ class SeenFiles:
         with self._lock:
             self._drop(place)
 
+    def known(self) -> list[str]:
+        """Return the files that the session knows, the oldest first."""
+        with self._lock:
+            return [*self._files, *(place for place, version in self._own.items() if version and place not in self._files)]
+
     def knows(self, place: str) -> bool:
         """Return whether the session has read or written the file, and has not found it missing since."""
         with self._lock:

@@ -1,0 +1,40 @@
+"""Holds the numbers of fleets. The page docs/fleet.md lists them."""
+
+from handrail.model.limits import GIB, MIB
+
+FRAME_BYTES = 256 * MIB
+"""The longest message between a fleet and a host."""
+TREE_CACHE_BYTES = 20 * GIB
+"""The most bytes of unpacked trees that a node keeps; the trees that were not used for longest are deleted first."""
+TREE_FILES = 1_000_000
+"""The most files, links and directories in one tree."""
+TREE_BYTES = 64 * GIB
+"""The most bytes in one tree."""
+CHECKPOINT_CALLS = 10
+"""The most calls that a lost host costs: after so many, a workspace is saved again."""
+PER_HOST = 64
+"""The most workspaces of one host."""
+PROCESSORS_PER_HOST = 2
+"""How many processors get one host."""
+FREE_MEMORY_BYTES = 512 * MIB
+"""A host with less free memory opens no workspace."""
+FREE_PROCESSES = 256
+"""A host with room for fewer processes opens no workspace."""
+FREE_FILES = 256
+"""A host with room for fewer open files opens no workspace."""
+BUSY_SECONDS = 0.5
+"""How long a fleet waits before it asks a host again that had no room."""
+PING_SECONDS = 5.0
+"""How often a fleet asks each host whether it lives."""
+SILENT_SECONDS = 45.0
+"""A host that answers nothing for so long counts as dead."""
+LEASE_SECONDS = 120.0
+"""A host that hears nothing for so long ends itself, with all its workspaces."""
+START_SECONDS = 90.0
+"""How long a host may take to start."""
+DEATHS = 10
+"""A task is given up when so many hosts died under it."""
+CALL_BATCH = 1000
+"""The most calls in one batch."""
+STATUS_SECONDS = 1.0
+"""How often a run writes how far it is."""
