@@ -1,17 +1,18 @@
 """Holds one workspace in a host: makes its calls once for each id, saves it, forks it, restores it."""
 
 import itertools
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from handrail.fleet.call_gate import CallGate
 from handrail.fleet.call_record import CallRecord, request_digest
 from handrail.fleet.calling import dialect_by_name
 from handrail.fleet.fleet_errors import DivergedError, StaleEpochError, UnsavableError
-from handrail.kernel.fleet.copied_tree import CopiedTree, SavedState
-from handrail.model.fleet_limits import CALL_BATCH
+from handrail.kernel.fleet.copied_tree import CopiedTree
+from handrail.kernel.fleet.node_directory import remove_tree
 from handrail.replay import comparable, differences, replaced
+from handrail.runtime.session_memory import memory_of, recall
 from handrail.workspace import Workspace, default_session
 
 Json = dict[str, Any]
@@ -26,15 +27,12 @@ class HeldWorkspace:
     def __init__(self, name: str, epoch: int, copy: CopiedTree, settings: Json, tell: Tell) -> None:
         self.name, self.epoch, self._copy, self._settings, self._tell = name, epoch, copy, settings, tell
         self.record = CallRecord()
-        self._calling = threading.Lock()
         self._numbers = itertools.count(1)
+        self._gate, self._unsaved = CallGate(), list[str]()
         self.forked = False
         self.former_roots: list[str] = []
         """Roots that the workspace had on other hosts: a caller may still name them."""
-        self._open()
-
-    def _open(self) -> None:
-        self.workspace = Workspace.from_settings(self._copy.root, self._settings)
+        self.workspace = Workspace.from_settings(copy.root, settings)
 
     @property
     def root(self) -> str:
@@ -55,11 +53,13 @@ class HeldWorkspace:
 
     def _made(self, dialect: str, tool: str, params: Any, call_id: str, *, log: bool) -> Json:
         moves = dict.fromkeys(self.former_roots, self.root)
-        answer = self.workspace.tools(dialect_by_name(dialect)).call(tool, _moved(params, moves), call_id=call_id)
-        made = answer.to_dict()
-        if log:
-            entry = {"id": call_id, "dialect": dialect, "tool": tool, "params": params, "answer": made}
-            self._tell({"event": "logged", "workspace": self.name, "epoch": self.epoch, "entry": entry})
+        with self._gate.call():
+            answer = self.workspace.tools(dialect_by_name(dialect)).call(tool, _moved(params, moves), call_id=call_id)
+            made = answer.to_dict()
+            self._unsaved.append(call_id)
+            if log:
+                entry = {"id": call_id, "dialect": dialect, "tool": tool, "params": params, "answer": made}
+                self._tell({"event": "logged", "workspace": self.name, "epoch": self.epoch, "entry": entry})
         return made
 
     def restore(self, answers: Iterable[Json], redo: Iterable[Json], former_roots: list[str]) -> None:
@@ -88,28 +88,49 @@ class HeldWorkspace:
 
     # ── states ──
 
-    @property
-    def holds_programs(self) -> bool:
-        """True if a terminal, a job or a shell that remembers runs: no saved state would have it."""
-        return default_session(self.workspace).holds_programs()
+    def save(self, place: str, *, wait: bool) -> Json:
+        """Save the state into files, with the ids of the calls that it holds in addition to the state before.
 
-    def save(self, place: str) -> SavedState:
-        """Save the state between two calls. Raises UnsavableError while programs run on."""
-        if self.holds_programs:
-            raise UnsavableError("a program of the workspace is running", "End its terminals, jobs and shells first")
-        return self._copy.save(place)
+        Waits for running calls, or refuses while one runs. Raises UnsavableError if files alone do not hold the state.
+        """
+        with self._gate.alone(wait=wait):
+            self._expect_files_only()
+            saved = self._copy.save(place)
+            calls, self._unsaved = self._unsaved, []
+            return {**saved._asdict(), "calls": calls, "memory": memory_of(default_session(self.workspace))}
+
+    def recall(self, memory: Json) -> None:
+        """Let the session remember what it remembered when the state was saved."""
+        recall(default_session(self.workspace), memory)
 
     def fork(self, name: str, root: str) -> "HeldWorkspace":
-        """Return a second workspace with the same state. Raises UnsavableError while programs run on."""
-        if self.holds_programs:
-            raise UnsavableError("a program of the workspace is running", "End its terminals, jobs and shells first")
+        """Return a second workspace with the same state. Raises UnsavableError if files alone do not hold the state."""
+        with self._gate.alone(wait=True):
+            self._expect_files_only()
+            copy = self._copy.fork(root)
         self.forked = True
-        made = HeldWorkspace(name, 1, self._copy.fork(root), self._settings, self._tell)
+        made = HeldWorkspace(name, 1, copy, self._settings, self._tell)
         made.former_roots = [*self.former_roots, self.root]
+        made.recall(memory_of(default_session(self.workspace)))
         return made
 
+    def _expect_files_only(self) -> None:
+        session = default_session(self.workspace)
+        if session.holds_programs():
+            raise UnsavableError("a program of the workspace is running", "End its terminals, jobs and shells first")
+        if session.services.trees.has_memories():
+            raise UnsavableError("the memory directory of the workspace is in use")
+
+    def tell_note(self, name: str, value: Any) -> None:
+        """Tell the fleet a note of the episode."""
+        self._tell({"event": "noted", "workspace": self.name, "epoch": self.epoch, "name": name, "value": value})
+
     def close(self) -> None:
+        """End all that runs in the workspace, and remove it."""
+        state = default_session(self.workspace).services.state.path
         self.workspace.close()
+        remove_tree(self._copy.root)
+        remove_tree(state)
 
 
 def _moved(value: Any, moves: dict[str, str]) -> Any:
@@ -121,6 +142,3 @@ def _moved(value: Any, moves: dict[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: _moved(each, moves) for key, each in value.items()}
     return [_moved(each, moves) for each in value] if isinstance(value, list) else value
-
-
-__all__ = ["CALL_BATCH", "HeldWorkspace"]

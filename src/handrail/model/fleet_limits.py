@@ -24,6 +24,8 @@ FREE_FILES = 256
 """A host with room for fewer open files opens no workspace."""
 BUSY_SECONDS = 0.5
 """How long a fleet waits before it asks a host again that had no room."""
+AVOID_SECONDS = 15.0
+"""How long no host is started on a node where one died, as long as there are others."""
 PING_SECONDS = 5.0
 """How often a fleet asks each host whether it lives."""
 SILENT_SECONDS = 45.0

@@ -12,7 +12,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from handrail.kernel.host.state_dir import make_private, state_home
+from handrail.kernel.host.state_dir import existing_directory, make_private, state_home
 
 _LOCK = ".lock"
 _TRIES = 50
@@ -95,3 +95,26 @@ def make_home(directory: str, name: str) -> str:
     path = os.path.join(directory, name)
     make_private(path)
     return path
+
+
+class FleetPlace:
+    """The directory of a fleet on its own side: the packs of its trees."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._home = new_host(node_home(directory))
+        self._lock = hold(self._home)
+        self._number = 0
+
+    def pack(self, root: str | None) -> tuple[str, str]:
+        """Pack a directory, or nothing; return the content id and the file. Raises TreeError and OSError."""
+        from handrail.kernel.fleet.tree_pack import content_id, pack  # noqa: PLC0415  hosts only unpack
+
+        self._number += 1
+        target = os.path.join(self._home, f"{self._number}.pack")
+        source = existing_directory(root) if root is not None else make_home(self._home, "empty")
+        return content_id(pack(source, target)), target
+
+    def close(self) -> None:
+        """Remove everything."""
+        os.close(self._lock)
+        clear_host(self._home)

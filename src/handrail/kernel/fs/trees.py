@@ -41,6 +41,10 @@ class Trees:
                     raise AccessDenied(MEMORIES) from None
             return self._memory
 
+    def has_memories(self) -> bool:
+        """Say whether there is a memory directory."""
+        return os.path.isdir(self._directory)
+
     def of(self, target: str) -> FsBoundary:
         """Return the boundary of a resolved path."""
         return self.memory if in_memory(target) else self.workspace

@@ -1,0 +1,210 @@
+"""Runs episodes for tasks: begins them where there is room, fair among trees, and begins them again where hosts died."""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from handrail.errors import HandrailError
+from handrail.fleet.episode import Episode, episode_name
+from handrail.fleet.fleet_errors import BusyError, DivergedError, EpisodeError, FleetError, HostDiedError
+from handrail.fleet.ledger import Ledger
+from handrail.model import fleet_limits
+
+if TYPE_CHECKING:
+    from handrail.fleet.fleet import Fleet
+    from handrail.fleet.pool import HostPool, HostSlot
+
+Json = dict[str, Any]
+Listener = Callable[[Json], None]
+_AHEAD = 256
+"""How many tasks are read before there is room for them: the trees of these get equal shares."""
+_WAIT_SECONDS = 0.25
+
+
+class Done(NamedTuple):
+    """What became of one task."""
+
+    task: Json
+    value: Any
+    """What the episode returned; None if it failed."""
+    error: str
+    """Why it failed; empty if it did not."""
+    tries: int
+    """How often it was begun because of an exception of its own."""
+    deaths: int
+    """How many hosts died under it."""
+    diverged: list[Any]
+    """What differed when calls were made again on a restored workspace; the episode then began from its start."""
+    calls: int
+    seconds: float
+    """From the first begin to the end."""
+    host: str
+
+    @property
+    def ok(self) -> bool:
+        """True if the episode returned."""
+        return not self.error
+
+
+class _Run:
+    """One task on its way."""
+
+    def __init__(self, task: Json, tree: str) -> None:
+        self.task, self.tree, self.ledger = task, tree, Ledger(tree)
+        self.tries, self.deaths, self.resets = 1, 0, 0
+        self.diverged: list[Any] = []
+        self.began = 0.0
+        self.host = ""
+
+
+class EpisodeRuns:
+    """One pass over tasks."""
+
+    def __init__(  # noqa: PLR0913  the parts of one call
+        self,
+        fleet: "Fleet",
+        pool: "HostPool",
+        episode: str | Episode,
+        tree: str | None,
+        retries: int,
+        on_event: Listener | None,
+    ) -> None:
+        self._fleet, self._pool, self._tree, self._retries = fleet, pool, tree, retries
+        self._episode, self._search_path = episode_name(episode)
+        self._on_event: Listener = on_event or (lambda _: None)
+        self._ended: queue.SimpleQueue[tuple[_Run, HostSlot, Any, HandrailError | None]] = queue.SimpleQueue()
+        self._again: deque[_Run] = deque()
+        self._waiting: dict[str, deque[_Run]] = {}
+        self._running = 0
+        self._turn = 0
+
+    def run(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
+        """Yield what becomes of the tasks, as they end."""
+        coming: Iterator[Mapping[str, Any]] | None = iter(tasks)
+        while True:
+            coming = self._read(coming)
+            self._begin_all()
+            if not self._running and not self._waiting and not self._again and coming is None:
+                return
+            yield from self._settled()
+
+    def _read(self, coming: Iterator[Mapping[str, Any]] | None) -> Iterator[Mapping[str, Any]] | None:
+        """Read tasks ahead; return the iterator, or None at its end."""
+        while coming is not None and sum(map(len, self._waiting.values())) < _AHEAD:
+            given = next(coming, None)
+            if given is None:
+                return None
+            task = dict(given)
+            tree = task.get("tree", self._tree)
+            if not isinstance(tree, str):
+                raise FleetError("a task names no tree", "Give map() a tree, or each task its own")
+            self._waiting.setdefault(tree, deque()).append(_Run(task, tree))
+        return coming
+
+    # ── beginning ──
+
+    def _begin_all(self) -> None:
+        while self._again or self._waiting:
+            tree = self._again[0].tree if self._again else self._next_tree()
+            slot = self._pool.take(tree, 0 if self._running else None)
+            if slot is None:
+                return
+            run = self._again.popleft() if self._again else self._pop(tree)
+            self._running += 1
+            threading.Thread(target=self._begin, args=(run, slot), name="handrail-begin", daemon=True).start()
+
+    def _next_tree(self) -> str:
+        """Return the tree whose turn it is."""
+        self._turn += 1
+        return [*self._waiting][self._turn % len(self._waiting)]
+
+    def _pop(self, tree: str) -> _Run:
+        run = self._waiting[tree].popleft()
+        if not self._waiting[tree]:
+            del self._waiting[tree]
+        return run
+
+    def _begin(self, run: _Run, slot: "HostSlot") -> None:
+        name, epoch = self._fleet.new_name(), run.ledger.next_lease()
+        run.began, run.host = run.began or time.monotonic(), slot.link.name
+        self._fleet.listen(name, partial(self._heard, run))
+        self._on_event({"event": "began", "task": run.task, "host": slot.link.name, "epoch": epoch})
+        request = {
+            **run.ledger.request(with_answers=True),
+            "op": "episode",
+            "workspace": name,
+            "episode": self._episode,
+            "search_path": self._search_path,
+            "task": run.task,
+            "settings": self._fleet.settings,
+            "checkpoint": self._fleet.checkpoint,
+            "most": self._fleet.per_host,
+        }
+
+        def reply(value: Any, error: HandrailError | None) -> None:
+            self._fleet.listen(name, None)
+            self._ended.put((run, slot, value, error))
+
+        try:
+            self._fleet.provide(slot, run.tree)
+            if not slot.alive:
+                raise HostDiedError("the host died")
+        except HandrailError as error:
+            reply(None, error)
+        else:
+            slot.link.begin(request, reply)
+
+    def _heard(self, run: _Run, event: Json) -> None:
+        if run.ledger.take(event):
+            if event["event"] == "logged":
+                self._fleet.count_calls(1)
+            self._on_event({**event, "task": run.task})
+
+    # ── ending ──
+
+    def _settled(self) -> Iterator[Done]:
+        """Yield the tasks that have ended, after waiting for the next one for a moment."""
+        try:
+            ended = [self._ended.get(timeout=_WAIT_SECONDS)]
+            while not self._ended.empty():
+                ended.append(self._ended.get())
+        except queue.Empty:
+            return
+        for run, slot, value, error in ended:
+            self._running -= 1
+            self._pool.give_back(slot, busy=isinstance(error, BusyError))
+            if (done := self._judge(run, value, error)) is not None:
+                yield done
+
+    def _judge(self, run: _Run, value: Any, error: HandrailError | None) -> Done | None:
+        """Return the end of a task, or None if it runs again."""
+        if error is None:
+            return self._done(run, value["value"], "", value["calls"])
+        if isinstance(error, BusyError):
+            self._again.append(run)
+            return None
+        if isinstance(error, HostDiedError):
+            run.deaths += 1
+            again = run.deaths < fleet_limits.DEATHS
+        elif isinstance(error, DivergedError):
+            run.diverged += error.differences or [[error.message]]
+            run.resets += 1
+            run.ledger.forget()
+            again = run.resets < fleet_limits.DEATHS
+        else:
+            again = isinstance(error, EpisodeError) and run.tries <= self._retries
+            run.tries += again
+            run.ledger.forget()
+        if again:
+            self._on_event({"event": "again", "task": run.task, "reason": str(error)})
+            self._again.append(run)
+            return None
+        return self._done(run, None, str(error), run.ledger.calls)
+
+    def _done(self, run: _Run, value: Any, error: str, calls: int) -> Done:
+        seconds = time.monotonic() - run.began
+        return Done(run.task, value, error, run.tries, run.deaths, run.diverged, calls, seconds, run.host)

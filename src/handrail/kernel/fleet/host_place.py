@@ -1,0 +1,47 @@
+"""The directory of one host: the roots of its workspaces, their state, and files on their way to the fleet."""
+
+import itertools
+import os
+from contextlib import suppress
+
+from handrail.kernel.fleet.node_directory import hold, make_home, remove_tree
+
+
+class HostPlace:
+    """Holds the directory of this process, which is a host. Nothing in it survives the host."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.node = os.path.dirname(os.path.dirname(directory))
+        self._lock = hold(directory)
+        self._roots, self._files = make_home(directory, "w"), make_home(directory, "files")
+        os.environ["HANDRAIL_STATE_DIR"] = make_home(directory, "state")
+        os.environ["HANDRAIL_CONFIG_DIR"] = make_home(directory, "config")
+        self._numbers = itertools.count(1)
+
+    def new_root(self) -> str:
+        """Return a name for the root of a workspace."""
+        return os.path.join(self._roots, f"{os.path.basename(self.directory)}-{next(self._numbers)}")
+
+    def new_file(self) -> str:
+        """Return a name for a new file."""
+        return os.path.join(self._files, str(next(self._numbers)))
+
+    def take(self, path: str) -> bytes:
+        """Read one of the host's files and remove it."""
+        with open(path, "rb") as file:
+            data = file.read()
+        os.unlink(path)
+        return data
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write one of the host's files."""
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data)
+
+    def end_process(self) -> None:
+        """Remove the directory and end this process, whatever its threads do."""
+        remove_tree(self.directory)
+        with suppress(FileNotFoundError):
+            os.unlink(self.directory + ".lock")
+        os._exit(0)
