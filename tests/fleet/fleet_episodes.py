@@ -31,7 +31,7 @@ def fail_first(ws: Any, task: dict[str, Any]) -> str:
     ws.write_bytes("left.txt", b"x")
     if len(path.read_text().split()) <= task["failures"]:
         raise RuntimeError("not yet")
-    return str(ws.exec(["ls"]).stdout.decode())
+    return str(ws.exec(["ls"]).stdout.decode(errors="replace"))
 
 
 def die_once(ws: Any, task: dict[str, Any]) -> dict[str, Any]:

@@ -36,8 +36,8 @@ Episode = Callable[["EpisodeWorkspace", Json], Any]
 class EpisodeWorkspace(CallingWorkspace):
     """The workspace of an episode. Each call has an id, its number if the episode gives none, and is made once.
 
-    After its host died the episode runs again from its beginning, on the restored workspace: calls that were made before
-    are answered from the record. An episode that makes other calls than before has diverged, and begins again.
+    After its host died the episode runs again from its beginning, on the restored workspace: calls that were made
+    before are answered from the record. An episode that makes other calls than before has diverged, and begins again.
     """
 
     def __init__(self, held: "HeldWorkspace", notes: Json, services: "EpisodeServices") -> None:
@@ -111,7 +111,7 @@ def _home_of(module: str) -> str:
         found = None
     if found is None:
         raise FleetError(f"the module {module} cannot be imported", "Is its directory on the search path of Python?")
-    place = found.origin if found.submodule_search_locations is None else [*found.submodule_search_locations][0]
+    place = found.origin if found.submodule_search_locations is None else next(iter(found.submodule_search_locations))
     return str(place).rpartition("/")[0]
 
 

@@ -7,11 +7,10 @@ import sys
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handrail.errors import HandrailError
 from handrail.fleet.episode import EpisodeWorkspace, import_episode, run_episode
@@ -23,6 +22,9 @@ from handrail.kernel.fleet.frames import FrameSocket
 from handrail.kernel.fleet.tree_cache import TreeCache
 from handrail.kernel.host.line_channel import raise_file_limit
 from handrail.model import fleet_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Json = dict[str, Any]
 _THREADS = 1024
@@ -265,4 +267,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-

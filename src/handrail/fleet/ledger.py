@@ -10,7 +10,7 @@ class Ledger:
     """The past of one workspace, outside its host, under the lease of the present epoch."""
 
     def __init__(self, tree: str, base: Json | None = None) -> None:
-        """`base` is the saved state that the workspace began with, if not with its tree."""
+        """Begin with a tree, or with a saved state as `base`."""
         self.tree, self.epoch = tree, 0
         self._base = base
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Runs episodes for tasks: begins them where there is room, fair among trees, and begins them again where hosts died."""
+"""Runs episodes for tasks: where there is room, fair among trees, and again when a host has died."""
 
 import queue
 import threading
@@ -64,7 +64,7 @@ class _Run:
 class EpisodeRuns:
     """One pass over tasks."""
 
-    def __init__(  # noqa: PLR0913  the parts of one call
+    def __init__(
         self,
         fleet: "Fleet",
         pool: "HostPool",
@@ -80,7 +80,6 @@ class EpisodeRuns:
         self._again: deque[_Run] = deque()
         self._waiting: dict[str, deque[_Run]] = {}
         self._running = 0
-        self._turn = 0
 
     def run(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
         """Yield what becomes of the tasks, as they end."""
@@ -119,13 +118,14 @@ class EpisodeRuns:
 
     def _next_tree(self) -> str:
         """Return the tree whose turn it is."""
-        self._turn += 1
-        return [*self._waiting][self._turn % len(self._waiting)]
+        return next(iter(self._waiting))
 
     def _pop(self, tree: str) -> _Run:
-        run = self._waiting[tree].popleft()
-        if not self._waiting[tree]:
-            del self._waiting[tree]
+        """Take a task of a tree, whose next turn comes after those of all others."""
+        runs = self._waiting.pop(tree)
+        run = runs.popleft()
+        if runs:
+            self._waiting[tree] = runs
         return run
 
     def _begin(self, run: _Run, slot: "HostSlot") -> None:

@@ -157,7 +157,7 @@ class HostPool:
     def take(self, tree: str, seconds: float | None = None) -> HostSlot | None:
         """Reserve a place for a workspace of a tree; wait at most so long for one. None if there is none.
 
-        Hosts that have the tree come first, then those with the fewest workspaces. Raises FleetError if no host runs or starts.
+        Hosts that have the tree come first, then those with the fewest workspaces. Raises FleetError if no host starts.
         """
         ending = None if seconds is None else time.monotonic() + seconds
         with self.changed:

@@ -40,3 +40,5 @@ CALL_BATCH = 1000
 """The most calls in one batch."""
 STATUS_SECONDS = 1.0
 """How often a run writes how far it is."""
+QUIET_SECONDS = 15.0
+"""How often a run without a terminal prints how far it is."""

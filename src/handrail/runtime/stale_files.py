@@ -61,7 +61,10 @@ class SeenFiles:
     def known(self) -> list[str]:
         """Return the files that the session knows, the oldest first."""
         with self._lock:
-            return [*self._files, *(place for place, version in self._own.items() if version and place not in self._files)]
+            return [
+                *self._files,
+                *(place for place, version in self._own.items() if version and place not in self._files),
+            ]
 
     def knows(self, place: str) -> bool:
         """Return whether the session has read or written the file, and has not found it missing since."""

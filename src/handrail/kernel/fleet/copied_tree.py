@@ -1,7 +1,7 @@
 """Holds a workspace as a full copy of its tree, for machines without overlays; saves what differs from the tree.
 
-A saved state is a pack of the entries that differ, and a file that names its tree and what is deleted. A file differs if
-its size, its inode or one of its times does: no command can set the time of the last change of an inode.
+A saved state is a pack of the entries that differ, and a file that names its tree and what is deleted. A file differs
+if its size, its inode or one of its times does: no command can set the time of the last change of an inode.
 """
 
 import hashlib
@@ -31,23 +31,23 @@ class SavedState(NamedTuple):
 class CopiedTree:
     """A copy of a tree, in which one workspace works."""
 
-    def __init__(self, tree: str, tree_path: str, root: str) -> None:
-        """Copy the tree with this id."""
+    def __init__(self, tree: str, tree_path: str, root: str, parent: "CopiedTree | None" = None) -> None:
+        """Copy the tree with this id, or the present state of a parent of the same tree, in which no command runs."""
         self.tree, self.root = tree, root
         self._tree_path = tree_path
-        copy_tree(tree_path, root)
-        self._first = {name: _facts(found) for name, found in walk(root)}
+        copy_tree(parent.root if parent else tree_path, root)
+        now = {name: _facts(found) for name, found in walk(root)}
+        self._first = parent.first_of(now) if parent else now
 
     def fork(self, root: str) -> "CopiedTree":
         """Return a copy of the present state, below the same tree. No command may run meanwhile."""
-        made = CopiedTree.__new__(CopiedTree)
-        made.tree, made.root, made._tree_path = self.tree, root, self._tree_path
+        return CopiedTree(self.tree, self._tree_path, root, self)
+
+    def first_of(self, copied: dict[str, Facts]) -> dict[str, Facts]:
+        """Return the facts that a copy of the present state has for entries as in the tree; none for the others."""
         changed, _ = self._changes()
-        copy_tree(self.root, root)
-        same = self._first.keys() - changed
-        made._first = {name: _facts(found) for name, found in walk(root) if name in same}
-        made._first |= {name: () for name in self._first.keys() - made._first.keys()}
-        return made
+        same = self._first.keys() & copied.keys() - changed
+        return {name: copied[name] if name in same else () for name in self._first}
 
     def save(self, place: str) -> SavedState:
         """Write the state into two new files whose names begin with `place`."""
@@ -65,14 +65,14 @@ class CopiedTree:
             raise TreeError(f"the files do not hold the state {saved.id}")
         remove_entries(self.root, found["deleted"])
         unpack(saved.pack, self.root, expected=found["pieces"], over=True)
-        now = dict(walk(self.root))
-        self._first = {name: facts if name in now and _facts(now[name]) == facts else () for name, facts in self._first.items()}
+        now = {name: _facts(found) for name, found in walk(self.root)}
+        self._first = {name: facts if now.get(name) == facts else () for name, facts in self._first.items()}
 
     def _changes(self) -> tuple[set[str], list[str]]:
         """Return the entries that differ from the tree, and those of the tree that are gone or of another kind."""
         now = dict(walk(self.root))
         changed = {name for name, found in now.items() if self._first.get(name) != _facts(found)}
-        gone = {name for name in self._first.keys() if name not in now}
+        gone = {name for name in self._first if name not in now}
         gone |= {name for name in changed & self._first.keys() if self._other_kind(name, now[name])}
         return changed, sorted(gone)
 

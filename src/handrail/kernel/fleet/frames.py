@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
 from handrail.model.fleet_limits import FRAME_BYTES
@@ -61,8 +62,6 @@ class FrameSocket:
 
     def close(self) -> None:
         """Close the connection; a thread that waits for a message gets the end."""
-        try:
+        with suppress(OSError):  # the other side closed it first
             self._sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other side closed it first
         self._sock.close()

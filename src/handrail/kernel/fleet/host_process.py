@@ -18,7 +18,9 @@ _END_SECONDS = 20.0
 class HostProcess:
     """A running host, its socket, and its directory, which goes with it."""
 
-    def __init__(self, directory: str, search_path: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: str, search_path: Sequence[str] = (), variables: Mapping[str, str] | None = None
+    ) -> None:
         """`search_path` are directories from which the host imports episodes, in addition to the installed packages."""
         ours, theirs = socket.socketpair()
         self.directory = directory

@@ -12,7 +12,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from handrail.kernel.host.state_dir import existing_directory, make_private, state_home
+from handrail.kernel.host.state_dir import make_private, state_home
 
 _LOCK = ".lock"
 _TRIES = 50
@@ -78,7 +78,11 @@ def remove_tree(path: str) -> None:
         if not os.path.lexists(path):
             return
         # neither of them follows a link, and both work on a tree of any depth
-        subprocess.run(["/bin/sh", "-c", 'chmod -R u+rwX -- "$1"; rm -rf -- "$1"', "sh", path], check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["/bin/sh", "-c", 'chmod -R u+rwX -- "$1"; rm -rf -- "$1"', "sh", path],
+            check=False,
+            stderr=subprocess.DEVNULL,
+        )
         if not os.path.lexists(path):
             return
         time.sleep(_PAUSE_SECONDS)  # the last processes of a killed host still write
@@ -107,11 +111,13 @@ class FleetPlace:
 
     def pack(self, root: str | None) -> tuple[str, str]:
         """Pack a directory, or nothing; return the content id and the file. Raises TreeError and OSError."""
-        from handrail.kernel.fleet.tree_pack import content_id, pack  # noqa: PLC0415  hosts only unpack
+        from handrail.kernel.fleet.tree_pack import TreeError, content_id, pack  # noqa: PLC0415  hosts only unpack
 
         self._number += 1
         target = os.path.join(self._home, f"{self._number}.pack")
-        source = existing_directory(root) if root is not None else make_home(self._home, "empty")
+        source = make_home(self._home, "empty") if root is None else os.path.abspath(root)
+        if not os.path.isdir(source):
+            raise TreeError(f"{root} is no directory")
         return content_id(pack(source, target)), target
 
     def close(self) -> None:

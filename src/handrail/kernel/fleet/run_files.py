@@ -1,4 +1,4 @@
-"""Keeps the files of a run: results and logs as JSON lines, each line appended whole, and small files replaced whole."""
+"""Keeps the files of a run: lines of JSON, each appended whole, and small files, replaced whole."""
 
 import errno
 import fcntl
@@ -97,7 +97,7 @@ def exists(path: str) -> bool:
 
 
 def absolute(path: str, beside: str | None = None) -> str:
-    """Return the absolute form of a path that the user wrote, relative to the directory of a file, or to the current one."""
+    """Return the absolute form of a path, which is relative to the directory of a file, or to the current one."""
     start = os.path.dirname(os.path.abspath(beside)) if beside else os.getcwd()
     return os.path.abspath(os.path.join(start, os.path.expanduser(path)))
 

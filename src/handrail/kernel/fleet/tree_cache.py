@@ -1,4 +1,4 @@
-"""Keeps unpacked trees on a node: each is verified and unpacked once, used by all hosts, and deleted when room is needed."""
+"""Keeps unpacked trees on a node: each is verified, unpacked once for all hosts, and deleted when room is needed."""
 
 import fcntl
 import os
@@ -52,7 +52,7 @@ class TreeCache:
             self._held[tree] = fd
 
     def _make_room(self) -> None:
-        """Delete the trees that were not used for longest until the rest fits, and what killed hosts left half-unpacked."""
+        """Delete what killed hosts left half-unpacked, and the trees that were not used for longest."""
         for name in os.listdir(self._home):
             if name.endswith(".new"):  # only this process unpacks now
                 remove_tree(os.path.join(self._home, name))

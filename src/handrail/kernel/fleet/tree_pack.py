@@ -48,7 +48,7 @@ def content_id(pieces: Pieces) -> str:
 
 
 def walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the entries below a directory with their facts, parents first. Leave out what is no file, link or directory."""
+    """Yield the files, links and directories below a directory with their facts, parents first."""
     waiting = [""]
     while waiting:
         here = waiting.pop()
@@ -64,19 +64,22 @@ def walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def pack(root: str, target: str, only: Callable[[str], bool] | None = None) -> Pieces:
-    """Write a directory, or some of its entries, into a new file; return what it holds. Raises TreeError and OSError."""
+    """Write a directory, or some of its entries, into a new file. Raises TreeError and OSError."""
     pieces: Pieces = {}
     size = 0
-    with open(target, "xb") as file, _compressed(file) as stream:
-        with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            for name, facts in walk(root):
-                if only and not only(name):
-                    continue
-                size += facts.st_size
-                if len(pieces) >= TREE_FILES or size > TREE_BYTES:
-                    raise TreeError(f"the tree {root} is too large: at most {TREE_FILES} entries and {TREE_BYTES} bytes")
-                with suppress(FileNotFoundError):  # a command removed it meanwhile
-                    pieces[name] = _add(archive, root, name, facts)
+    with (
+        open(target, "xb") as file,
+        _compressed(file) as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, facts in walk(root):
+            if only and not only(name):
+                continue
+            size += facts.st_size
+            if len(pieces) >= TREE_FILES or size > TREE_BYTES:
+                raise TreeError(f"the tree {root} is too large: at most {TREE_FILES} entries and {TREE_BYTES} bytes")
+            with suppress(FileNotFoundError):  # a command removed it meanwhile
+                pieces[name] = _add(archive, root, name, facts)
     return pieces
 
 
@@ -154,8 +157,7 @@ def _make(archive: tarfile.TarFile, member: tarfile.TarInfo, root_fd: int, name:
     fd = _descend(root_fd, parents)
     try:
         if member.isdir():
-            with suppress(FileExistsError) if over else suppress():
-                os.mkdir(last, 0o700, dir_fd=fd)
+            _make_directory(fd, last, over=over)
             return Piece("d", member.mode & 0o777, "")
         if over:
             with suppress(FileNotFoundError):
@@ -166,6 +168,14 @@ def _make(archive: tarfile.TarFile, member: tarfile.TarInfo, root_fd: int, name:
         return _make_file(archive, member, fd, last)
     finally:
         os.close(fd)
+
+
+def _make_directory(fd: int, last: str, *, over: bool) -> None:
+    try:
+        os.mkdir(last, 0o700, dir_fd=fd)
+    except FileExistsError:
+        if not over:
+            raise
 
 
 def _make_file(archive: tarfile.TarFile, member: tarfile.TarInfo, fd: int, last: str) -> Piece:

@@ -29,6 +29,7 @@ _COMMANDS = {
     "jobs": "List the jobs of live sessions.",
     "agent": "Work on a task with a model.",
     "acp": "Offer the agent to an editor over the Agent Client Protocol.",
+    "fleet": "Run many tasks, each in a workspace of its own.",
     "replay": "Replay a session log on a copy of a tree, and list the differences.",
     "doctor": "Show what this machine supports and what is missing.",
     "demo": "Show a short scripted agent session.",

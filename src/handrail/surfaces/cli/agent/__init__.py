@@ -25,18 +25,23 @@ _INSTALL = "the agent needs more packages: pip install 'handrail[agent]'"
 _file = click.Path(dir_okay=False)
 
 
-def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose a model and its budget to a command."""
+def budget_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that bound what a model may use, and name its server, to a command."""
     for option in (
         click.option("--money", type=click.FloatRange(0, min_open=True), help="The most money, in US dollars."),
         click.option("--tokens", type=click.IntRange(1), help="The most tokens, in and out."),
         click.option("--seconds", type=click.FloatRange(0, min_open=True), help="The most time."),
         click.option("--steps", type=click.IntRange(1), default=100, show_default=True, help="The most answers."),
         click.option("--base-url", metavar="URL", help="A server that speaks the protocol of the provider."),
-        click.option("--model", metavar="PROVIDER:NAME", help="The model, or scripted:FILE for answers from a file."),
     ):
         function = option(function)
     return function
+
+
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose a model and its budget to a command."""
+    name = click.option("--model", metavar="PROVIDER:NAME", help="The model, or scripted:FILE for answers from a file.")
+    return name(budget_options(function))
 
 
 @contextmanager

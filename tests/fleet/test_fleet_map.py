@@ -1,0 +1,107 @@
+"""Tests episodes: every task ends once and whole, whatever happens to its hosts."""
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import fleet_episodes
+import pytest
+
+from handrail.fleet import Fleet, FleetError
+
+pytestmark = pytest.mark.sandbox
+
+
+def lines(n: int) -> list[str]:
+    return [str(number) for number in range(n)]
+
+
+def test_map_gives_one_result_for_each_task(node: str, tree_root: Path) -> None:
+    with Fleet(hosts=2, per_host=4, directory=node) as fleet:
+        tree = fleet.tree(str(tree_root))
+        found = [*fleet.map(fleet_episodes.double, ({"n": n} for n in range(40)), tree=tree)]
+    assert sorted(done.value for done in found) == [2 * n for n in range(40)]
+    assert all(done.ok and done.deaths == 0 for done in found)
+
+
+@pytest.mark.parametrize("at", [1, 4, 9])
+def test_episode_whose_host_dies_goes_on_with_each_call_once(
+    fleet: Fleet, tree_root: Path, tmp_path: Path, at: int
+) -> None:
+    task = {"steps": 11, "at": at, "marker": str(tmp_path / "died")}
+    (done,) = fleet.map(fleet_episodes.die_once, [task], tree=fleet.tree(str(tree_root)))
+    assert done.value == {"lines": lines(11)}
+    assert done.deaths == 1
+    assert not done.diverged
+
+
+def test_episodes_under_random_kills_end_whole(node: str, tree_root: Path, left: Callable[[], list[str]]) -> None:
+    steps, tasks = 12, 8
+    over = threading.Event()
+    with Fleet(hosts=2, directory=node, checkpoint_calls=4) as fleet:
+
+        def kill() -> None:
+            for _ in range(3):
+                if over.wait(random.uniform(0.3, 1.5)):
+                    return
+                for name in fleet.hosts[:1]:
+                    os.kill(int(name.rpartition("-")[2]), signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        given = [{"steps": steps, "pause": 0.05} for _ in range(tasks)]
+        found = [*fleet.map("fleet_episodes:append_steps", given, tree=fleet.tree(str(tree_root)))]
+        over.set()
+        killer.join()
+    assert [done.value for done in found] == [{"lines": lines(steps)}] * tasks
+    assert left() == []
+
+
+def test_failed_episode_begins_again_on_fresh_workspace(fleet: Fleet, tree_root: Path, tmp_path: Path) -> None:
+    task = {"marker": str(tmp_path / "tries"), "failures": 2}
+    (done,) = fleet.map(fleet_episodes.fail_first, [task], tree=fleet.tree(str(tree_root)), retries=2)
+    assert done.ok
+    assert done.tries == 3
+    assert done.value.split().count("left.txt") == 1
+
+
+def test_episode_that_always_fails_is_reported_with_its_exception(
+    fleet: Fleet, tree_root: Path, tmp_path: Path
+) -> None:
+    task = {"marker": str(tmp_path / "tries"), "failures": 9}
+    (done,) = fleet.map(fleet_episodes.fail_first, [task], tree=fleet.tree(str(tree_root)), retries=1)
+    assert not done.ok
+    assert "RuntimeError: not yet" in done.error
+    assert (tmp_path / "tries").read_text().split() == ["x", "x"]
+
+
+def test_episode_with_other_calls_after_death_diverges_and_begins_again(
+    fleet: Fleet, tree_root: Path, tmp_path: Path
+) -> None:
+    (done,) = fleet.map(fleet_episodes.change_mind, [{"marker": str(tmp_path / "m")}], tree=fleet.tree(str(tree_root)))
+    assert done.value == [f"after {number}" for number in range(6)]
+    assert done.diverged
+
+
+def test_map_of_unimportable_episode_is_refused(fleet: Fleet) -> None:
+    with pytest.raises(FleetError, match="cannot import"):
+        fleet.map(lambda _ws, _task: None, [], tree="0")
+    with pytest.raises(FleetError, match="does not name"):
+        fleet.map("nothing", [], tree="0")
+
+
+def test_map_serves_trees_in_turn(node: str, tmp_path: Path) -> None:
+    with Fleet(hosts=1, per_host=1, directory=node) as fleet:
+        trees = []
+        for name in ("many", "few"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / name).write_text("x")
+            trees.append(fleet.tree(str(tmp_path / name)))
+        many, few = trees
+        tasks = [{"n": 1, "tree": many} for _ in range(12)] + [{"n": 2, "tree": few} for _ in range(3)]
+        order = [done.value for done in fleet.map(fleet_episodes.double, tasks)]
+    assert order.index(4) < 2
+    assert order[:6].count(4) == 3
