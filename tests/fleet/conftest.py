@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 
 from handrail.fleet import Fleet
 from handrail.kernel.fleet.node_directory import left_over, node_home
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

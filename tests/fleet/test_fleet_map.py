@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import fleet_episodes
 import pytest
+from fleet import fleet_episodes
 
 from handrail.fleet import Fleet, FleetError
 
@@ -53,7 +53,7 @@ def test_episodes_under_random_kills_end_whole(node: str, tree_root: Path, left:
         killer = threading.Thread(target=kill)
         killer.start()
         given = [{"steps": steps, "pause": 0.05} for _ in range(tasks)]
-        found = [*fleet.map("fleet_episodes:append_steps", given, tree=fleet.tree(str(tree_root)))]
+        found = [*fleet.map("fleet.fleet_episodes:append_steps", given, tree=fleet.tree(str(tree_root)))]
         over.set()
         killer.join()
     assert [done.value for done in found] == [{"lines": lines(steps)}] * tasks

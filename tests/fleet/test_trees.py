@@ -2,8 +2,9 @@
 
 import io
 import os
+import subprocess
 import tarfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,10 @@ def test_unpack_of_pack_is_equal_and_has_its_id(tree_root: Path, tmp_path: Path)
 
 
 def test_content_id_changes_with_content_mode_name_and_target(tree_root: Path, tmp_path: Path) -> None:
-    changes: list[Callable[[], object]] = [
-        lambda: (tree_root / "a.txt").write_text("one\ntwO\n"),
-        lambda: (tree_root / "a.txt").chmod(0o600),
-        lambda: (tree_root / "a.txt").rename(tree_root / "b.txt"),
-        lambda: ((tree_root / "link").unlink(), (tree_root / "link").symlink_to("a")),
-        (tree_root / "empty").rmdir,
-    ]
+    changes = ["echo other > a.txt", "chmod 600 a.txt", "mv a.txt b.txt", "ln -sfn a link", "rmdir empty"]
     ids = [packed(tree_root, tmp_path, "0")[0]]
-    for number, change in enumerate(changes, 1):
-        change()
+    for number, command in enumerate(changes, 1):
+        subprocess.run(["/bin/sh", "-ec", command], cwd=tree_root, check=True)
         ids.append(packed(tree_root, tmp_path, str(number))[0])
     assert len({*ids}) == len(changes) + 1
 
@@ -147,45 +142,36 @@ def test_cache_deletes_oldest_trees_but_none_in_use(tmp_path: Path, node: str) -
     holder, passing = TreeCache(node, 700_000), TreeCache(node, 700_000)
     holder.use(first, lambda: first_pack)
     for tree, file in middle:
-        passing.use(tree, lambda file=file: file)
+        passing.use(tree, partial(str, file))
         passing.close()
     passing.use(last, lambda: last_pack)
     assert [holder.has(tree) for tree, _ in trees] == [True, False, False, True]
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
-    "nothing": lambda root: root,
-    "edit": lambda root: (root / "a.txt").write_text("new"),
-    "edit of equal size and time": lambda root: (
-        (root / "a.txt").write_text("TWO\none\n"),
-        os.utime(root / "a.txt", ns=(0, (root / "link").stat().st_mtime_ns)),
-    ),
-    "new": lambda root: ((root / "new").mkdir(), (root / "new" / "file").write_text("x")),
-    "delete": lambda root: ((root / "a.txt").unlink(), (root / "link").unlink()),
-    "delete a directory": lambda root: (
-        [path.unlink() for path in sorted((root / "src").rglob("*"), reverse=True) if path.is_file()],
-        (root / "src" / "deep").rmdir(),
-    ),
-    "mode": lambda root: (root / "src").chmod(0o700),
-    "file to directory": lambda root: (
-        (root / "a.txt").unlink(),
-        (root / "a.txt").mkdir(),
-        (root / "a.txt" / "b").write_text("x"),
-    ),
-    "directory to link": lambda root: ((root / "empty").rmdir(), (root / "empty").symlink_to("/etc")),
-    "link to directory": lambda root: (
-        (root / "link").unlink(),
-        (root / "link").mkdir(),
-        (root / "link" / "x").write_text("x"),
-    ),
-    "rename": lambda root: (root / "src").rename(root / "source"),
+CHANGES = {
+    "nothing": ":",
+    "edit": "echo new > a.txt",
+    "edit of equal size": "printf 'TWO\\none\\n' > new; touch -r a.txt new; cat new > a.txt; rm new",
+    "new": "mkdir new; echo x > new/file",
+    "delete": "rm a.txt link",
+    "delete a directory": "rm -r src",
+    "mode": "chmod 700 src; chmod 600 a.txt",
+    "file to directory": "rm a.txt; mkdir a.txt; echo x > a.txt/b",
+    "directory to link": "rmdir empty; ln -s /etc empty",
+    "directory with files to link": "rm -r src; ln -s /etc src",
+    "link to directory": "rm link; mkdir link; echo x > link/x",
+    "rename": "mv src source",
 }
+
+
+def change(name: str, root: Path) -> None:
+    subprocess.run(["/bin/sh", "-ec", CHANGES[name]], cwd=root, check=True)
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_saved_state_restored_elsewhere_is_equal(name: str, tree_root: Path, tmp_path: Path) -> None:
     first = CopiedTree("t", str(tree_root), str(tmp_path / "first"))
-    CHANGES[name](tmp_path / "first")
+    change(name, tmp_path / "first")
     saved = first.save(str(tmp_path / "saved"))
     second = CopiedTree("t", str(tree_root), str(tmp_path / "second"))
     second.restore(saved)
@@ -199,7 +185,7 @@ def test_saved_state_restored_elsewhere_is_equal(name: str, tree_root: Path, tmp
 @pytest.mark.parametrize("name", CHANGES)
 def test_fork_is_equal_and_its_saved_state_too(name: str, tree_root: Path, tmp_path: Path) -> None:
     first = CopiedTree("t", str(tree_root), str(tmp_path / "first"))
-    CHANGES[name](tmp_path / "first")
+    change(name, tmp_path / "first")
     fork = first.fork(str(tmp_path / "fork"))
     assert state_of(tmp_path / "fork") == state_of(tmp_path / "first")
     (tmp_path / "fork" / "own").write_text("own")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from handrail.errors import HandrailError
-from handrail.fleet.engine import Json, Reply
 from handrail.fleet.fleet_errors import FleetError, HostDiedError, from_json
+from handrail.fleet.host_engine import Json, Reply
 from handrail.kernel.fleet.host_process import HostProcess
 
 

@@ -15,8 +15,8 @@ from handrail.kernel.fleet.node_directory import FleetPlace
 from handrail.model import fleet_limits
 
 if TYPE_CHECKING:
-    from handrail.fleet.engine import Engine
     from handrail.fleet.episode import Episode
+    from handrail.fleet.host_engine import HostEngine
     from handrail.fleet.mapping import Done
 
 Json = dict[str, Any]
@@ -205,7 +205,7 @@ class Fleet:
         self.close()
 
 
-def _engine(name: str, directory: str | None) -> "Engine":
+def _engine(name: str, directory: str | None) -> "HostEngine":
     if name == "local":
         return LocalEngine(directory, [])
     raise FleetError(f"there is no engine {name}", "Use local")

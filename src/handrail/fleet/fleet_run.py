@@ -19,7 +19,7 @@ Json = dict[str, Any]
 _PLAIN = re.compile(r"[\w.\-#@=]{1,120}")
 
 
-class RunOptions(NamedTuple):
+class FleetOptions(NamedTuple):
     """What the user chose for a run; kept with it."""
 
     tasks: str
@@ -49,7 +49,7 @@ class FleetRun:
         self.results_file = f"{self.directory}/results.jsonl"
 
     @classmethod
-    def new(cls, directory: str, options: RunOptions) -> "FleetRun":
+    def new(cls, directory: str, options: FleetOptions) -> "FleetRun":
         """Make the directory of a new run. Raises FleetError if there is one, or if a task is not valid."""
         run = cls(directory)
         if run_files.exists(run._file("run.json")):
@@ -66,12 +66,12 @@ class FleetRun:
         return run_files.run_place(self.directory, *parts)
 
     @property
-    def options(self) -> RunOptions:
+    def options(self) -> FleetOptions:
         """The options of the run. Raises FleetError if the directory has none."""
         found = run_files.read_json(f"{self.directory}/run.json")
-        if not isinstance(found, dict) or not found.keys() <= {*RunOptions._fields}:
+        if not isinstance(found, dict) or not found.keys() <= {*FleetOptions._fields}:
             raise FleetError(f"{self.directory} has no run")
-        return RunOptions(**found)
+        return FleetOptions(**found)
 
     def tasks(self) -> list[Json]:
         """Return all tasks of the run."""
@@ -109,12 +109,12 @@ class FleetRun:
         if lock is None:
             raise FleetError(f"another process works on {self.directory}")
         try:
-            return _Work(self, show).work()
+            return _RunWork(self, show).work()
         finally:
             run_files.unlock(lock)
 
 
-class _Work:
+class _RunWork:
     """One process's work on a run."""
 
     def __init__(self, run: FleetRun, show: Callable[[Json], None]) -> None:
@@ -249,8 +249,10 @@ class _Work:
 # ── tasks ──
 
 
-def _expanded(options: RunOptions) -> Iterator[Json]:
+def _expanded(options: FleetOptions) -> Iterator[Json]:
     """Yield one task for each line, model, dialect and try. Raises FleetError."""
+    if options.tree is not None and not run_files.exists(options.tree):
+        raise FleetError(f"there is no directory {options.tree}")
     seen = set[str]()
     for number, task in enumerate(_lines(options.tasks), 1):
         where = f"{options.tasks}, task {number}"
@@ -271,7 +273,7 @@ def _expanded(options: RunOptions) -> Iterator[Json]:
             yield made
 
 
-def _variants(base: Json, options: RunOptions) -> Iterator[Json]:
+def _variants(base: Json, options: FleetOptions) -> Iterator[Json]:
     models: tuple[str | None, ...] = options.models or (base.get("model"),)
     dialects: tuple[str | None, ...] = options.dialects or (base.get("dialect"),)
     if not options.agent and None in models:

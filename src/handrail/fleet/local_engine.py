@@ -10,7 +10,7 @@ from handrail.kernel.fleet.node_room import processors
 from handrail.model.fleet_limits import START_SECONDS
 
 if TYPE_CHECKING:
-    from handrail.fleet.engine import HostWatcher, Json, Reply
+    from handrail.fleet.host_engine import HostWatcher, Json, Reply
 
 LOCAL = "local"
 

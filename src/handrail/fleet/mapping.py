@@ -50,7 +50,7 @@ class Done(NamedTuple):
         return not self.error
 
 
-class _Run:
+class _TaskRun:
     """One task on its way."""
 
     def __init__(self, task: Json, tree: str) -> None:
@@ -76,9 +76,9 @@ class EpisodeRuns:
         self._fleet, self._pool, self._tree, self._retries = fleet, pool, tree, retries
         self._episode, self._search_path = episode_name(episode)
         self._on_event: Listener = on_event or (lambda _: None)
-        self._ended: queue.SimpleQueue[tuple[_Run, HostSlot, Any, HandrailError | None]] = queue.SimpleQueue()
-        self._again: deque[_Run] = deque()
-        self._waiting: dict[str, deque[_Run]] = {}
+        self._ended: queue.SimpleQueue[tuple[_TaskRun, HostSlot, Any, HandrailError | None]] = queue.SimpleQueue()
+        self._again: deque[_TaskRun] = deque()
+        self._waiting: dict[str, deque[_TaskRun]] = {}
         self._running = 0
 
     def run(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
@@ -101,7 +101,7 @@ class EpisodeRuns:
             tree = task.get("tree", self._tree)
             if not isinstance(tree, str):
                 raise FleetError("a task names no tree", "Give map() a tree, or each task its own")
-            self._waiting.setdefault(tree, deque()).append(_Run(task, tree))
+            self._waiting.setdefault(tree, deque()).append(_TaskRun(task, tree))
         return coming
 
     # ── beginning ──
@@ -120,7 +120,7 @@ class EpisodeRuns:
         """Return the tree whose turn it is."""
         return next(iter(self._waiting))
 
-    def _pop(self, tree: str) -> _Run:
+    def _pop(self, tree: str) -> _TaskRun:
         """Take a task of a tree, whose next turn comes after those of all others."""
         runs = self._waiting.pop(tree)
         run = runs.popleft()
@@ -128,7 +128,7 @@ class EpisodeRuns:
             self._waiting[tree] = runs
         return run
 
-    def _begin(self, run: _Run, slot: "HostSlot") -> None:
+    def _begin(self, run: _TaskRun, slot: "HostSlot") -> None:
         name, epoch = self._fleet.new_name(), run.ledger.next_lease()
         run.began, run.host = run.began or time.monotonic(), slot.link.name
         self._fleet.listen(name, partial(self._heard, run))
@@ -158,7 +158,7 @@ class EpisodeRuns:
         else:
             slot.link.begin(request, reply)
 
-    def _heard(self, run: _Run, event: Json) -> None:
+    def _heard(self, run: _TaskRun, event: Json) -> None:
         if run.ledger.take(event):
             if event["event"] == "logged":
                 self._fleet.count_calls(1)
@@ -180,7 +180,7 @@ class EpisodeRuns:
             if (done := self._judge(run, value, error)) is not None:
                 yield done
 
-    def _judge(self, run: _Run, value: Any, error: HandrailError | None) -> Done | None:
+    def _judge(self, run: _TaskRun, value: Any, error: HandrailError | None) -> Done | None:
         """Return the end of a task, or None if it runs again."""
         if error is None:
             return self._done(run, value["value"], "", value["calls"])
@@ -205,6 +205,6 @@ class EpisodeRuns:
             return None
         return self._done(run, None, str(error), run.ledger.calls)
 
-    def _done(self, run: _Run, value: Any, error: str, calls: int) -> Done:
+    def _done(self, run: _TaskRun, value: Any, error: str, calls: int) -> Done:
         seconds = time.monotonic() - run.began
         return Done(run.task, value, error, run.tries, run.deaths, run.diverged, calls, seconds, run.host)

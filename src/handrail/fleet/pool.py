@@ -7,8 +7,8 @@ from typing import Any
 
 from handrail.errors import HandrailError
 from handrail.fleet.child_link import asked
-from handrail.fleet.engine import Engine, HostLink, Json
 from handrail.fleet.fleet_errors import FleetError, HostDiedError
+from handrail.fleet.host_engine import HostEngine, HostLink, Json
 from handrail.model import fleet_limits
 
 
@@ -39,7 +39,7 @@ class HostSlot:
 class HostPool:
     """The hosts of a fleet."""
 
-    def __init__(self, engine: Engine, wanted: int | None, per_host: int, on_event: Callable[[Json], None]) -> None:
+    def __init__(self, engine: HostEngine, wanted: int | None, per_host: int, on_event: Callable[[Json], None]) -> None:
         self.engine, self.per_host = engine, per_host
         self._on_event = on_event
         self._wanted = wanted or sum(-(-each // fleet_limits.PROCESSORS_PER_HOST) for _, each in engine.nodes())
@@ -82,7 +82,6 @@ class HostPool:
         except HandrailError as error:
             self._trouble = str(error)
         with self.changed:
-            self._starting -= 1
             if node:
                 self._starting_on.remove(node)
             if link is None:
@@ -91,9 +90,11 @@ class HostPool:
                 self.slots.append(HostSlot(link))
                 self._alive_at = time.monotonic()
             closed = self._closed
-            self.changed.notify_all()
         if closed and link is not None:
             link.close()
+        with self.changed:
+            self._starting -= 1  # at the end: `close` waits for this thread
+            self.changed.notify_all()
 
     def _avoid(self, node: str) -> None:
         """Start no host for a while on a node where one failed: an engine may notice late that a node is gone."""

@@ -48,7 +48,7 @@ def _search_here() -> None:
 
 
 @command.command("run")
-@click.argument("tasks", type=click.Path(exists=True, dir_okay=False), shell_complete=complete_paths.files)
+@click.argument("tasks", type=click.Path(dir_okay=False), shell_complete=complete_paths.files)
 @click.option("--out", required=True, type=click.Path(file_okay=False), help="The directory for results and logs.")
 @click.option("--agent", metavar="PACKAGE:FUNCTION", help="The episode; without one, --model works on the tasks.")
 @click.option("--model", "models", metavar="PROVIDER:NAME", multiple=True, help="A model; can be given more than once.")
@@ -60,9 +60,7 @@ def _search_here() -> None:
 @click.option(
     "--retries", type=click.IntRange(0), default=0, show_default=True, help="How often a failed try begins again."
 )
-@click.option(
-    "--tree", type=click.Path(exists=True, file_okay=False), help="The directory that tasks without one begin with."
-)
+@click.option("--tree", type=click.Path(file_okay=False), help="The directory that tasks without one begin with.")
 @click.option("--check", metavar="COMMAND", help="The command that says, by its exit code, whether a task has passed.")
 @click.option("--on", "engine", type=click.Choice(ENGINES), default="local", show_default=True, help="Where hosts run.")
 @click.option("--hosts", type=click.IntRange(1), help="How many hosts; one for every two processors if not given.")
@@ -82,7 +80,7 @@ def _search_here() -> None:
 )
 def run(out: str, **options: Any) -> None:
     """Do all TASKS, a file with one JSON object a line: `id`, `tree`, and `prompt` or what the episode reads."""
-    from handrail.fleet.fleet_run import FleetRun, RunOptions  # noqa: PLC0415  loaded on first use
+    from handrail.fleet.fleet_run import FleetOptions, FleetRun  # noqa: PLC0415  loaded on first use
 
     if bool(options["agent"]) == bool(options["models"]):
         raise click.UsageError("give one of --agent PACKAGE:FUNCTION and --model PROVIDER:NAME")
@@ -91,7 +89,7 @@ def run(out: str, **options: Any) -> None:
         if options["agent"]:
             _search_here()
         _check_choice(options["agent"], options["models"], options["base_url"])
-        chosen = RunOptions(**{**options, "budget": budget})
+        chosen = FleetOptions(**{**options, "budget": budget})
         _execute(FleetRun.new(out, chosen), out)
 
 

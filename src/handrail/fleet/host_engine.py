@@ -38,7 +38,7 @@ class HostWatcher(Protocol):
         """Take note that a host died."""
 
 
-class Engine(Protocol):
+class HostEngine(Protocol):
     """Starts hosts."""
 
     def nodes(self) -> list[tuple[str, int]]:
