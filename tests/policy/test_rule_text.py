@@ -11,7 +11,7 @@ from handrail import Keep, Verdict, Workspace
 from handrail.errors import RuleError
 from handrail.policy.rules import Rule, short_rule
 from handrail.policy.suggest import keeps, kept_sentence
-from handrail.surfaces.cli.rule_test import try_call
+from handrail.surfaces.cli.approvals.rule_test import try_call
 
 PATCH = "*** Begin Patch\n*** Add File: src/new.py\n+x\n*** End Patch\n"
 COVERED = [

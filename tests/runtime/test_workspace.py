@@ -159,6 +159,18 @@ def test_read_only_workspace_hides_and_denies_writing_tools(root: Path) -> None:
     assert not list(root.iterdir())
 
 
+@pytest.mark.parametrize(("dialect", "tool"), [("file", "file.write"), ("copilot", "run_in_terminal")])
+def test_read_only_workspace_hidden_tool_names_reason(root: Path, dialect: str, tool: str) -> None:
+    with Workspace(str(root), approve="auto", read_only=True) as workspace:
+        error = workspace.call(dialect, tool, {"path": "a", "content": "x"}).error
+        mistyped = workspace.call(dialect, f"{tool}x", {}).error
+    assert error is not None
+    assert error.code == "approval_denied"
+    assert error.message == f"{tool} was not approved: the workspace is open for reading only"
+    assert mistyped is not None
+    assert mistyped.code == "unknown_tool"
+
+
 def test_read_only_workspace_offers_only_reading_tools(root: Path) -> None:
     with Workspace(str(root), read_only=True) as workspace:
         for name in NAMES:

@@ -12,18 +12,18 @@ from support.pseudo_terminal import Terminal, unwrapped
 
 from handrail.surfaces.cli.terminal_approver import RULE_HELP
 
-PROMPT = "Approve? (y/n/s/a/e): "
-CUT = "Approve? (y/n/s/a/e/d): "
-SCOPE = "For (session/project/user, and 8h or 7d; Enter: project): "
+PROMPT = "Approve? (y/n/a/e): "
+IN_SESSION = "Approve? (y/n/s/a/e): "
+CUT = "Approve? (y/n/a/e/d): "
+SCOPE = "For (project/user, and 8h or 7d; Enter: project): "
 ANSWERS = """\
   y  allow this call
   n  refuse it; N refuses it with a reason
-  s  allow in this session: {}
   a  allow in this project: {}
   e  edit the rule of a, and choose how long it holds
 """
 ANY_FILE = "create, change and delete any workspace file"
-EXACTLY = ANSWERS.format("make exactly this call", "make exactly this call")
+EXACTLY = ANSWERS.format("make exactly this call")
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +176,7 @@ def test_answer_unknown_shows_list_of_answers(root: Path, keys: str) -> None:
         terminal.until(PROMPT)
         terminal.send(keys)
         shown = terminal.until(PROMPT)
-        assert shown.endswith(f"\n{ANSWERS.format(ANY_FILE, 'create, change and delete a')}{PROMPT}")
+        assert shown.endswith(f"\n{ANSWERS.format('create, change and delete a')}{PROMPT}")
         terminal.send("n")
         assert terminal.finish()[0] == 3
     assert os.listdir(root) == []
@@ -190,19 +190,38 @@ def test_answer_s_allows_all_edits_in_session(root: Path) -> None:
         ("run_in_terminal", {"command": "true"}),
     ]
     with session(root, *writes) as terminal:
-        terminal.until(PROMPT)
+        terminal.until(IN_SESSION)
         terminal.send("s")
         assert terminal.until("\nCommand: ").startswith("s\nNew rule (in this session): edit **\n")
-        terminal.until(PROMPT)
+        terminal.until(IN_SESSION)
         terminal.send("n")
         status, out, _ = terminal.finish()
     assert status == 0
     assert [envelope(line)["success"] for line in out.splitlines()] == [True, True, True, False]
     assert rules(root) == []
     with session(root, ("create_file", {"path": "c", "content": "x"})) as terminal:
-        terminal.until(PROMPT)
+        terminal.until(IN_SESSION)
         terminal.send("n")
         terminal.finish()
+
+
+def test_answer_s_for_one_call_is_not_offered(root: Path) -> None:
+    with call(root, "create_file", path="a", content="x") as terminal:
+        assert "session" not in terminal.until(PROMPT)
+        terminal.send("s")
+        shown = terminal.until(PROMPT)
+        assert shown.startswith("s\nThis command makes one call, and its session ends with it; a or e keeps a rule.\n")
+        terminal.send("e")
+        terminal.until("Rule: ")
+        terminal.send("\n")
+        terminal.until(SCOPE)
+        terminal.send("session\n")
+        terminal.until(SCOPE)
+        terminal.send("\x04")
+        terminal.until(PROMPT)
+        terminal.send("n")
+        assert terminal.finish()[0] == 3
+    assert rules(root) == []
 
 
 def test_answer_a_keeps_shown_rule_in_project(root: Path) -> None:

@@ -270,7 +270,7 @@ def test_approvals_add_for_hours_expires(file: Path, root: Path) -> None:
         (("remove", "1"), "rule 1 not found"),
         (("enable", "0"), "rule 0 not found"),
         (("disable", "-1"), ""),
-        (("remove", "one"), "Invalid value for 'NUMBER …': 'one' is not a valid integer."),
+        (("remove", "one"), XX),
         (("test", "t", "{"), "the parameters are not valid JSON: "),
         (("test", "t", "[]"), "the parameters must be a JSON object"),
     ],
@@ -314,3 +314,36 @@ def test_approvals_add_for_days_names_the_expiry(root: Path) -> None:
     made = at_terminal("approvals", "add", "git status *", "--for", "7d", "--root", str(root))
     (rule,) = json.loads(handrail("approvals", "list", "--json", "--root", str(root)).stdout)
     assert f"in this project, until {rule['expires_at']}, to run commands" in str(made)
+
+
+@pytest.mark.parametrize("named", ["src", "src/", "a.txt src"])
+@pytest.mark.parametrize("more", [(), ("--deny",), USER])
+def test_approvals_add_edit_of_directory_is_refused(root: Path, named: str, more: tuple[str, ...]) -> None:
+    (root / "src").mkdir()
+    done = at_terminal("approvals", "add", f"edit {named}", *more, "--root", str(root))
+    directory = named.rsplit(maxsplit=1)[-1]
+    said = f"{directory} is a directory: the rule covers no file in it; did you mean 'edit src/**'?"
+    assert usage_error(done) == said
+    assert at_terminal("approvals", "add", "edit src/** new", *more, "--root", str(root)).returncode == 0
+
+
+def test_approvals_rules_are_named_by_text(root: Path) -> None:
+    here = ("--root", str(root))
+    for rule in (
+        ("git status *",),
+        ("git push *", "--deny"),
+        ("file.delete", "x"),
+        ("make",),
+        ("make", "--sandbox=strict"),
+    ):
+        assert at_terminal("approvals", "add", *rule, *here).returncode == 0
+    assert "Disabled project rule 1: git status *\n" in handrail("approvals", "disable", "git status *", *here).stdout
+    assert "Enabled project rule 1: git status *\n" in at_terminal("approvals", "enable", "git status *", *here).stdout
+    wrong = usage_error(handrail("approvals", "remove", "git statu *", "make", *here))
+    assert re.fullmatch(r"rule `git statu \*` not found in /.*/approvals\.toml; did you mean git status \*\?", wrong)
+    twice = usage_error(handrail("approvals", "remove", "make", *here))
+    assert twice == "several rules are `make`; name one by its number in `handrail approvals list`"
+    guarded = handrail("approvals", "remove", "git status *", "git push *", *here)
+    assert "approvals remove of a deny rule weakens approval" in usage_error(guarded)
+    assert at_terminal("approvals", "remove", "file.delete x", "git status *", "git push *", *here).returncode == 0
+    assert [each["calls"] for each in json.loads(handrail("approvals", "list", "--json", *here).stdout)] == ["make"] * 2

@@ -57,3 +57,33 @@ def test_approvals_test_impossible_undo_is_explained(here: tuple[str, str], root
     said = "undo takes entries=[N], since=N or no parameter; redo takes none; restore takes path=PATH at=N"
     for arguments in (("undo", "n=1"), ("undo", "entries=[1,2]"), ("redo", "entries=[1]"), ("restore", "path=a")):
         assert usage_error(handrail("approvals", "test", *arguments, *here)) == said
+
+
+@pytest.mark.parametrize(
+    ("rule", "call", "said"),
+    [
+        ("git status *", "git status --short", "Approved by project rule 1: git status *\n"),
+        ("git status *", "git push", f"{ASKED}  not project rule 1: no command has its words\n"),
+        ("make *", "run make test", "Approved by project rule 1: make *\n"),
+        ("edit src/**", "edit src/new/a.py", "Approved by project rule 1: edit src/**\n"),
+        ("edit src/**", "edit other.py", f"{ASKED}  not project rule 1: \n"),
+        ("fetch *.python.org", "fetch docs.python.org", "Approved by project rule 1: fetch *.python.org\n"),
+        ("fetch *.python.org", "fetch https://python.org/x", f"{ASKED}  not project rule 1: it is for other hosts"),
+    ],
+)
+def test_approvals_test_takes_short_form(root: Path, rule: str, call: str, said: str) -> None:
+    here = ("--root", str(root))
+    assert at_terminal("approvals", "add", rule, *here).returncode == 0
+    tried = handrail("approvals", "test", call, *here)
+    assert tried.stdout.startswith(said)
+    assert tried.returncode == (0 if said.startswith("Approved") else 3)
+    assert list(root.iterdir()) == []
+
+
+def test_approvals_test_unclear_short_form_is_explained(root: Path) -> None:
+    here = ("--root", str(root))
+    for wide in ("edit src/**", "edit a b"):
+        error = "name one file to test, without *, as in `edit src/a.py`"
+        assert usage_error(handrail("approvals", "test", wide, *here)) == error
+    unquoted = handrail("approvals", "test", "git", "status", "now", *here)
+    assert usage_error(unquoted) == "unknown tool git; write a call of several words as 'git status now'"

@@ -10,7 +10,7 @@ from support.pseudo_terminal import Terminal
 
 from handrail.surfaces.clients.client_records import CLIENTS
 
-PROMPT = "Approve? (y/n/s/a/e): "
+PROMPT = "Approve? (y/n/a/e): "
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from support.command_line import ARGV, envelope, handrail, in_process
 from support.pseudo_terminal import Terminal
 
-PROMPT = "Approve? (y/n/s/a/e): "
+PROMPT = "Approve? (y/n/a/e): "
 LINE = "\r\x1b[K… run_in_terminal "
 SLOW = {"command": "sleep 2; echo done"}
 WAITING = {"command": "cat go; echo done"}

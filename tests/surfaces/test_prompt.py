@@ -28,12 +28,12 @@ Risk level: safe_write
 ANSWERS = """\
   y  allow this call
   n  refuse it; N refuses it with a reason
-  s  allow in this session: create, change and delete any workspace file
   a  allow in this project: create, change and delete hello.py
   e  edit the rule of a, and choose how long it holds
 """
 EXACTLY = "make exactly this call"
-PROMPT = "Approve? (y/n/s/a/e): "
+PROMPT = "Approve? (y/n/a/e): "
+IN_SESSION = "Approve? (y/n/s/a/e): "
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def test_question_always_stores_and_shows_rule(root: Path) -> None:
 
 def test_question_always_unstorable_rule_approves_once(root: Path) -> None:
     with write(root, path="odd\nname", content="long " * 5000) as terminal:
-        terminal.until("Approve? (y/n/s/a/e/d): ")
+        terminal.until("Approve? (y/n/a/e/d): ")
         terminal.send("a")
         status, out, shown = terminal.finish()
     assert status == 0
@@ -187,7 +187,7 @@ def test_question_long_diff_is_folded_to_screen(root: Path) -> None:
     with Terminal(
         *ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root), rows=15
     ) as terminal:
-        shown = terminal.until("Approve? (y/n/s/a/e/d): ").split("\n")
+        shown = terminal.until("Approve? (y/n/a/e/d): ").split("\n")
         terminal.send("n\n")
         terminal.finish()
     assert shown[2:6] == ["--- /dev/null", "+++ b/a", "@@ -0,0 +1,1000 @@", "+0"]
@@ -200,7 +200,7 @@ def test_question_unknown_terminal_size_uses_default(root: Path) -> None:
     argv = [*ARGV, "call", "file.write", "path=a", f"content={content}", "--root", str(root)]
     with Terminal(*argv, rows=0, columns=0) as terminal:
         shown = terminal.until("Tool: ").split("\n")
-        terminal.until("Approve? (y/n/s/a/e/d): ")
+        terminal.until("Approve? (y/n/a/e/d): ")
         terminal.send("n\n")
         terminal.finish()
     assert len(shown) == 48 + 2
@@ -266,9 +266,9 @@ def test_run_asks_at_terminal_while_calls_come_from_pipe(root: Path) -> None:
     ]
     stdin = "\n".join(map(json.dumps, lines)).encode()
     with Terminal(*ARGV, "run", "--root", str(root), stdin=stdin) as terminal:
-        assert "path: a\n" in terminal.until(PROMPT)
+        assert "path: a\n" in terminal.until(IN_SESSION)
         terminal.send("y\n")
-        assert "path: b\n" in terminal.until(PROMPT)  # the second call changes nothing and asks nothing
+        assert "path: b\n" in terminal.until(IN_SESSION)  # the second call changes nothing and asks nothing
         terminal.send("n\n")
         status, out, rest = terminal.finish()
     assert (status, rest) == (0, "n\n")

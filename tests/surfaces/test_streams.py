@@ -65,7 +65,7 @@ def test_question_uses_encoding_of_terminal(root: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("TERM", "dumb")
     argv = [*ARGV, "call", "file.write", "path=a", "content=ü✓", "--root", str(root), "--json"]
     with Terminal(*argv, encoding="latin-1") as terminal:
-        assert "+ü\\u2713\n" in terminal.until("Approve? (y/n/s/a/e): ")
+        assert "+ü\\u2713\n" in terminal.until("Approve? (y/n/a/e): ")
         terminal.send("n schön\n")
         status, out, _ = terminal.finish()
     assert status == 3

@@ -12,7 +12,8 @@ from handrail import Workspace
 from handrail.model.limits import Limits
 from handrail.surfaces.cli.terminal_approver import TerminalApprover
 
-PROMPT = "Approve? (y/n/s/a/e): "
+PROMPT = "Approve? (y/n/a/e): "
+IN_SESSION = "Approve? (y/n/s/a/e): "
 WRITES = [{"tool": "file.write", "params": {"path": name, "content": "x"}} for name in ("a", "b")]
 
 
@@ -24,9 +25,9 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_typed_ahead_second_yes_approves_nothing(root: Path) -> None:
     with Terminal(*ARGV, "run", "--root", str(root), stdin="\n".join(map(json.dumps, WRITES)).encode()) as terminal:
-        terminal.until(PROMPT)
+        terminal.until(IN_SESSION)
         terminal.send("y\ny\n")
-        assert "path: b\n" in terminal.until(PROMPT)
+        assert "path: b\n" in terminal.until(IN_SESSION)
         terminal.send("n\n")
         _, out, _ = terminal.finish()
     assert [envelope(line)["success"] for line in out.splitlines()] == [True, False]
@@ -60,4 +61,4 @@ def test_terminal_approver_piped_answers_are_taken_in_order(root: Path) -> None:
     shown = io.StringIO()
     with Workspace(str(root), approver=TerminalApprover(io.StringIO("y\nn\n"), shown, Limits())) as workspace:
         done = [workspace.call("file", each["tool"], each["params"]).success for each in WRITES]  # type: ignore[arg-type]
-    assert (done, shown.getvalue().count(PROMPT)) == ([True, False], 2)
+    assert (done, shown.getvalue().count(IN_SESSION)) == ([True, False], 2)

@@ -13,7 +13,7 @@ from handrail.errors import UnknownToolError, did_you_mean
 from handrail.kernel.host.session_log import SessionLog
 from handrail.model.effects import Effect
 from handrail.model.facts import FactRecord
-from handrail.model.faults import Cancelled, Closed, Conflict, Denied, Fault, PathFault, UnknownTool
+from handrail.model.faults import Cancelled, Closed, Conflict, Denied, Fault, PathFault, ReadOnlyWorkspace, UnknownTool
 from handrail.model.hints import FileWithSlash
 from handrail.model.hooks import InputChanged, Judgement
 from handrail.runtime.call import Asked, Call, TrialOver
@@ -338,7 +338,10 @@ class ToolRouter:
                 call.begin_again()  # the file changed since it was read: retry the edit on its new content
         return tool.run(params, call)
 
-    def _unknown(self, tool: str) -> UnknownTool:
+    def _unknown(self, tool: str) -> Fault:
+        """Return why a name is no tool here: a read-only workspace offers no tool that changes anything."""
+        if self._session.read_only and tool in self.dialect.tools:
+            return ReadOnlyWorkspace(tool)
         from handrail.ops.text.similar_names import nearest_name  # noqa: PLC0415  only when something is wrong
 
         offered = {name: each.description for name, each in self.tools.items()}

@@ -43,7 +43,7 @@ def command(
     dialect_name = dialect_of(tool, dialect)
     params = given_params(dialect_name, tool, arguments)
     progress, hints = Progress(), AllowHints()
-    approver = progress.asking(terminal_approver())
+    approver = progress.asking(terminal_approver(one_call=True))
     with open_workspace(options.pop("root"), approver=approver, tell=hints.append, **options) as workspace:
         if validate:
             raise SystemExit(_validate(workspace.tools(dialect_name), tool, params, as_json=as_json))

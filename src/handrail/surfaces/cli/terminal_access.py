@@ -10,14 +10,17 @@ from handrail.model.limits import Limits
 from handrail.policy.policy import no_approver
 
 
-def terminal_approver() -> Approver:
-    """Return an approver that asks in the terminal, or one that refuses if no terminal is attached."""
+def terminal_approver(*, one_call: bool = False) -> Approver:
+    """Return an approver that asks in the terminal, or one that refuses if no terminal is attached.
+
+    With `one_call` no answer stores a rule for the session, which ends with the call.
+    """
     terminal = open_terminal()
     if terminal is None:
         return _no_terminal
     from handrail.surfaces.cli.terminal_approver import TerminalApprover  # noqa: PLC0415  needed with a terminal only
 
-    return TerminalApprover(*terminal, Limits())
+    return TerminalApprover(*terminal, Limits(), one_call)
 
 
 def _no_terminal(question: Question) -> Verdict:

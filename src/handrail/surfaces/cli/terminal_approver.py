@@ -23,7 +23,7 @@ _WORDS = {"yes": "y", "session": "s", "always": "a", "edit": "e", "all": "d", "d
 _NO = re.compile(r"(?:n|no)(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
 _KEPT = {"s": "session", "a": "always"}
 """The keys that store a rule, and the answers that they give."""
-_SCOPE = re.compile(rf"({'|'.join(get_args(Scope))})?(?:\s*(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
+_ONE_CALL = "This command makes one call, and its session ends with it; a or e keeps a rule.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class TerminalApprover:
     reader: TextIO
     writer: TextIO
     limits: Limits
+    one_call: bool = False
+    """True if the session ends with this call, so that a rule for the session would be of no use."""
 
     def __call__(self, question: Question) -> Verdict:
         try:
@@ -48,6 +50,8 @@ class TerminalApprover:
         width, height = size()
         view = QuestionView(max(10, height * 2), width)
         kept = keeps(question, self.limits)
+        if self.one_call:
+            kept.pop("session", None)
         self._show(question, view)
         keys = self._show_answers(question, kept, view)
         while True:
@@ -108,6 +112,8 @@ class TerminalApprover:
         elif key in ("s", "a", "e") and not kept:
             why = why_nothing_kept(question)
             self.writer.write(f"{why[0].upper()}{why[1:]}.\n")
+        elif key == "s" and self.one_call:
+            self.writer.write(_ONE_CALL)
         elif key in _KEPT:
             return self._keep(question, kept[_KEPT[key]])
         elif key == "e":
@@ -160,11 +166,13 @@ class TerminalApprover:
 
     def _read_scope(self, text: str) -> Keep | None:
         """Ask until the user names a scope; return None at the end of input. Enter means this project."""
+        scopes = "/".join(get_args(Scope)[self.one_call :])
+        form = re.compile(rf"({scopes.replace('/', '|')})?(?:\s*(\d+(?:\.\d+)?)([hd]))?", re.IGNORECASE)
         while True:
-            line = self._line("For (session/project/user, and 8h or 7d; Enter: project): ")
+            line = self._line(f"For ({scopes}, and 8h or 7d; Enter: project): ")
             if not line:
                 return None
-            if found := _SCOPE.fullmatch(line.strip()):
+            if found := form.fullmatch(line.strip()):
                 scope: Scope = found[1].lower() if found[1] else "project"  # type: ignore[assignment]  # scopes only
                 hours = float(found[2]) * (24 if found[3].lower() == "d" else 1) if found[2] else None
                 return Keep(scope, text, hours)

@@ -48,7 +48,7 @@ def undo_options(function: _Function) -> _Function:
 
 def carry_out(act: Callable[[History], Plan], root: str, approve: str | None, *, as_json: bool, dry_run: bool) -> None:
     """Run one operation on the history, print its plan and end the process with an exit code."""
-    with open_workspace(root, approver=terminal_approver(), approve=approve) as workspace:
+    with open_workspace(root, approver=terminal_approver(one_call=True), approve=approve) as workspace:
         try:
             with journal_errors():
                 plan = act(workspace.history())
