@@ -58,7 +58,7 @@ def test_trajectory_with_any_odd_value_is_read_or_refused(workspace: Workspace, 
             except TrajectoryError:
                 refused += 1
             else:
-                assert isinstance(found.task + found.session + found.instructions, str)
+                assert isinstance(found.task + found.instructions + "".join(found.sessions), str)
                 assert isinstance(found.open_calls() + found.messages(), list)
                 ScriptedModel.of_answers(found.answers)
     assert refused > 100

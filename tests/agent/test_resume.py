@@ -62,6 +62,24 @@ def test_killed_run_with_summary_resumes_to_same_tree(root: Path, script: Script
         assert tree(root) == wanted
 
 
+def test_resume_of_running_run_is_refused(root: Path, script: Script, tmp_path: Path) -> None:
+    path, name = tmp_path / "t.json", script(WRITES[0], {"text": "all done"})
+    options = ("--model", name, "--root", str(root), "--trajectory", str(path))
+    with Terminal(*ARGV, "agent", "task", *options) as terminal:
+        terminal.until("Approve? (y/n/s/a/e): ")  # the run waits for the user, and goes on to hold its trajectory
+        before = path.read_text()
+        for again in (("--resume", str(path)), ("another task", "--trajectory", str(path))):
+            second = handrail("agent", *again, *options[:4])
+            assert (second.returncode, second.stdout) == (2, "")
+            assert f"another run writes the trajectory {path}; wait until it has ended" in second.stderr
+        assert path.read_text() == before
+        terminal.send("y")
+        assert terminal.finish()[0] == 0
+    assert tree(root) == {"0.txt": "0"}
+    done = handrail("agent", "--resume", str(path), *options[:4])  # the lock ended with the run
+    assert (done.returncode, done.stdout) == (0, "all done\n")
+
+
 def test_undo_of_session_takes_whole_run_back(root: Path, script: Script, tmp_path: Path) -> None:
     (root / "0.txt").write_text("before")
     path = tmp_path / "t.json"

@@ -270,7 +270,7 @@ def test_approvals_add_for_hours_expires(file: Path, root: Path) -> None:
         (("remove", "1"), "rule 1 not found"),
         (("enable", "0"), "rule 0 not found"),
         (("disable", "-1"), ""),
-        (("remove", "one"), XX),
+        (("remove", "one"), "rule `one` not found in "),
         (("test", "t", "{"), "the parameters are not valid JSON: "),
         (("test", "t", "[]"), "the parameters must be a JSON object"),
     ],

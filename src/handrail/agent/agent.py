@@ -92,11 +92,10 @@ class Agent:
 
     async def aresume(self, trajectory: str) -> Outcome:
         """Go on with the run of a trajectory. Calls without a result are made, unless the journal has their change."""
-        found = Trajectory.load(trajectory)
+        found = Trajectory.take_up(trajectory, default_session(self.workspace).id)
         if isinstance(self.model, ScriptedModel):
             self.model.skip(found.asked)
         loop = self._new_loop(found)
-        await self._finish_calls(loop)
         return await self._work(loop)
 
     def _new_loop(self, trajectory: Trajectory) -> Loop:
@@ -109,9 +108,11 @@ class Agent:
     async def _finish_calls(self, loop: Loop) -> None:
         """Give the calls of the last answer that a killed run left open their results."""
         found = loop.trajectory
-        done = self.workspace.history().entries(None, session=found.session)
-        made = {each.entry.origin.call_id for each in done}
-        for call in found.open_calls():
+        if not (left := found.open_calls()):
+            return
+        history = self.workspace.history()
+        made = {each.entry.origin.call_id for one in found.sessions for each in history.entries(None, session=one)}
+        for call in left:
             if call["tool_call_id"] in made:
                 found.called(call["tool_call_id"], _MADE, {"tool": call["function_name"], "success": True})
             else:
@@ -130,7 +131,15 @@ class Agent:
             self._scope.cancel()
 
     async def _work(self, loop: Loop) -> Outcome:
+        """Carry a conversation on until the run ends; meanwhile no other run writes its trajectory."""
         self._loop, loop.stopping = loop, False
+        loop.trajectory.hold()
+        try:
+            return await self._until_end(loop)
+        finally:
+            loop.trajectory.release()
+
+    async def _until_end(self, loop: Loop) -> Outcome:
         spans = default_session(self.workspace).spans
         async with self.model:  # closes its connections at the end
             with spans.run(self.model.model_name) if spans else nullcontext():
@@ -152,6 +161,7 @@ class Agent:
     async def _ending(self, loop: Loop) -> Ending:
         try:
             with anyio.CancelScope() as self._scope, anyio.move_on_after(self.budget.seconds):
+                await self._finish_calls(loop)
                 return await loop.go_on(self.budget)
         except ModelFailedError as error:
             return "model_error", f"the model cannot be used: {error}"

@@ -22,7 +22,7 @@ from handrail.agent.budget import Outcome, Spent, price_of
 from handrail.agent.trajectory_form import checked
 from handrail.errors import HandrailError
 from handrail.kernel.host.client_files import may_replace
-from handrail.kernel.host.state_dir import read_some, write_whole
+from handrail.kernel.host.state_dir import HeldFile, read_some
 from handrail.model.limits import MIB
 from handrail.ops.text.display import one_line
 from handrail.tools.exports import arguments_of
@@ -41,8 +41,8 @@ class TrajectoryError(HandrailError):
 class Trajectory:
     """Holds the steps of one run. Each method that adds something writes the file."""
 
-    def __init__(self, path: str, head: Json, steps: list[Json]) -> None:
-        self.path, self.head, self.steps = path, head, steps
+    def __init__(self, path: str, head: Json, steps: list[Json], held: HeldFile | None = None) -> None:
+        self.path, self.head, self.steps, self._held = path, head, steps, held
         self._older: list[str] = []
         """The steps before the last one, as JSON: they no longer change."""
 
@@ -59,12 +59,25 @@ class Trajectory:
         return made
 
     @classmethod
-    def load(cls, path: str) -> Self:
+    def take_up(cls, path: str, session: str) -> Self:
+        """Read the trajectory of a run that goes on in a new session. Raises TrajectoryError, also if it still runs."""
+        held = _hold(path)
+        try:
+            made = cls.load(path, held)
+            made.head["extra"]["sessions"] = [*made.sessions, session]
+            made.write()
+        except TrajectoryError:
+            held.close()
+            raise
+        return made
+
+    @classmethod
+    def load(cls, path: str, held: HeldFile | None = None) -> Self:
         """Read a trajectory. Raises TrajectoryError."""
         try:
             found = checked(json.loads(read_some(path, _LARGEST)))
             steps = found.pop("steps")
-            made = cls(path, {"extra": {}, **found}, steps)
+            made = cls(path, {"extra": {}, **found}, steps, held)
             made.messages()
         except (OSError, ValueError, RecursionError) as error:
             said = one_line(str(error), _ERROR_CHARS)
@@ -127,16 +140,28 @@ class Trajectory:
         newer = [json.dumps(each, ensure_ascii=False) for each in self.steps[len(self._older) :]]
         head, steps = json.dumps(self.head, ensure_ascii=False), ",\n".join([*self._older, *newer])
         text = f'{head[:-1]}, "steps": [\n{steps}\n]}}\n'
+        self._held = self._held or _hold(self.path)
         try:
-            write_whole(self.path, text.encode(errors="backslashreplace"), sync=False)
+            self._held.replace(text.encode(errors="backslashreplace"))
         except OSError as error:
             raise TrajectoryError(f"cannot write the trajectory {self.path}: {error.strerror}") from None
+
+    def hold(self) -> None:
+        """Keep other runs from writing the file until `release`. Raises TrajectoryError if another run writes it."""
+        self._held = self._held or _hold(self.path)
+
+    def release(self) -> None:
+        """Let other runs go on with this trajectory."""
+        if self._held:
+            self._held.close()
+        self._held = None
 
     # ── reading ──
 
     @property
-    def session(self) -> str:
-        return str(self.head.get("session_id", ""))
+    def sessions(self) -> list[str]:
+        """The sessions of the run: the first, and one for each time that it went on after it had ended."""
+        return self.head["extra"].get("sessions") or [self.head.get("session_id", "")]
 
     @property
     def task(self) -> str:
@@ -175,6 +200,15 @@ class Trajectory:
             if kept := step.get("extra", {}).get("summary"):
                 return [step["message"]], kept["kept_from"] - 1
         return [], 0
+
+
+def _hold(path: str) -> HeldFile:
+    try:
+        return HeldFile(path)
+    except BlockingIOError:
+        raise TrajectoryError(f"another run writes the trajectory {path}; wait until it has ended") from None
+    except OSError as error:
+        raise TrajectoryError(f"cannot open the trajectory {path}: {error.strerror}") from None
 
 
 def _messages_of(step: Json) -> Iterator[ModelMessage]:

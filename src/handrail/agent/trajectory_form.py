@@ -42,6 +42,7 @@ class _StepForm(_Form):
 
 class _HeadExtraForm(_Form):
     dialect: str | None = None
+    sessions: list[str] = []
 
 
 class _TrajectoryForm(_Form):

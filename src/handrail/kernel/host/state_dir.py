@@ -180,19 +180,27 @@ def write_text(path: str, text: str) -> None:
 
 def write_whole(path: str, data: bytes, *, sync: bool = True) -> None:
     """Replace one of Handrail's files completely or not at all; without `sync`, a loss of power may undo it."""
+    os.close(_put(path, data, sync=sync))
+
+
+def _put(path: str, data: bytes, *, sync: bool, locked: bool = False) -> int:
+    """Replace a file as `write_whole` does, and return the open new file; lock it first if `locked`."""
     temp = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(6).hex()}")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with open(fd, "wb") as file:
+        if locked:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with open(fd, "wb", closefd=False) as file:
             file.write(data)
-            file.flush()
-            if sync:
-                os.fsync(fd)
+        if sync:
+            os.fsync(fd)
         if sync or not _exchanged(temp, path):
             os.rename(temp, path)
     except BaseException:
+        os.close(fd)
         os.unlink(temp)
         raise
+    return fd
 
 
 def _exchanged(temp: str, path: str) -> bool:
@@ -207,6 +215,41 @@ def _exchanged(temp: str, path: str) -> bool:
         return False  # there is no old file, or the file system cannot exchange names
     os.unlink(temp)
     return True
+
+
+class HeldFile:
+    """Writes one file, which no other holder writes meanwhile.
+
+    The file itself is locked. Each new content is a new file, which is locked before it takes the place of the old one,
+    so no lock file stays behind, and the lock ends with the process.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Lock the file, if it exists. Raises BlockingIOError if another holder writes it."""
+        self._path, self._fd = path, -1
+        while self._fd < 0 and os.path.exists(path):
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(fd), os.stat(path)):  # else it was replaced before it was locked
+                    self._fd, fd = fd, -1
+            except FileNotFoundError:
+                pass  # it was removed a moment ago
+            finally:
+                if fd >= 0:
+                    os.close(fd)
+
+    def replace(self, data: bytes) -> None:
+        """Replace the content completely or not at all; a loss of power may undo it."""
+        fd = _put(self._path, data, sync=False, locked=True)
+        self.close()
+        self._fd = fd
+
+    def close(self) -> None:
+        """Let others write the file."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 def directory_named(text: str) -> str | None:
