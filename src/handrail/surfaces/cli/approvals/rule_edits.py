@@ -189,7 +189,7 @@ def _check_removal(rule_file: RuleFile, number: int, unattended: bool) -> None:
 @root_option
 @_unattended_option
 def enable(rule: str, scope: str, root: str, unattended: bool) -> None:
-    """Enable a rule, which is named by its number or its text."""
+    """Enable a rule, by its number or its text."""
     _switch(rule, scope, root, unattended=unattended, enabled=True)
 
 
@@ -199,7 +199,7 @@ def enable(rule: str, scope: str, root: str, unattended: bool) -> None:
 @root_option
 @_unattended_option
 def disable(rule: str, scope: str, root: str, unattended: bool) -> None:
-    """Disable a rule, which is named by its number or its text, without removing it."""
+    """Disable a rule, by its number or its text."""
     _switch(rule, scope, root, unattended=unattended, enabled=False)
 
 

@@ -88,14 +88,16 @@ def _undo(kind: str, params: dict[str, Any]) -> Callable[[History], Plan]:
     )
 
 
-@click.command("test", short_help='Show which rule would decide a call: "git push", "edit src/a.py".')
+@click.command("test")
 @click.argument("tool", metavar="TOOL | CALL")
 @click.argument("arguments", nargs=-1, metavar="[JSON | KEY=VALUE …]")
 @dialect_options
 @root_option
 @json_option
 def test(tool: str, arguments: tuple[str, ...], dialect: str | None, root: str, as_json: bool) -> None:
-    """Show which rule would decide a call, and why the other rules would not. The call changes nothing.
+    """Show which rule would decide a call.
+
+    Also shown is why the other rules would not. The call changes nothing.
 
     CALL is a call in the form of a rule: "git push origin", "edit src/a.py" or "fetch docs.python.org". Or name a tool
     and give the parameters as for `handrail call`. To test an undo, use `undo entries=[N]`, `undo since=N` or `undo`;
