@@ -10,7 +10,7 @@ import pytest
 
 from handrail import ToolResult, Workspace
 from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.journal import command_changes
+from handrail.kernel.journal import many_contents
 from handrail.kernel.journal.blobs import fingerprint
 from handrail.kernel.journal.journal import ChangedPath, JournalEntry, KeptNode
 
@@ -196,7 +196,7 @@ def test_unreadable_file_is_recorded_without_content(
     def refuse(*_: Any) -> int:
         raise PermissionError(13, "not to be read")
 
-    monkeypatch.setattr("handrail.kernel.journal.command_changes.open_file", refuse)
+    monkeypatch.setattr("handrail.kernel.journal.many_contents.open_file", refuse)
     shell(workspace, "echo new > a")
     assert entries(workspace)[0].files == (ChangedPath("a", file("a"), KeptNode("file", "", 0o644)),)
 
@@ -217,7 +217,7 @@ def test_file_that_changes_during_read_is_not_kept(
         return real(dir_fd, path, *flags)
 
     for act in (change_first, exchange_first):
-        monkeypatch.setattr(command_changes, "open_file", act)
+        monkeypatch.setattr(many_contents, "open_file", act)
         shell(workspace, "true")
         monkeypatch.undo()
         assert "a" not in workspace._services.command_changes._kept

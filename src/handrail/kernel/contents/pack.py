@@ -178,7 +178,7 @@ class PackWriter:
     def __init__(self, pack: Pack, fd: int) -> None:
         self.pack, self._fd, self._pid = pack, fd, os.getpid()
         self._waiting: list[bytes] = []
-        self._records: list[Record] = []
+        self._records: dict[bytes, Record] = {}
         self._bytes = 0
 
     @property
@@ -208,7 +208,7 @@ class PackWriter:
         """Add a content; `flush` writes it. Raises OSError as `flush` does."""
         head = header(self.pack.token, fingerprint, len(data), compressed=compressed, written=written)
         at = self.pack.end + self._bytes
-        self._records.append(Record(fingerprint, at, len(data), 0, compressed))
+        self._records[fingerprint] = Record(fingerprint, at, len(data), 0, compressed)
         self._waiting += head, data
         self._bytes += HEADER_BYTES + len(data)
 
@@ -221,8 +221,8 @@ class PackWriter:
         """Write what was added, and return the fingerprints. Raises OSError, and forgets what was not written whole."""
         if not self._waiting:
             return []
-        added, waiting = self._records, self._waiting
-        self._records, self._waiting, self._bytes = [], [], 0
+        added, waiting = list(self._records.values()), self._waiting
+        self._records, self._waiting, self._bytes = {}, [], 0
         try:
             pwrite_all(self._fd, b"".join(waiting), self.pack.end)
         except OSError:
@@ -239,7 +239,7 @@ class PackWriter:
 
     def has(self, fingerprint: bytes) -> bool:
         """Return whether a content was added since the last flush."""
-        return any(record.fingerprint == fingerprint for record in self._records)
+        return fingerprint in self._records
 
     def is_stored(self, fingerprint: bytes, data: bytes) -> bool:
         """Return whether the pack has this content, and its bytes are not damaged."""

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-_PARENT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PARENT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Needs no permission to list the directory: git needs none, either."""
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -32,7 +32,7 @@ def open_file(dir_fd: int, path: str, flags: int = FILE) -> int:
     at = dir_fd
     try:
         for parent in parents:
-            below = os.open(parent, _PARENT, dir_fd=at)
+            below = os.open(parent, PARENT, dir_fd=at)
             if at != dir_fd:
                 os.close(at)
             at = below

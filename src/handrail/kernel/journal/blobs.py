@@ -40,7 +40,7 @@ class Blobs:
     def __init__(self, path: str, *, sync: bool) -> None:
         self.path, self._sync = path, sync
         self._packs, self._old = Packs(path), OldBlobs(path)
-        self._latest = b"", fingerprint(b"")
+        self._latest = b"", sha256(b"").digest()
         """The last content and its fingerprint: the result of one edit is often the start of the next."""
         self._count, self._batches, self._lock = 0, 0, threading.RLock()
         self._closing = threading.Event()
@@ -49,16 +49,15 @@ class Blobs:
     def put(self, data: bytes) -> str:
         """Store a content, if it is not stored yet, and return its fingerprint. Raises OSError."""
         latest, known = self._latest
-        blob = known if data == latest else fingerprint(data)
+        key = known if data == latest else sha256(data).digest()
         if len(data) <= _REMEMBERED_BYTES:
-            self._latest = data, blob
+            self._latest = data, key
         with self._lock:
-            self._count += 1
-            self._packs.add(data, bytes.fromhex(blob))
+            self._packs.add(data, key)
             if not self._batches:
                 self._packs.flush()
-        self._rest_later()
-        return blob
+                self._rest_later()
+        return key.hex()
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -71,6 +70,7 @@ class Blobs:
             with self._lock:
                 self._batches -= 1
                 self._packs.flush()
+                self._rest_later()
 
     def get(self, blob: str) -> bytes:
         """Return the content of a blob. Raises `BlobLost`."""
@@ -154,11 +154,10 @@ class Blobs:
             self._packs.release()
 
     def _rest_later(self) -> None:
+        self._count += 1
         if self._idler is None or not self._idler.is_alive():
-            with self._lock:
-                if self._idler is None or not self._idler.is_alive():
-                    self._idler = threading.Thread(target=self._rest_when_idle, name="handrail-packer", daemon=True)
-                    self._idler.start()
+            self._idler = threading.Thread(target=self._rest_when_idle, name="handrail-packer", daemon=True)
+            self._idler.start()
 
     def _rest_when_idle(self) -> None:
         """Let go of the pack, so that another process can use it, and compress it if that is worth the work."""

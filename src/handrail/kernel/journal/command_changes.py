@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
-from handrail.kernel.fs.resolver import O_PATH
-from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.git.watch import GitChecks, in_short
 from handrail.kernel.host.state_dir import State, read_text, write_text
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.commit_entry import count_lines
 from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, KeptNode, Origin
-from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan, fingerprint_of
+from handrail.kernel.journal.many_contents import store_files
+from handrail.kernel.journal.scanner import Changed, Fingerprint, Scan
 from handrail.kernel.journal.unkept import save_unkept
 from handrail.model.faults import WriteFailed
 from handrail.model.limits import Limits
@@ -163,12 +162,10 @@ class CommandChanges:
             elif old == new or kept is None or kept.fingerprint != new:
                 wanted.append((path, new))
         unkept = [f"{path}/" for path in self._scan.too_large]
-        for path, new in _in_order(self._scan, wanted):
-            node = self._read(path, new, room)
-            self._remember(path, new, node)
-            if _unkept(node):
-                unkept.append(path)
-        return unkept
+        nodes = self._read(_in_order(self._scan, wanted), room)
+        for path, new in wanted:
+            self._remember(path, new, nodes[path])
+        return unkept + [path for path, node in nodes.items() if _unkept(node)]
 
     def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks) -> bool:
         """Append an entry for the changes since the last scan. Returns whether there were any."""
@@ -198,13 +195,18 @@ class CommandChanges:
     def _changed_files(self) -> list[ChangedPath]:
         """Return the files that differ from their state before the command, sorted by path; store the new contents."""
         recorded, room = self._recorded_since(), _Room(self._limits)
-        files: list[ChangedPath] = []
-        for path, (old, new) in sorted(self._changed().items()):
+        former: dict[str, KeptNode | None] = {}
+        changed = self._changed()
+        for path, (old, new) in sorted(changed.items()):
             before = recorded[path] if path in recorded else self._former(path, old)
-            if old == new and _unkept(before):
-                continue  # no sign of a change, and no stored content to compare with
-            after = self._read(path, new, room)
-            self._remember(path, new, after)
+            if old != new or not _unkept(before):  # otherwise: no sign of a change, and nothing to compare with
+                former[path] = before
+        present = [(path, new) for path in former if (new := changed[path][1]) is not None]
+        nodes = self._read(present, room)
+        files: list[ChangedPath] = []
+        for path, before in former.items():
+            after = nodes.get(path)
+            self._remember(path, changed[path][1], after)
             if _differ(before, after):
                 files.append(ChangedPath(path, before, after, self._count(before, after)))
         return files
@@ -254,38 +256,19 @@ class CommandChanges:
         else:
             self._kept[path] = _Kept(fingerprint, node)
 
-    def _read(self, path: str, fingerprint: Fingerprint | None, room: "_Room") -> KeptNode | None:
-        """Return the entry at a path; store its content if there is room. Raises OSError if storing fails."""
-        if fingerprint is None:
-            return None
-        mode = stat.S_IMODE(fingerprint[0])
-        if stat.S_ISDIR(fingerprint[0]):
-            return KeptNode("directory", "", mode)
-        try:
-            if stat.S_ISLNK(fingerprint[0]):
-                return KeptNode("link", self._link(path), mode)
-            data = self._data(path, fingerprint) if room.takes(fingerprint[2]) else None
-        except OSError:
-            data = None  # deleted meanwhile, or not readable
-        return KeptNode("file", "" if data is None else self._journal.blobs.put(data), mode)
-
-    def _data(self, path: str, fingerprint: Fingerprint) -> bytes | None:
-        fd = open_file(self._fd, path)
-        try:
-            data = b""
-            size = fingerprint[2]
-            while len(data) < size and (more := os.read(fd, size - len(data))):
-                data += more
-            return data if fingerprint_of(os.fstat(fd)) == fingerprint else None  # otherwise it changed after the scan
-        finally:
-            os.close(fd)
-
-    def _link(self, path: str) -> str:
-        fd = open_file(self._fd, path, O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            return os.readlink("", dir_fd=fd)
-        finally:
-            os.close(fd)
+    def _read(self, files: list[tuple[str, Fingerprint]], room: "_Room") -> dict[str, KeptNode]:
+        """Return the entries at some paths; store contents while there is room. Raises OSError if storing fails."""
+        nodes, stored = dict[str, KeptNode](), dict[str, Fingerprint]()
+        for path, mark in files:
+            kind = stat.S_IFMT(mark[0])
+            if kind == stat.S_IFDIR:
+                nodes[path] = KeptNode("directory", "", stat.S_IMODE(mark[0]))
+            else:
+                nodes[path] = KeptNode("file", "", stat.S_IMODE(mark[0]))
+                if kind == stat.S_IFLNK or room.takes(mark[2]):
+                    stored[path] = mark
+        nodes.update(store_files(self._fd, self._journal.blobs, stored))
+        return nodes
 
     def _count(self, before: KeptNode | None, after: KeptNode | None) -> tuple[int, int] | None:
         """Return the numbers of lines added and removed; None if a content is not stored or not a file."""
@@ -317,7 +300,8 @@ class _Room:
 
 def _in_order(scan: Scan, files: list[tuple[str, Fingerprint]]) -> list[tuple[str, Fingerprint]]:
     """Sort files as they are stored: the newest first, those that ignore files exclude last."""
-    return sorted(files, key=lambda each: (scan.is_ignored(each[0]), -each[1][3]))
+    newest_first = sorted(files, key=lambda each: -each[1][3])
+    return sorted(newest_first, key=lambda each: scan.is_ignored(each[0])) if scan.has_ignored else newest_first
 
 
 def index_path(state: State) -> str:

@@ -25,6 +25,11 @@ class IgnoredDirectories:
             self._small[path] = _room_left(dir_fd, name, self._most) >= 0
         return self._small[path]
 
+    @property
+    def any(self) -> bool:
+        """True if a directory was asked about."""
+        return bool(self._small)
+
     def hold(self, path: str) -> bool:
         """Return whether a path lies in one of the directories."""
         parts = path.split("/")

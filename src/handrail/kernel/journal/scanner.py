@@ -23,6 +23,7 @@ from handrail.ops.search.results import Named
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IGNORE_NAMES = {".gitignore", ".ignore", ".rgignore"}
+_KIND, _KEPT_KINDS = 0o170000, (stat.S_IFREG, stat.S_IFLNK)
 _TICK_NS = 20_000_000
 """Two changes within this time may have the same timestamp."""
 
@@ -95,6 +96,11 @@ class Scan:
     def too_large(self) -> list[str]:
         """The directories that ignore files exclude and that are too large to be entered."""
         return self._ignored.too_large
+
+    @property
+    def has_ignored(self) -> bool:
+        """True if the scan has entered directories that ignore files exclude."""
+        return self._ignored.any
 
     def is_ignored(self, path: str) -> bool:
         """Return whether a file lies in a directory that ignore files exclude."""
@@ -249,12 +255,9 @@ class Scan:
             own = self._ignore_files.rules_of(fd, {each.name for each in entries}, stem, rules)
             found = _Directory(here.st_mode, own)
             found.unsure = here.st_dev != self._device
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    inside = stem + entry.name not in self._leave_out and self._enters(fd, stem, entry.name, own)
-                    (found.below if inside else found.left_out).add(entry.name)
-                else:
-                    _add_file(found, entry, fresh_since)
+            for name in _add_files(found, entries, fresh_since):
+                inside = stem + name not in self._leave_out and self._enters(fd, stem, name, own)
+                (found.below if inside else found.left_out).add(name)
         except OSError:  # deleted meanwhile, or not readable
             return None
         finally:
@@ -274,19 +277,26 @@ def fingerprint_of(about: os.stat_result) -> Fingerprint:
     return about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
-def _add_file(found: _Directory, entry: "os.DirEntry[str]", fresh_since: int) -> None:
-    try:
-        about = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(about.st_mode) and not stat.S_ISLNK(about.st_mode):
-        return
-    if entry.name.startswith(SPARE):
-        return  # a temporary file of a commit by another process
-    found.files[entry.name] = fingerprint_of(about)
-    found.unsure |= about.st_nlink > 1
-    if about.st_ctime_ns >= fresh_since:
-        found.fresh.add(entry.name)
+def _add_files(found: _Directory, entries: "list[os.DirEntry[str]]", fresh_since: int) -> list[str]:
+    """Add the files and links among the entries of a directory, and return the names of the directories."""
+    directories, files = list[str](), found.files
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            directories.append(entry.name)
+            continue
+        try:
+            about = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        mode, name = about.st_mode, entry.name
+        if mode & _KIND not in _KEPT_KINDS or name.startswith(SPARE):
+            continue  # a device or a socket, or a temporary file of a commit by another process
+        files[name] = mode, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+        if about.st_nlink > 1:
+            found.unsure = True
+        if about.st_ctime_ns >= fresh_since:
+            found.fresh.add(name)
+    return directories
 
 
 def _left_out(path: str, known: dict[str, _Directory]) -> bool:
@@ -309,6 +319,10 @@ def _compare(path: str, before: _Directory | None, now: _Directory | None, chang
     if old == new and not (before and before.fresh):
         return
     stem = f"{path}/" if path else ""
+    if not old:  # the first scan: everything is new
+        for name, fingerprint in new.items():
+            _add_change(changed, stem + name, None, fingerprint)
+        return
     for name in old.keys() | new.keys():
         if old.get(name) != new.get(name) or (before and name in before.fresh):
             _add_change(changed, stem + name, old.get(name), new.get(name))
@@ -316,8 +330,10 @@ def _compare(path: str, before: _Directory | None, now: _Directory | None, chang
 
 def _add_change(changed: Changed, path: str, old: Fingerprint | None, new: Fingerprint | None) -> None:
     """Add a change. If a file replaced a directory of the same name, both are one change."""
-    known_old, known_new = changed.get(path, (None, None))
-    changed[path] = known_old or old, known_new or new
+    if path in changed:
+        known_old, known_new = changed[path]
+        old, new = known_old or old, known_new or new
+    changed[path] = old, new
 
 
 def _fingerprint_of_directory(directory: _Directory | None) -> Fingerprint | None:
