@@ -4,6 +4,7 @@ Before a command it stores the contents of files, within the limits. After the c
 scan finds changed as one entry.
 """
 
+import gc
 import json
 import os
 import stat
@@ -27,6 +28,7 @@ from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete, ToolWarning, UndoPartial
 
+_KIND = 0o170000
 _NAMED_PATHS = 5
 """The most paths that a warning names."""
 _Warn = Callable[[ToolWarning], None]
@@ -77,7 +79,8 @@ class CommandChanges:
             with self._lock:
                 if self._last is None or not goes_on:
                     self._record_left(warn)
-                    first, unkept = self._last is None, self._store_new_contents()
+                    with _collector_paused():
+                        first, unkept = self._last is None, self._store_new_contents()
                     if first:
                         save_unkept(self._state, unkept)
                     if first and unkept:
@@ -154,18 +157,23 @@ class CommandChanges:
         The newest come first: they have no other copy. Files that ignore files exclude come last.
         """
         self._last, room = self._journal.last_number(), _Room(self._limits)
-        wanted = []
+        wanted, known = [], self._kept
         for path, (old, new) in self._changed().items():
-            kept = self._kept.get(path)
-            if new is None or stat.S_ISDIR(new[0]):
-                self._kept.pop(path, None)
+            kept = known.get(path)
+            if new is None or new[0] & _KIND == stat.S_IFDIR:
+                known.pop(path, None)
             elif old == new or kept is None or kept.fingerprint != new:
                 wanted.append((path, new))
         unkept = [f"{path}/" for path in self._scan.too_large]
-        nodes = self._read(_in_order(self._scan, wanted), room)
-        for path, new in wanted:
-            self._remember(path, new, nodes[path])
-        return unkept + [path for path, node in nodes.items() if _unkept(node)]
+        ordered = _in_order(self._scan, wanted)
+        nodes = self._read(ordered, room)
+        for path, new in ordered:
+            if _unkept(nodes[path]):
+                known.pop(path, None)
+                unkept.append(path)
+            else:
+                known[path] = _Kept(new, nodes[path])
+        return unkept
 
     def _record(self, origin: Origin, warn: _Warn, affected: list[str], git: GitChecks) -> bool:
         """Append an entry for the changes since the last scan. Returns whether there were any."""
@@ -259,14 +267,16 @@ class CommandChanges:
     def _read(self, files: list[tuple[str, Fingerprint]], room: "_Room") -> dict[str, KeptNode]:
         """Return the entries at some paths; store contents while there is room. Raises OSError if storing fails."""
         nodes, stored = dict[str, KeptNode](), dict[str, Fingerprint]()
+        bare = dict[int, KeptNode]()
+        """The entry without content, by mode; many files share it."""
         for path, mark in files:
-            kind = stat.S_IFMT(mark[0])
-            if kind == stat.S_IFDIR:
-                nodes[path] = KeptNode("directory", "", stat.S_IMODE(mark[0]))
-            else:
-                nodes[path] = KeptNode("file", "", stat.S_IMODE(mark[0]))
-                if kind == stat.S_IFLNK or room.takes(mark[2]):
-                    stored[path] = mark
+            mode = mark[0]
+            if mode not in bare:
+                kind = "directory" if stat.S_ISDIR(mode) else "file"
+                bare[mode] = KeptNode(kind, "", stat.S_IMODE(mode))
+            nodes[path] = bare[mode]
+            if mode & _KIND == stat.S_IFLNK or (mode & _KIND == stat.S_IFREG and room.takes(mark[2])):
+                stored[path] = mark
         nodes.update(store_files(self._fd, self._journal.blobs, stored))
         return nodes
 
@@ -281,6 +291,18 @@ class CommandChanges:
             except BlobLost:
                 return None
         return count_lines(*texts)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Let Python's collector wait while many thousands of small tuples come into being, which it would walk each time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Room:
