@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -10,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.measure import Row, compare, show
+from bench.measure import Row, compare, row, show
 from handrail import Workspace
 from handrail.kernel.git.watch import GitChecks
 from handrail.kernel.host.state_dir import State
@@ -18,13 +20,22 @@ from handrail.kernel.journal.journal import ChangedPath, Journal, JournalEntry, 
 
 FILES = 50_000
 CALLS = 100_000
+FIRST = """
+import sys, time
+from handrail import Workspace
+with Workspace(sys.argv[1], approve="auto") as workspace:
+    began = time.perf_counter()
+    assert workspace.call("codex", "shell", {"command": "true"}).success
+    print((time.perf_counter() - began) * 1000)
+"""
 
 
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
         os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
         os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/config"
-        return [*_edits(Path(home)), *_history(Path(home)), _command(Path(home))]
+        edits = [*_edits(Path(home)), *_history(Path(home))]
+        return [*edits, _command(Path(home)), *_first_commands(Path(home))]
 
 
 def _edits(home: Path) -> list[Row]:
@@ -116,6 +127,39 @@ def _command(home: Path) -> Row:
             subprocess.run([*git, "status", "--porcelain"], check=True, stdout=-3)
 
         return compare("scan around a command, 50 000 files / git status", around, status, 1.5)
+
+
+def _first_commands(home: Path) -> list[Row]:
+    """The first command of an open workspace, which keeps the contents of its files; the limits are milliseconds."""
+    small, large = home / "5000", home / "50000"
+    _plant(small, 5_000, 13_000)
+    _plant(large, 50_000, 2_000)
+    rows = []
+    for root, most in ((small, 300), (large, 600)):
+        times, names = zip(*(_first_command(root, home / f"state{turn}") for turn in range(5)), strict=True)
+        count = int(root.name)
+        rows.append(row(f"first command, {count} files, in ms / {most}", statistics.median(times), most, 1))
+        rows.append(row(f"first command, {count} files: files of state / 10", max(names), 10, 1))
+    return rows
+
+
+def _plant(root: Path, count: int, size: int) -> None:
+    text = random.Random(count).randbytes(1 << 16).hex().encode() * 2
+    for n in range(count):
+        path = root / f"d{n // 500:02}" / f"e{n // 25 % 20:02}" / f"f{n % 25:02}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"%d\n" % n + text[n : n + size])
+
+
+def _first_command(root: Path, state: Path) -> tuple[float, int]:
+    """Return its milliseconds, in a new process, and the number of files of state after it."""
+    told = subprocess.run(
+        [sys.executable, "-c", FIRST, str(root)],
+        env={**os.environ, "HANDRAIL_STATE_DIR": str(state)},
+        check=True,
+        capture_output=True,
+    )
+    return float(told.stdout), sum(len(files) for _, _, files in os.walk(state))
 
 
 if __name__ == "__main__":

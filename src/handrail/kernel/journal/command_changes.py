@@ -295,7 +295,7 @@ class CommandChanges:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Let Python's collector wait while many thousands of small tuples come into being, which it would walk each time."""
+    """Let Python's collector wait while thousands of small tuples come into being, which it would walk each time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
