@@ -11,11 +11,15 @@ from collections.abc import Callable
 
 from bench.corpus import corpus
 from bench.measure import Row, compare, show
+from handrail import ToolRouter, Workspace
 from handrail.kernel.search.rg_process import program
 from handrail.kernel.search.searcher import Searcher
+from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 RARE, NOTHING, COMMON = "PyUnicode_DecodeUTF8Stateful", "no such text anywhere 7c41", "the"
+WORD = "import"
+"""Stands on 2 to 3 % of the lines, as names do that a model looks for; `COMMON` stands on a third."""
 SOME = "PyUnicode_DecodeUTF8|ENOTSUP|raise NotImpl"
 CASES = [
     ("rare literal", RARE, 100, ["--line-number"]),
@@ -47,6 +51,7 @@ def run() -> list[Row]:
             )
         )
         rows.append(_limited(fast, fd, rg, place))
+        rows += _tools(rg, place)
         rows.append(_small(fast, rg))
         rows += [
             compare(
@@ -73,6 +78,47 @@ def _limited(fast: Searcher, fd: int, rg: str, place: str) -> Row:
         1.75,
         rounds=9,
     )
+
+
+def _tools(rg: str, place: str) -> list[Row]:
+    """Whole calls, with the limits, exclusions and warnings of their dialects; ripgrep prints lines through a pipe."""
+    lines = ["--line-number", "--no-heading"]
+    excluded = [f"--glob=!{name}/" for name in DEFAULT_EXCLUSIONS]
+    with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
+        os.environ["HANDRAIL_STATE_DIR"], os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/state", f"{home}/config"
+        with Workspace(place, approve="auto") as workspace:
+            context, file = workspace.tools("context"), workspace.tools("file")
+
+            def called(tools: ToolRouter, name: str, arguments: dict[str, object]) -> Callable[[], object]:
+                def call() -> None:
+                    result = tools.call(name, arguments)
+                    assert result.success, result
+
+                return call
+
+            return [
+                compare(
+                    "context.grep: common word, exact total / rg through a pipe",
+                    called(context, "grep", {"pattern": WORD}),
+                    _rg(rg, place, *excluded, *lines, "-e", WORD),
+                    1,
+                    rounds=9,
+                ),
+                compare(
+                    "context.grep: a word that is nowhere / rg through a pipe",
+                    called(context, "grep", {"pattern": NOTHING}),
+                    _rg(rg, place, *excluded, *lines, "-e", NOTHING),
+                    1.1,
+                    rounds=9,
+                ),
+                compare(
+                    "file.search: rare literal / rg through a pipe",
+                    called(file, "file.search", {"pattern": RARE}),
+                    _rg(rg, place, *lines, "-e", RARE),
+                    1.1,
+                    rounds=9,
+                ),
+            ]
 
 
 def _small(fast: Searcher, rg: str) -> Row:

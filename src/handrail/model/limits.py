@@ -205,7 +205,7 @@ class Limits(NamedTuple):
     """The longest line that a search shows uncut; a longer line is cut around its match."""
     search_look_seconds: float = 0.02
     """The time budget for answering from the first files before ripgrep starts."""
-    search_stream_bytes: int = 4 * MIB
+    search_stream_bytes: int = 128 * KIB
     """The most output of one ripgrep run; beyond it, a first run counts lines and a second one fetches them."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""

@@ -21,8 +21,16 @@ class Engine(Protocol):
         """Return the first matching lines in path order, at most `request.limit`."""
         ...
 
-    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
-        """Return the number of matching lines of every file that has one."""
+    def count(
+        self,
+        dir_fd: int,
+        pattern: Pattern,
+        request: SearchRequest,
+        deadline: Deadline,
+        *,
+        places: list[str] | None = None,
+    ) -> Counts:
+        """Return the number of matching lines of every file that has one. An engine may search only `places`."""
         ...
 
     def lines(

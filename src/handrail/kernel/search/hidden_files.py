@@ -1,7 +1,9 @@
 """Looks through the files that ignore files and exclusions hide, after a search that found nothing."""
 
 import os
+import stat
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handrail.kernel.deadline import Deadline
@@ -9,13 +11,17 @@ from handrail.kernel.fs.ignore_files import IGNORE_FILES, IgnoreFiles, Rules, ig
 from handrail.kernel.search.engine import Engine
 from handrail.model.limits import Limits
 from handrail.ops.search.regex import Pattern
-from handrail.ops.search.results import Hidden, Named
+from handrail.ops.search.results import Counts, Hidden, Named
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 if TYPE_CHECKING:
     from handrail.kernel.search.ranking import RankRequest
 
 EXCLUSIONS = "the default exclusions"
+_PLACES = 2000
+"""The most hidden places that are searched one by one; if there are more, the whole tree is searched again."""
+_COMPILED = "__pycache__"
+"""Holds what Python has compiled, many small files without text: no second look enters it."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAMES = tuple(name for name in IGNORE_FILES if "/" not in name)
 
@@ -27,12 +33,18 @@ class HiddenFiles:
         self._engine, self._dir_fd, self._scope, self._deadline = engine, dir_fd, scope, deadline
         self._limits = limits
 
-    def search(self, pattern: Pattern, request: SearchRequest) -> Hidden | None:
-        """Return the hidden matches of a content search that found nothing; None if there are none."""
-        if not self._any():
+    def search(self, pattern: Pattern, request: SearchRequest, passed_over: list[str] | None = None) -> Hidden | None:
+        """Return the hidden matches of a content search that found nothing; None if there are none.
+
+        With `passed_over`, look only there: a search of few places is faster than one of everything.
+        """
+        places = None if passed_over is None or len(passed_over) > _PLACES else self._searchable(passed_over)
+        if not places and (places is not None or not self._any()):
             return None
-        asked = request._replace(scope=self._scope.unhidden())
-        counted = self._engine.count(self._dir_fd, pattern, asked, self._deadline)
+        unhidden = self._scope.unhidden()
+        asked = request._replace(scope=replace(unhidden, exclusions=(*unhidden.exclusions, _COMPILED)))
+        counted = self._engine.count(self._dir_fd, pattern, asked, self._deadline, places=places)
+        self._drop_binary_files(pattern, asked, counted, places or [])
         return self._hidden(sorted(counted.lines), sum(counted.lines.values()), counted.complete)
 
     def find(self) -> Hidden | None:
@@ -52,6 +64,21 @@ class HiddenFiles:
         asked = request._replace(scope=self._scope.unhidden(), limit=self._limits.skipped_names)
         ranked = FileRanking(self._engine, self._dir_fd, asked, self._deadline, self._limits).result()
         return self._hidden([each.path for each in ranked.results], ranked.total, ranked.complete)
+
+    def _drop_binary_files(self, pattern: Pattern, request: SearchRequest, counted: Counts, places: list[str]) -> None:
+        """Drop the binary files: ripgrep searches them if they are named to it."""
+        named = sorted(counted.lines.keys() & {*places})
+        if named:
+            from handrail.kernel.search.builtin import BuiltinEngine  # noqa: PLC0415  few searches get here
+
+            text = BuiltinEngine(self._limits).count_in(self._dir_fd, pattern, request, named, self._deadline)
+            for path in {*named} - text.lines.keys() - {*text.skipped.too_large.names}:
+                del counted.lines[path]
+
+    def _searchable(self, paths: list[str]) -> list[str]:
+        """Return the files and directories that a search can enter; ripgrep would follow a link that is named to it."""
+        never = {*self._scope.unhidden().exclusions, _COMPILED}
+        return [path for path in paths if not never & {*path.split("/")} and _is_plain(self._dir_fd, path)]
 
     def _any(self) -> bool:
         """Return whether anything can be hidden. A tree without ignore files needs no second search."""
@@ -93,6 +120,14 @@ class HiddenFiles:
         finally:
             os.close(fd)
         return ""
+
+
+def _is_plain(dir_fd: int, path: str) -> bool:
+    """Return whether a path is a file or a directory, and no link."""
+    with suppress(OSError):
+        mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return False
 
 
 def _exists(dir_fd: int, name: str) -> bool:

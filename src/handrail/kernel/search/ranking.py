@@ -4,12 +4,13 @@ One listing finds the names, one count a word finds the files that contain it, a
 that could be among the best.
 """
 
+from dataclasses import replace
 from heapq import nlargest
 from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.search.engine import Engine
-from handrail.kernel.search.skipped_files import listed_skips
+from handrail.kernel.search.left_out import LeftOut
 from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.ops.search.regex import parse, parse_literal
@@ -65,14 +66,12 @@ class FileRanking:
         self._terms = terms_of(request.query, limits.query_words)
         self._complete = True
         self._skipped = Skipped.none(limits)
+        self._left_out = LeftOut(dir_fd, request.scope)
 
     def result(self) -> RankResult:
         """Return the best files, and the files that the engine skipped."""
-        with listed_skips(self._dir_fd, self._request.scope, self._deadline, self._limits) as skipped:
-            result = self._rank()
-        if self._engine.name != "builtin":  # the built-in engine lists them itself
-            result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
-        result.skipped.settle()
+        result = self._rank()
+        self._left_out.name_in(result.skipped).settle()
         return result
 
     def _rank(self) -> RankResult:
@@ -97,11 +96,12 @@ class FileRanking:
         return found.files
 
     def _count(self, term: str) -> dict[str, int]:
-        request = SearchRequest(term, literal=True, case_sensitive=False, scope=self._request.scope)
+        everywhere = replace(self._request.scope, max_depth=None, max_file_bytes=None)
+        request = SearchRequest(term, literal=True, case_sensitive=False, scope=everywhere)
         counted = self._engine.count(self._dir_fd, parse_literal(term), request, self._deadline)
         self._complete &= counted.complete
         self._skipped = counted.skipped
-        return counted.lines
+        return {path: counted.lines[path] for path in self._left_out.keep(list(counted.lines))}
 
     def _best(
         self,

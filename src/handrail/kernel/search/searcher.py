@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from handrail.kernel.search.hidden_files import HiddenFiles
     from handrail.kernel.search.ranking import RankRequest, RankResult
 
+_QUICKLY_READ = 4 << 20
+"""The largest file that is read in the attempt to answer before ripgrep starts."""
 EngineName = Literal["auto", "ripgrep", "builtin"]
 Answer = TypeVar("Answer")
 
@@ -53,7 +55,7 @@ class Searcher:
         result.skipped.settle()
         if not result.total and result.complete:
             result.hidden = self._search_hidden(
-                dir_fd, request.scope, deadline, lambda hidden: hidden.search(pattern, request)
+                dir_fd, request.scope, deadline, lambda hidden: hidden.search(pattern, request, result.passed_over)
             )
         return result
 
@@ -83,7 +85,7 @@ class Searcher:
     ) -> SearchResult | None:
         """Return the whole result if the first files have enough matches: faster than to start ripgrep."""
         seconds = self._limits.search_look_seconds
-        quick = choose(self._limits._replace(regex_seconds=seconds), "builtin")
+        quick = choose(self._limits._replace(regex_seconds=seconds, search_read_bytes=_QUICKLY_READ), "builtin")
         result = quick.search(dir_fd, pattern, request, Deadline(seconds, cancel))
         doubtful = result.skipped.abandoned.count or result.skipped.too_large.count
         return result if result.truncated and not doubtful else None

@@ -92,6 +92,8 @@ class SearchResult:
     files_searched: int | None = None
     hidden: Hidden | None = None
     """The matches in hidden files, if the search found nothing."""
+    passed_over: list[str] | None = field(default=None, compare=False)
+    """The files and directories that ignore files and exclusions hid; None if the engine does not know them."""
 
     @property
     def truncated(self) -> bool:
