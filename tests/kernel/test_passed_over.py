@@ -1,11 +1,12 @@
 """Tests what a search starts, and what it says about files that it passed over."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.search_trees import Open, plant
+from support.search_trees import Open
 
 from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search import rg_process
@@ -14,6 +15,7 @@ from handrail.kernel.search.rg_process import program
 from handrail.kernel.search.searcher import Searcher
 from handrail.model.limits import Limits
 from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
+from handrail.ops.search.results import SearchResult
 from handrail.ops.search.scope import Scope, SearchRequest
 
 pytestmark = pytest.mark.skipif(
@@ -94,29 +96,74 @@ def test_search_that_reports_too_much_is_repeated_quietly(
     assert not any("--debug" in each for each in started[1:])
 
 
-@pytest.mark.parametrize("engine", ["ripgrep", "builtin"])
-def test_large_file_is_named_only_if_something_in_it_is_left_out(engine: Any, tree: Open) -> None:
-    fd = tree({"big": b"hit " * 100, "other": b"x" * 400, "deep": {"d": {"big": b"hit " * 100}}, "small": b"hit"})
-    result = Searcher(engine=engine).search(fd, SearchRequest("hit", scope=Scope(max_file_bytes=100, max_depth=1)))
-    assert [match.path for match in result.matches] == ["small"]
-    assert (result.skipped.too_large.names, result.skipped.too_deep.names) == (["big"], ["deep"])
+@pytest.fixture
+def limited() -> SearchRequest:
+    return SearchRequest("hit", scope=Scope(max_file_bytes=100, max_depth=2))
 
 
-def test_search_that_waits_for_large_files_leaves_the_limit_to_ripgrep(
-    tmp_path: Path, started: list[list[str]]
+def named(result: SearchResult) -> tuple[list[str], list[str]]:
+    return result.skipped.too_large.names, result.skipped.too_deep.names
+
+
+def test_later_search_names_the_same_files_without_limits_for_ripgrep(
+    tree: Open, started: list[list[str]], limited: SearchRequest
 ) -> None:
-    """A FIFO as an ignore file makes ripgrep wait; the large file comes first, and is found to be the cause."""
-    plant({"big": b"x" * 400, "small": b"hit", "sub": {"big": b"hit " * 100}}, str(tmp_path))
-    os.mkfifo(tmp_path / "sub" / ".gitignore")
-    scope, limits = Scope(max_file_bytes=100), Limits(search_silent_seconds=0, search_read_bytes=300)
-    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        searcher = Searcher(limits, engine="ripgrep")
-        first = searcher.search(fd, SearchRequest("hit", scope=scope))
-        os.unlink(tmp_path / "sub" / ".gitignore")
-        later = searcher.search(fd, SearchRequest("hit", scope=scope))
-    finally:
-        os.close(fd)
-    assert ["--max-filesize=100" in command for command in started] == [False, True, True]
-    assert [match.path for match in (*first.matches, *later.matches)] == ["small", "small"]
-    assert later.skipped.too_large.names == ["big", "sub/big"]
+    fd = tree({"big": b"hit " * 99, "other": b"x" * 400, "d": {"d": {"a": b"hit"}, "e": {"b": b""}}, "small": b"hit"})
+    searcher = Searcher()
+    first, later = searcher.search(fd, limited), searcher.search(fd, limited)
+    sized = ["--max-filesize=100" in command for command in started]
+    assert sized == [True, False]
+    assert named(first) == named(later) == (["big", "other"], ["d/d", "d/e"])
+    assert [match.path for match in later.matches] == ["small"]
+
+
+def test_later_search_names_what_is_new_and_nothing_that_is_gone(tree: Open, limited: SearchRequest) -> None:
+    fd = tree({"big": b"x" * 400, "gone": b"x" * 400, "shrunk": b"x" * 400, "d": {"d": {}, "e": {}}, "grown": b"hit"})
+    searcher = Searcher()
+    searcher.search(fd, limited)
+    at = Path(f"/proc/self/fd/{fd}")
+    (at / "gone").unlink()
+    (at / "shrunk").write_text("hit")
+    (at / "grown").write_text("hit " * 99)
+    (at / "d/e").rmdir()
+    (at / "d/f").mkdir()
+    (at / "d/f/new").write_text("hit")
+    later = searcher.search(fd, limited)
+    assert named(later) == (["big", "grown"], ["d/d", "d/f"])
+    assert [match.path for match in later.matches] == ["shrunk"]
+
+
+def test_survey_serves_other_globs_and_ends_with_its_time(
+    tree: Open, started: list[list[str]], limited: SearchRequest
+) -> None:
+    fd = tree({"big.py": b"x" * 400, "big.txt": b"x" * 400, "a.py": b"hit", "a.txt": b"hit"})
+    only = limited._replace(scope=replace(limited.scope, include=("*.py",)))
+    searcher = Searcher()
+    searcher.search(fd, limited)
+    later = searcher.search(fd, only)
+    assert (named(later)[0], [match.path for match in later.matches]) == (["big.py"], ["a.py"])
+    forgetful = Searcher(Limits(search_survey_seconds=0))
+    for _ in range(2):
+        forgetful.search(fd, limited)
+    assert ["--max-filesize=100" in command for command in started] == [True, False, True, True]
+
+
+def test_tree_with_many_bytes_in_large_files_leaves_the_limit_to_ripgrep(
+    tree: Open, started: list[list[str]], limited: SearchRequest
+) -> None:
+    fd = tree({"big": b"", "small": b"hit", "d": {"d": {"a": b"hit"}}})
+    os.truncate(f"/proc/self/fd/{fd}/big", 100 << 20)
+    searcher = Searcher()
+    results = [searcher.search(fd, limited) for _ in range(2)]
+    assert ["--max-filesize=100" in command for command in started] == [True, True]
+    assert [named(result) for result in results] == [(["big"], ["d/d"])] * 2
+    assert [[match.path for match in result.matches] for result in results] == [["small"]] * 2
+
+
+def test_common_word_in_a_known_tree_is_counted_within_limits(tree: Open, limited: SearchRequest) -> None:
+    files = {f"{number:03}": b"hit\n" * 20 for number in range(40)}
+    fd = tree({**files, "big": b"hit\n" * 99, "d": {"d": {"a": b"hit\n" * 20}}})
+    searcher = Searcher(Limits(search_stream_bytes=100))
+    first, later = (searcher.search(fd, limited._replace(limit=5)) for _ in range(2))
+    assert first == later
+    assert (later.total, later.files_matched, len(later.matches)) == (800, 40, 5)

@@ -15,6 +15,7 @@ from handrail.kernel.search.long_lines import LongLines
 from handrail.kernel.search.rg_output import Complaint, Line, blocks, complaints
 from handrail.kernel.search.rg_process import program
 from handrail.kernel.search.searcher import Searcher, pattern_of
+from handrail.kernel.search.survey import listed_skips
 from handrail.model.faults import Cancelled, InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.results import Named, Skipped
@@ -217,3 +218,11 @@ def test_ripgrep_package_without_program_is_ignored(tmp_path: Path, monkeypatch:
     elsewhere = program()
     program.cache_clear()
     assert (missing, found_there, elsewhere) == (None, str(tmp_path / "bin/rg"), None)
+
+
+def test_cancelled_survey_cancels_search(tree: Open) -> None:
+    fd, cancel = tree({"a": {"b": {"c": b""}}}), threading.Event()
+    cancel.set()
+    deadline = Deadline(60, cancel)
+    with pytest.raises(Cancelled), listed_skips(fd, Scope(max_depth=5), deadline, Limits()):
+        pass

@@ -207,6 +207,8 @@ class Limits(NamedTuple):
     """The time budget for answering from the first files before ripgrep starts."""
     search_stream_bytes: int = 128 * KIB
     """The most output of one ripgrep run; beyond it, a first run counts lines and a second one fetches them."""
+    search_survey_seconds: float = 600.0
+    """How long a workspace remembers which files and directories lie beyond the limits of a search."""
     search_read_bytes: int = 64 * MIB
     """The largest file that the built-in engine reads."""
     search_memory_bytes: int = GIB

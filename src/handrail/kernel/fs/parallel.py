@@ -1,8 +1,9 @@
-"""Runs many small file system operations in a few threads: each spends most of its time in system calls."""
+"""Shares many small tasks among threads, and runs one task beside another."""
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 MANY = 32
@@ -66,3 +67,24 @@ def _join(helpers: list[threading.Thread], failures: list[BaseException]) -> Non
                 helper.join()
             except BaseException as error:  # noqa: BLE001  an interrupt; raised after the threads have stopped
                 failures.append(error)
+
+
+@contextmanager
+def beside(work: Callable[[], None], name: str) -> Iterator[None]:
+    """Run `work` in a thread beside the block. At the end of the block, wait for it and raise what it raised."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name=name)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]

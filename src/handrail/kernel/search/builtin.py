@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.kernel.search.first_files import FirstFiles
-from handrail.kernel.search.left_out import LeftOut
 from handrail.kernel.search.walk import Walk
 from handrail.model.limits import Limits
 from handrail.model.record import record
@@ -45,14 +44,13 @@ class _Pass:
     deadline: Deadline
     limits: Limits
     skipped: Skipped
-    left_out: LeftOut
     searched: int = 0
     complete: bool = True
 
     def files(self, dir_fd: int, budget: "LineBudget") -> Iterator[Searched]:
         """Yield the files with matches, in path order. `budget` holds how many lines of the next file are wanted."""
-        everywhere = self.scope if self.scope.max_depth is None else replace(self.scope, max_depth=None)
-        for found in Walk(everywhere, self.deadline, self.skipped, self.limits).files(dir_fd):
+        walk = Walk(self.scope, self.deadline, self.skipped, self.limits, sizes=self.scope.max_file_bytes is not None)
+        for found in walk.files(dir_fd):
             self.deadline.check_cancelled()
             if self.deadline.expired():
                 break
@@ -89,10 +87,9 @@ class _Pass:
             data = self._read_text(fd, path)
             if data is None:
                 return None
-            self.searched += not self.left_out.is_beyond(path, fd)
+            self.searched += 1
             hits = self.matcher.hits(data, max_lines, self.limits.regex_seconds)
-            shown = hits.total and self.scope.shows(fd) and self.left_out.keeps(path, fd)
-            return Searched(path, data, hits) if shown else None
+            return Searched(path, data, hits) if hits.total and self.scope.shows(fd) else None
         except TimeoutError:
             self.skipped.abandoned.add(path)
         except OSError:
@@ -135,15 +132,15 @@ class BuiltinEngine:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
-    def _pass(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> _Pass:
-        matcher, left_out = _matcher(pattern, request), LeftOut(dir_fd, request.scope)
-        return _Pass(request.scope, matcher, deadline, self._limits, Skipped.none(self._limits), left_out)
+    def _pass(self, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> _Pass:
+        matcher = _matcher(pattern, request)
+        return _Pass(request.scope, matcher, deadline, self._limits, Skipped.none(self._limits))
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
         matches: list[Match] = []
         total = files = 0
         budget = LineBudget(request.limit)
-        run = self._pass(dir_fd, pattern, request, deadline)
+        run = self._pass(pattern, request, deadline)
         for searched in run.files(dir_fd, budget):
             total += searched.hits.total
             files += 1
@@ -152,7 +149,7 @@ class BuiltinEngine:
             if total > request.limit and not request.exact:
                 break
         number = run.searched if request.count_searched else None
-        return SearchResult(matches, total, files, run.left_out.name_in(run.skipped), self.name, run.complete, number)
+        return SearchResult(matches, total, files, run.skipped, self.name, run.complete, number)
 
     def count(
         self,
@@ -164,14 +161,14 @@ class BuiltinEngine:
         places: list[str] | None = None,
     ) -> Counts:
         del places  # a walk of the whole tree finds them, too
-        run = self._pass(dir_fd, pattern, request, deadline)
+        run = self._pass(pattern, request, deadline)
         lines = {searched.path: searched.hits.total for searched in run.files(dir_fd, LineBudget(0))}
-        return Counts(lines, run.left_out.name_in(run.skipped), run.searched, run.complete)
+        return Counts(lines, run.skipped, run.searched, run.complete)
 
     def lines(
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> list[Match]:
-        run = self._pass(dir_fd, pattern, request, deadline)
+        run = self._pass(pattern, request, deadline)
         found = run.named(dir_fd, paths, request.limit)
         return [match for searched in found for match in self._matches(searched, request.context)]
 
@@ -179,9 +176,9 @@ class BuiltinEngine:
         self, dir_fd: int, pattern: Pattern, request: SearchRequest, paths: list[str], deadline: Deadline
     ) -> Counts:
         """Return the number of matching lines of each of these files that has one."""
-        run = self._pass(dir_fd, pattern, request, deadline)
+        run = self._pass(pattern, request, deadline)
         lines = {searched.path: searched.hits.total for searched in run.named(dir_fd, paths, 0)}
-        return Counts(lines, run.left_out.name_in(run.skipped), run.searched, not deadline.expired())
+        return Counts(lines, run.skipped, run.searched, not deadline.expired())
 
     def find(self, dir_fd: int, request: FindRequest, deadline: Deadline, *, any_one: bool = False) -> FindResult:
         skipped = Skipped.none(self._limits)

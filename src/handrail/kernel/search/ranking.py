@@ -4,13 +4,12 @@ One listing finds the names, one count a word finds the files that contain it, a
 that could be among the best.
 """
 
-from dataclasses import replace
 from heapq import nlargest
 from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.search.engine import Engine
-from handrail.kernel.search.left_out import LeftOut
+from handrail.kernel.search.survey import listed_skips
 from handrail.model.limits import Limits
 from handrail.model.record import record
 from handrail.ops.search.regex import parse, parse_literal
@@ -66,12 +65,14 @@ class FileRanking:
         self._terms = terms_of(request.query, limits.query_words)
         self._complete = True
         self._skipped = Skipped.none(limits)
-        self._left_out = LeftOut(dir_fd, request.scope)
 
     def result(self) -> RankResult:
         """Return the best files, and the files that the engine skipped."""
-        result = self._rank()
-        self._left_out.name_in(result.skipped).settle()
+        with listed_skips(self._dir_fd, self._request.scope, self._deadline, self._limits) as skipped:
+            result = self._rank()
+        if self._engine.name != "builtin":  # the built-in engine lists them itself
+            result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
+        result.skipped.settle()
         return result
 
     def _rank(self) -> RankResult:
@@ -96,12 +97,11 @@ class FileRanking:
         return found.files
 
     def _count(self, term: str) -> dict[str, int]:
-        everywhere = replace(self._request.scope, max_depth=None, max_file_bytes=None)
-        request = SearchRequest(term, literal=True, case_sensitive=False, scope=everywhere)
+        request = SearchRequest(term, literal=True, case_sensitive=False, scope=self._request.scope)
         counted = self._engine.count(self._dir_fd, parse_literal(term), request, self._deadline)
         self._complete &= counted.complete
         self._skipped = counted.skipped
-        return {path: counted.lines[path] for path in self._left_out.keep(list(counted.lines))}
+        return counted.lines
 
     def _best(
         self,

@@ -43,7 +43,10 @@ def listing() -> list[str]:
 
 
 def within(scope: Scope) -> list[str]:
-    """Return the options for what ripgrep can leave out by itself. `Scope.holds` decides about every path later."""
+    """Return the options for what ripgrep can leave out by itself. `Scope.holds` decides about every path later.
+
+    The limits of the scope are not among them.
+    """
     argv = ["--hidden", "--no-ignore-parent", "--no-ignore-global", "--no-require-git"]
     if not scope.ignore_files:
         argv.append("--no-ignore")
@@ -53,6 +56,12 @@ def within(scope: Scope) -> list[str]:
         argv += [f"--type-add=asked:{glob}" for glob in scope.included.sieve]
         argv.append("--type=asked")
     return argv
+
+
+def limits_of(scope: Scope, *, depth: bool = True) -> list[str]:
+    """Return the options for the limits of a scope, which ripgrep applies silently."""
+    argv = [] if scope.max_depth is None or not depth else [f"--max-depth={scope.max_depth}"]
+    return argv if scope.max_file_bytes is None else [*argv, f"--max-filesize={scope.max_file_bytes}"]
 
 
 def at(places: list[str] | None) -> list[str]:

@@ -36,11 +36,7 @@ def program() -> str | None:
     return find_program().path
 
 
-class LargeFiles(Exception):  # noqa: N818  not an error: the engine starts ripgrep again
-    """Says that ripgrep seems to read files that are larger than the search allows."""
-
-
-class SaidTooMuch(Exception):  # noqa: N818  the same
+class SaidTooMuch(Exception):  # noqa: N818  not an error: the engine starts ripgrep again
     """Says that ripgrep reports more about what it passes over than is read."""
 
 
@@ -111,7 +107,7 @@ class Bounds(NamedTuple):
     deadline: Deadline
     limits: Limits
     hang_checks: Iterable[object] = ()
-    """Iterated while ripgrep prints nothing; raises GaveUp or LargeFiles when it finds the cause."""
+    """Iterated while ripgrep prints nothing; raises GaveUp when it finds the cause of a hang."""
 
     def resources(self) -> dict[int, int]:
         """Return the resource limits: memory and processor time."""

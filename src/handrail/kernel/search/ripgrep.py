@@ -11,8 +11,6 @@ another process may have exchanged a directory on that path for a protected one.
 import os
 import re
 import stat
-from collections.abc import Iterator
-from dataclasses import replace
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -22,11 +20,11 @@ from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search import rg_arguments, rg_output
 from handrail.kernel.search.builtin import BuiltinEngine
 from handrail.kernel.search.first_files import FirstFiles
-from handrail.kernel.search.left_out import LeftOut
 from handrail.kernel.search.linked_files import linked_files
 from handrail.kernel.search.long_lines import LongLines
-from handrail.kernel.search.rg_process import Bounds, LargeFiles, Run, SaidTooMuch, run_ripgrep
-from handrail.kernel.search.walk import Found, Walk, check_ignore_files
+from handrail.kernel.search.rg_process import Bounds, Run, SaidTooMuch, run_ripgrep
+from handrail.kernel.search.survey import LeftOut, Surveys
+from handrail.kernel.search.walk import Walk, check_ignore_files
 from handrail.model.faults import InvalidPattern
 from handrail.model.limits import Limits
 from handrail.ops.search.excerpt import text_of
@@ -44,7 +42,15 @@ class _Asked(NamedTuple):
     pattern: Pattern
     request: SearchRequest
     deadline: Deadline
+    left_out: LeftOut | None = None
+    """Applies the limits of the scope to what ripgrep found; None: ripgrep applies them."""
+    sized: bool = True
+    """True if ripgrep applies the limit of size."""
     places: list[str] | None = None
+
+    def keep(self, paths: list[str]) -> list[str]:
+        """Return the files within the limits of the scope."""
+        return paths if self.left_out is None else self.left_out.keep(paths)
 
 
 class Ripgrep:
@@ -54,26 +60,37 @@ class Ripgrep:
 
     def __init__(self, path: str, limits: Limits) -> None:
         self._path, self._limits = path, limits
-        self._has_large_files = False
-        """True from the first search on that waited for files beyond its limit of size."""
+        self._surveys = Surveys(limits)
         self._quiet = False
         """True if ripgrep has so much to say about what it passes over that it is not asked for it again."""
 
     def search(self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline) -> SearchResult:
-        result = None
-        if landlock_exec.available() and not (request.count_searched or request.multiline):
-            result = self._search_at_once(dir_fd, pattern, request, deadline)
-        return result or self._count_and_fetch(dir_fd, pattern, request, deadline)
+        asked, scope = _Asked(pattern, request, deadline), request.scope
+        if not scope.has_limits:
+            return self._search(dir_fd, asked)
+        survey = None if request.count_searched or request.multiline else self._surveys.recall(dir_fd, scope)
+        if survey is None:
+            with self._surveys.made_beside(dir_fd, scope, deadline) as skipped:
+                result = self._search(dir_fd, asked)
+        else:
+            left_out = LeftOut(dir_fd, scope)
+            result = self._search(dir_fd, asked._replace(left_out=left_out, sized=survey.is_costly))
+            skipped = left_out.skipped(survey, self._limits)
+        result.skipped.too_large, result.skipped.too_deep = skipped.too_large, skipped.too_deep
+        return result
 
-    def _search_at_once(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
-    ) -> SearchResult | None:
+    def _search(self, dir_fd: int, asked: "_Asked") -> SearchResult:
+        result = None
+        if landlock_exec.available() and not (asked.request.count_searched or asked.request.multiline):
+            result = self._search_at_once(dir_fd, asked)
+        return result or self._fetched(dir_fd, asked, self._count(dir_fd, asked))
+
+    def _search_at_once(self, dir_fd: int, asked: "_Asked") -> SearchResult | None:
         """Search with one ripgrep; return None if it prints more than `search_stream_bytes`."""
-        asked = _Asked(pattern, request, deadline)
-        scope, left_out = request.scope, LeftOut(dir_fd, request.scope)
-        argv, told = rg_arguments.printing_lines(pattern, request, self._limits), self._tells_what_is_hidden(scope)
+        request, scope, most = asked.request, asked.request.scope, self._limits.search_stream_bytes
+        argv = rg_arguments.printing_lines(asked.pattern, request, self._limits)
+        told = not self._quiet and rg_arguments.tells_what_is_hidden(scope)
         try:
-            most = self._limits.search_stream_bytes
             run = self._over_tree(["--debug", *argv] if told else argv, dir_fd, asked, at_most=most)
         except SaidTooMuch:
             self._quiet, told = True, False
@@ -81,15 +98,12 @@ class Ripgrep:
         if run.overflow:
             return None
         self._expect_valid(asked, run, dir_fd)
-        in_scope = []
-        for block in rg_output.blocks(run.output, context=request.context > 0):
-            path = _path(block.path)
-            if scope.holds(path) and left_out.keeps(path):
-                in_scope.append((path, block))
-        skipped = self._skipped(dir_fd, asked, run, left_out)
-        if request.scope.protected_handle is not None:
+        blocks = {_path(block.path): block for block in rg_output.blocks(run.output, context=request.context > 0)}
+        in_scope = [(path, blocks[path]) for path in asked.keep([path for path in blocks if scope.holds(path)])]
+        skipped = self._complaints(dir_fd, scope, run)
+        if scope.protected_handle is not None:
             counted = Counts({path: block.matches for path, block in in_scope}, skipped, 0, run.complete)
-            return self._fetched(dir_fd, pattern, request, counted, deadline)
+            return self._fetched(dir_fd, asked, counted)
         matches: list[Match] = []
         for path, block in nsmallest(request.limit, in_scope, key=_path_of):
             if len(matches) >= request.limit:
@@ -100,16 +114,9 @@ class Ripgrep:
         passed_over = list(rg_output.passed_over(run.errors)) if told else None
         return SearchResult(matches, total, len(in_scope), skipped, self.name, run.complete, passed_over=passed_over)
 
-    def _count_and_fetch(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, deadline: Deadline
-    ) -> SearchResult:
-        """Count the matches of every file, then fetch the lines of the first files only."""
-        return self._fetched(dir_fd, pattern, request, self.count(dir_fd, pattern, request, deadline), deadline)
-
-    def _fetched(
-        self, dir_fd: int, pattern: Pattern, request: SearchRequest, counted: Counts, deadline: Deadline
-    ) -> SearchResult:
+    def _fetched(self, dir_fd: int, asked: "_Asked", counted: Counts) -> SearchResult:
         """Fetch the lines of the first files that were counted."""
+        pattern, request, deadline = asked.pattern, asked.request, asked.deadline
         first, wanted = [], request.limit
         for path in nsmallest(request.limit, counted.lines):
             if wanted <= 0:
@@ -139,23 +146,26 @@ class Ripgrep:
         *,
         places: list[str] | None = None,
     ) -> Counts:
-        asked = _Asked(pattern, request, deadline, places)
+        return self._count(dir_fd, _Asked(pattern, request, deadline, places=places))
+
+    def _count(self, dir_fd: int, asked: "_Asked") -> Counts:
+        request, scope = asked.request, asked.request.scope
         if request.multiline:
             return self._count_spanning(dir_fd, asked)
         zero = ["--include-zero"] if request.count_searched else []
-        argv = [*rg_arguments.matching(pattern, request), "--count", *zero]
+        argv = [*rg_arguments.matching(asked.pattern, request), "--count", *zero]
         run = self._over_tree(argv, dir_fd, asked, at_intervals=True)
         self._expect_valid(asked, run, dir_fd)
-        left_out, seen = LeftOut(dir_fd, request.scope), dict(rg_output.counts(run.output))
-        held = request.scope.held(list(seen))
-        lines = {path: seen[path] for path in left_out.keep([path for path in held if seen[path]])}
-        if request.count_searched and left_out.applies:
-            held = [path for path in held if not left_out.is_beyond(path)]
-        return Counts(lines, self._skipped(dir_fd, asked, run, left_out), len(held), run.complete)
+        seen = dict(rg_output.counts(run.output))
+        held = scope.held(list(seen))
+        if asked.places is not None and scope.max_depth is not None:  # ripgrep counts levels from each place
+            held = [path for path in held if path.count("/") < scope.max_depth]
+        lines = {path: seen[path] for path in asked.keep([path for path in held if seen[path]])}
+        return Counts(lines, self._complaints(dir_fd, scope, run), len(held), run.complete)
 
     def _count_spanning(self, dir_fd: int, asked: "_Asked") -> Counts:
         """Let ripgrep name the files in which a match spans lines; the built-in engine counts the lines of those."""
-        pattern, request, deadline, _ = asked
+        pattern, request, deadline = asked.pattern, asked.request, asked.deadline
         argv = [*rg_arguments.matching(pattern, request), "--files-with-matches"]
         run = self._over_tree(argv, dir_fd, asked, at_intervals=True)
         self._expect_valid(asked, run, dir_fd)
@@ -231,46 +241,20 @@ class Ripgrep:
     def _over_tree(
         self, argv: list[str], dir_fd: int, asked: "_Asked", *, at_most: int | None = None, at_intervals: bool = False
     ) -> Run:
-        """Run ripgrep over a tree. Where a search had to wait for large files, ripgrep asks for the size of each."""
+        """Run ripgrep over the tree, or over the places that are asked for."""
         scope = asked.request.scope
-        argv = [self._path, *argv]
-        tail = [*rg_arguments.within(scope), *rg_arguments.at(asked.places)]
-        if not self._has_large_files or scope.max_file_bytes is None:
-            try:
-                bounds = self._bounds(dir_fd, scope, asked.deadline)
-                return run_ripgrep([*argv, *tail], dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
-            except LargeFiles:
-                self._has_large_files = True
+        limits = rg_arguments.limits_of(scope, depth=asked.left_out is None) if asked.sized else []
+        argv = [self._path, *argv, *rg_arguments.within(scope), *limits, *rg_arguments.at(asked.places)]
         bounds = self._bounds(dir_fd, scope, asked.deadline)
-        argv.append(f"--max-filesize={scope.max_file_bytes}")
-        return run_ripgrep([*argv, *tail], dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
+        return run_ripgrep(argv, dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
 
     def _bounds(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Bounds:
         """Check the root for an ignore file on which ripgrep would hang; check below only if ripgrep hangs."""
-        if scope.ignore_files:
-            check_ignore_files(dir_fd, self._limits)
-        return Bounds(deadline, self._limits, self._hang_checks(dir_fd, scope, deadline))
-
-    def _hang_checks(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Iterator[None]:
-        """Walk the tree. Raise GaveUp for a bad ignore file, and LargeFiles for many bytes beyond the limit of size."""
-        size = None if self._has_large_files else scope.max_file_bytes
-        if size is None and not scope.ignore_files:
-            return
-        beyond = 0
-        for found in self._walk(dir_fd, scope, deadline, sizes=size is not None):
-            if size is not None and found.size > size:
-                beyond += found.size
-            if beyond > self._limits.search_read_bytes:
-                raise LargeFiles
-            yield
-
-    def _walk(self, dir_fd: int, scope: Scope, deadline: Deadline, *, sizes: bool) -> Iterator[Found]:
-        everywhere = replace(scope, max_depth=None, max_file_bytes=None)
-        skipped, checks = Skipped.none(self._limits), scope.ignore_files
-        return Walk(everywhere, deadline, skipped, self._limits, sizes, checks_ignore_files=checks).files(dir_fd)
-
-    def _tells_what_is_hidden(self, scope: Scope) -> bool:
-        return not self._quiet and rg_arguments.tells_what_is_hidden(scope)
+        if not scope.ignore_files:
+            return Bounds(deadline, self._limits)
+        check_ignore_files(dir_fd, self._limits)
+        walk = Walk(scope, deadline, Skipped.none(self._limits), self._limits, checks_ignore_files=True)
+        return Bounds(deadline, self._limits, walk.files(dir_fd))
 
     # -- output ------------------------------------------------------------------------------------------------------
 
@@ -296,14 +280,6 @@ class Ripgrep:
                 matches.append(Match(path, line.number, content, before, after, cut))
         return matches
 
-    def _skipped(self, dir_fd: int, asked: "_Asked", run: Run, left_out: LeftOut) -> Skipped:
-        """Name the files that a search left out: by its limits, and because ripgrep could not read them."""
-        scope = asked.request.scope
-        if self._has_large_files and scope.max_file_bytes is not None:  # ripgrep leaves them out silently
-            walk = self._walk(dir_fd, scope, asked.deadline, sizes=True)
-            left_out.too_large.update(each.path for each in walk if each.size > scope.max_file_bytes)
-        return left_out.name_in(self._complaints(dir_fd, scope, run))
-
     def _complaints(self, dir_fd: int, scope: Scope, run: Run) -> Skipped:
         skipped = Skipped.none(self._limits)
         for path, about_the_pattern in rg_output.complaints(run.errors):
@@ -319,7 +295,7 @@ class Ripgrep:
         """Raise InvalidPattern if status 2 is about the pattern, not about a file: try the pattern on no input."""
         if run.status != 2 or run.output:
             return
-        pattern, request, deadline, _ = asked
+        pattern, request, deadline = asked.pattern, asked.request, asked.deadline
         argv = [self._path, *rg_arguments.matching(pattern, request), "--quiet", "-"]
         alone = run_ripgrep(argv, dir_fd, Bounds(deadline, self._limits))
         if alone.status == 2:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from handrail.kernel.search.hidden_files import HiddenFiles
     from handrail.kernel.search.ranking import RankRequest, RankResult
 
-_QUICKLY_READ = 4 << 20
-"""The largest file that is read in the attempt to answer before ripgrep starts."""
 EngineName = Literal["auto", "ripgrep", "builtin"]
 Answer = TypeVar("Answer")
 
@@ -85,7 +83,7 @@ class Searcher:
     ) -> SearchResult | None:
         """Return the whole result if the first files have enough matches: faster than to start ripgrep."""
         seconds = self._limits.search_look_seconds
-        quick = choose(self._limits._replace(regex_seconds=seconds, search_read_bytes=_QUICKLY_READ), "builtin")
+        quick = choose(self._limits._replace(regex_seconds=seconds), "builtin")
         result = quick.search(dir_fd, pattern, request, Deadline(seconds, cancel))
         doubtful = result.skipped.abandoned.count or result.skipped.too_large.count
         return result if result.truncated and not doubtful else None

@@ -33,6 +33,11 @@ class Scope:
     kinds: tuple[str, ...] = ()
     """Globs of a file type; a file must match one of them, too. Empty: every file fits."""
 
+    @property
+    def has_limits(self) -> bool:
+        """True if the scope leaves out files because of their size or depth."""
+        return self.max_depth is not None or self.max_file_bytes is not None
+
     def unhidden(self) -> "Scope":
         """Return the same scope without ignore files and exclusions; only `.git` stays hidden."""
         return replace(self, ignore_files=False, exclusions=NEVER_SEARCHED)
