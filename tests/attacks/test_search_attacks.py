@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from attacks.swapper import swapping
+from support.searchers import KINDS, searcher_of, stays_in_namespace
 
 from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.searcher import Searcher
@@ -25,7 +26,7 @@ ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None
 LONG = bool(os.environ.get("HANDRAIL_LONG"))
 
 
-@pytest.fixture(params=["ripgrep", "builtin"])
+@pytest.fixture(params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -63,7 +64,7 @@ EVIL = [
 def test_slow_pattern_abandons_one_file_and_search_completes(engine: Any, room: str, pattern: str) -> None:
     Path(room, "evil").write_text("a" * 1_000_000 + "c\n")
     Path(room, "plain").write_text("word1\n")
-    searcher = Searcher(Limits(regex_seconds=0.3, search_seconds=30), engine=engine)
+    searcher = searcher_of(engine, Limits(regex_seconds=0.3, search_seconds=30))
     with opened(room) as fd:
         result = searcher.search(fd, SearchRequest(pattern))
     assert result.complete
@@ -76,7 +77,7 @@ def test_directory_with_100000_files_is_counted_completely(engine: Any, room: st
         for number in range(100_000):
             os.close(os.open(f"{number:06}.txt", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
         os.write(os.open("099999.txt", os.O_WRONLY, dir_fd=fd), b"needle\n")
-        searcher = Searcher(engine=engine)
+        searcher = searcher_of(engine)
         files = searcher.find(fd, FindRequest(Scope(include=("*.txt",)), limit=2))
         lines = searcher.search(fd, SearchRequest("needle"))
     assert (files.files, files.total) == (["000000.txt", "000001.txt"], 100_000)
@@ -87,7 +88,7 @@ def test_tree_of_depth_300_is_searched_completely(engine: Any, room: str) -> Non
     path = "/".join(["d"] * 300)
     os.makedirs(f"{room}/{path}")
     Path(room, path, "leaf").write_text("needle")
-    searcher = Searcher(engine=engine)
+    searcher = searcher_of(engine)
     with opened(room) as fd:
         assert [match.path for match in searcher.search(fd, SearchRequest("needle")).matches] == [f"{path}/leaf"]
         shallow = searcher.search(fd, SearchRequest("needle", scope=Scope(max_depth=10)))
@@ -99,7 +100,7 @@ def test_sparse_file_of_five_gigabytes_is_skipped(engine: Any, room: str) -> Non
         file.write(b"needle\n")
         file.truncate(5 << 30)
     Path(room, "text").write_text("needle")
-    searcher = Searcher(engine=engine)
+    searcher = searcher_of(engine)
     with opened(room) as fd:
         assert [match.path for match in searcher.search(fd, SearchRequest("needle")).matches] == ["text"]
         limited = searcher.search(fd, SearchRequest("needle", scope=Scope(max_file_bytes=1 << 20)))
@@ -119,7 +120,7 @@ def test_growing_file_does_not_block_search(engine: Any, room: str) -> None:
     writer.start()
     try:
         with opened(room) as fd:
-            result = Searcher(Limits(search_seconds=10), engine=engine).search(fd, SearchRequest("needle"))
+            result = searcher_of(engine, Limits(search_seconds=10)).search(fd, SearchRequest("needle"))
     finally:
         stop.set()
         writer.join()
@@ -204,6 +205,7 @@ def test_search_shows_nothing_outside_while_names_are_exchanged(
     if landlock and not landlock_exec.available():
         pytest.skip("no Landlock here")
     monkeypatch.setattr(landlock_exec, "available", lambda: landlock)
+    searcher = searcher_of(engine)
     root, outside = tmp_path / "root", tmp_path / "outside"
     for place in (root / "place", outside):
         place.mkdir(parents=True)
@@ -211,7 +213,6 @@ def test_search_shows_nothing_outside_while_names_are_exchanged(
         (root / "place" / f"{number}").write_text("inside needle\n")
         (outside / f"{number}").write_text("outside needle\n")
     (root / "trap").symlink_to(outside)
-    searcher = Searcher(engine=engine)
     seen: set[str] = set()
 
     def look(fd: int) -> SearchResult:
@@ -225,3 +226,4 @@ def test_search_shows_nothing_outside_while_names_are_exchanged(
             look(fd)
             calls += 1
     assert seen <= {"inside needle"}
+    assert engine != "namespace" or stays_in_namespace(searcher)

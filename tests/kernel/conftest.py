@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.sandboxes import Level, level_of, workspace
 from support.search_trees import Open, plant
+from support.searchers import KINDS, searcher_of
 
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.sandbox import find_bwrap
@@ -40,9 +41,9 @@ def marker() -> str:
     return f"9{os.getpid()}.{time.monotonic_ns()}"
 
 
-@pytest.fixture(params=["ripgrep", "builtin"])
+@pytest.fixture(params=KINDS)
 def searcher(request: pytest.FixtureRequest) -> Searcher:
-    return Searcher(engine=request.param)
+    return searcher_of(request.param)
 
 
 @pytest.fixture

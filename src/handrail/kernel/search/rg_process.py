@@ -13,7 +13,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox.helpers import landlock_exec
+from handrail.kernel.sandbox.helpers import bounded_program
 from handrail.kernel.search.engine import GaveUp
 from handrail.model.limits import Limits
 from handrail.model.record import record
@@ -102,12 +102,14 @@ class Run:
 
 
 class Bounds(NamedTuple):
-    """Holds everything that ends a ripgrep before it has a result."""
+    """Holds everything that ends a ripgrep before it has a result, and how it is confined."""
 
     deadline: Deadline
     limits: Limits
     hang_checks: Iterable[object] = ()
     """Iterated while ripgrep prints nothing; raises GaveUp when it finds the cause of a hang."""
+    bwrap: str | None = None
+    """The bubblewrap that puts it into a mount namespace; None: Landlock confines it."""
 
     def resources(self) -> dict[int, int]:
         """Return the resource limits: memory and processor time."""
@@ -129,14 +131,17 @@ def run_ripgrep(
 
     `take` gets each chunk of the output and returns whether to continue; without `take` the output is kept.
     `at_intervals` reads the output at intervals: ripgrep then writes a little for every file, and to wake up for
-    each write would slow it down. Raises GaveUp if ripgrep hangs or if one of its resource limits ended it.
+    each write would slow it down. Raises GaveUp if ripgrep hangs or if one of its resource limits ended it, and
+    NoNamespace.
     """
     bounds.deadline.check_cancelled()
     reading, writing = os.pipe2(os.O_CLOEXEC)
     errors = os.memfd_create("ripgrep-errors")
     try:
         limits, hang = bounds.resources(), _HangDetector(bounds, errors if "--debug" in argv else None)
-        with landlock_exec.running(argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits) as process:
+        with bounded_program.running(
+            argv, dir_fd, writing, stderr=errors, pass_fds=pass_fds, limits=limits, bwrap=bounds.bwrap
+        ) as process:
             if at_intervals:
                 run = _collect(_chunks_at_intervals(reading, process.pid, hang, bounds.deadline), at_most, take)
             else:

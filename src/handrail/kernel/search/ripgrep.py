@@ -11,12 +11,15 @@ another process may have exchanged a directory on that path for a protected one.
 import os
 import re
 import stat
+import time
+from functools import cached_property
 from heapq import nsmallest
 from typing import NamedTuple
 
 from handrail.kernel.deadline import Deadline
 from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.sandbox.helpers import landlock_exec
+from handrail.kernel.sandbox.helpers.namespace_exec import NoNamespace
 from handrail.kernel.search import rg_arguments, rg_output
 from handrail.kernel.search.builtin import BuiltinEngine
 from handrail.kernel.search.first_files import FirstFiles
@@ -33,6 +36,7 @@ from handrail.ops.search.results import Counts, FindResult, Match, SearchResult,
 from handrail.ops.search.scope import FindRequest, Scope, SearchRequest
 
 _FETCHED_AT_ONCE = 200
+_LONG_SECONDS = 0.03
 _MESSAGE = re.compile(r"error: (.*)|PCRE2: error compiling pattern at offset (\d+): (.*)|rg: (.*)")
 
 
@@ -58,8 +62,11 @@ class Ripgrep:
 
     name = "ripgrep"
 
-    def __init__(self, path: str, limits: Limits) -> None:
-        self._path, self._limits = path, limits
+    def __init__(self, path: str, limits: Limits, workspace: str) -> None:
+        """`workspace` is where no bubblewrap is taken from."""
+        self._path, self._limits, self._workspace = path, limits, workspace
+        self.in_namespace = False
+        """True from the first search on that takes long: a mount namespace costs less than Landlock then."""
         self._surveys = Surveys(limits)
         self._quiet = False
         """True if ripgrep has so much to say about what it passes over that it is not asked for it again."""
@@ -245,8 +252,24 @@ class Ripgrep:
         scope = asked.request.scope
         limits = rg_arguments.limits_of(scope, depth=asked.left_out is None) if asked.sized else []
         argv = [self._path, *argv, *rg_arguments.within(scope), *limits, *rg_arguments.at(asked.places)]
+        began = time.monotonic()
+        try:
+            if self.in_namespace and (bwrap := self._bwrap) is not None:
+                bounds = self._bounds(dir_fd, scope, asked.deadline)._replace(bwrap=bwrap)
+                return run_ripgrep(argv, dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
+        except NoNamespace:
+            self._bwrap = None
         bounds = self._bounds(dir_fd, scope, asked.deadline)
-        return run_ripgrep(argv, dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
+        run = run_ripgrep(argv, dir_fd, bounds, at_most=at_most, at_intervals=at_intervals)
+        self.in_namespace |= time.monotonic() - began > _LONG_SECONDS
+        return run
+
+    @cached_property
+    def _bwrap(self) -> str | None:
+        """The bubblewrap that makes the namespace; None if there is none, or if it could not make one."""
+        from handrail.kernel.sandbox.find_bwrap import candidates  # noqa: PLC0415  short searches do not need it
+
+        return next(iter(candidates(self._workspace)), None)
 
     def _bounds(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Bounds:
         """Check the root for an ignore file on which ripgrep would hang; check below only if ripgrep hangs."""

@@ -1,5 +1,6 @@
 """Searches below an open directory by content, by name or by relevance, with ripgrep or the built-in engine."""
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from handrail.kernel.deadline import Deadline
-from handrail.kernel.sandbox.helpers.landlock_exec import LimitsRefused
+from handrail.kernel.sandbox.helpers.bounded_program import LimitsRefused
 from handrail.kernel.search.engine import Engine, GaveUp
 from handrail.kernel.search.rg_process import lies_in, program
 from handrail.model.faults import NoEngine
@@ -140,7 +141,7 @@ def choose(limits: Limits, engine: EngineName = "auto", workspace: str | None = 
         return BuiltinEngine(limits)
     from handrail.kernel.search.ripgrep import Ripgrep  # noqa: PLC0415  the same
 
-    return Ripgrep(path, limits)
+    return Ripgrep(path, limits, workspace or os.devnull)
 
 
 def pattern_of(request: SearchRequest) -> Pattern:

@@ -3,22 +3,14 @@
 If the version of Landlock can, the program also reaches no TCP port, no abstract socket and no other process.
 The restriction applies to a thread that starts the program and then ends, so that this process stays unrestricted.
 
-The program inherits the reading end of a pipe; this process keeps the writing end. When this process ends in any way,
-the system closes the writing end and kills the program with a signal (`F_SETSIG`). No launcher process is needed.
-
 `give_up_files` and `filter_calls` restrict this process itself, before it reads hostile input.
 """
 
 import ctypes
-import fcntl
 import os
-import resource
-import signal
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -34,10 +26,8 @@ _SET_FILTER, _EVERY_THREAD = 1, 1
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1, 4, 8
 # By version of Landlock, the number of rights that it can forbid: to files, to TCP ports, and to other processes.
 _FORBIDDEN = {1: (13, 0, 0), 2: (14, 0, 0), 3: (15, 0, 0), 4: (15, 2, 0), 5: (16, 2, 0), 6: (16, 2, 2)}
-
-
-class LimitsRefused(Exception):  # noqa: N818  not an error: the searcher asks the other engine
-    """Says that the system does not let this process limit the program; the program was ended."""
+_FIRST_WITHOUT_FILES = 4
+"""The first version that can forbid something without any rule about files."""
 
 
 def abi() -> int:
@@ -52,8 +42,16 @@ def available() -> bool:
     return abi() > 0
 
 
-def start(argv: list[str], dir_fd: int, *, stdout: int, stderr: int, pass_fds: tuple[int, ...] = ()) -> "Popen[bytes]":
-    """Start `argv` in the open directory, with no input and no environment."""
+def start(
+    argv: list[str],
+    dir_fd: int,
+    *,
+    stdout: int,
+    stderr: int,
+    pass_fds: tuple[int, ...] = (),
+    files: bool = True,
+) -> "Popen[bytes]":
+    """Start `argv` in the open directory, with no input and no environment. `files` forbids it all other files."""
     from subprocess import Popen  # noqa: PLC0415  saves start-up time: most calls start nothing
 
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -63,8 +61,10 @@ def start(argv: list[str], dir_fd: int, *, stdout: int, stderr: int, pass_fds: t
 
     def restrict_and_start() -> None:
         try:
-            if available():
+            if available() and files:
                 _restrict([(_READ_FILE | _READ_DIRECTORY, dir_fd), (_EXECUTE | _READ_FILE, program)])
+            elif abi() >= _FIRST_WITHOUT_FILES:
+                _restrict(None)
             here = f"/proc/self/fd/{dir_fd}"
             started.append(Popen(argv, cwd=here, env={}, stdin=null, stdout=stdout, stderr=stderr, pass_fds=pass_fds))
         except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
@@ -103,73 +103,21 @@ def filter_calls(code: bytes) -> None:
     _checked(_libc().syscall(_SECCOMP[os.uname().machine], _SET_FILTER, _EVERY_THREAD, program))
 
 
-@contextmanager
-def running(
-    argv: list[str],
-    dir_fd: int,
-    stdout: int,
-    *,
-    stderr: int,
-    pass_fds: tuple[int, ...] = (),
-    limits: Mapping[int, int],
-) -> "Iterator[Popen[bytes]]":
-    """Run `argv` with resource limits; it ends with the block, or with this process if that is killed first.
-
-    This function closes the handle `stdout`, so that the reader of its other end sees the end of the program.
-    """
-    try:
-        theirs, ours = os.pipe2(os.O_CLOEXEC)
-    except OSError:
-        os.close(stdout)
-        raise
-    try:
-        try:
-            process = start(argv, dir_fd, stdout=stdout, stderr=stderr, pass_fds=(*pass_fds, theirs))
-        finally:
-            os.close(stdout)
-        try:
-            _signal_when_closed(theirs, process.pid)
-            _limit(process.pid, limits)
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-    finally:
-        os.close(theirs)
-        os.close(ours)
-
-
-def _limit(pid: int, limits: Mapping[int, int]) -> None:
-    """Lower the limits of a child. Raises LimitsRefused in a set-user-id process, which may not do that."""
-    try:
-        for which, wanted in limits.items():
-            _, hard = resource.prlimit(pid, which)
-            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-            resource.prlimit(pid, which, (most, most))
-    except PermissionError as error:
-        raise LimitsRefused from error
-
-
-def _signal_when_closed(reading: int, pid: int) -> None:
-    """Make the system kill a process as soon as the other end of a pipe is closed."""
-    fcntl.fcntl(reading, fcntl.F_SETOWN, pid)
-    fcntl.fcntl(reading, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC)
-
-
 @cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _restrict(rules: list[tuple[int, int]]) -> None:
-    """Restrict this thread to these (rights, handle) pairs."""
+def _restrict(rules: list[tuple[int, int]] | None) -> None:
+    """Restrict this thread to these (rights, handle) pairs; None: restrict it in everything but files."""
     libc = _libc()
     bits = _FORBIDDEN[min(abi(), max(_FORBIDDEN))]
-    handled = b"".join(struct.pack("=Q", (1 << each) - 1) for each in bits if each)
-    ruleset = _checked(libc.syscall(_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0))
+    handled = [struct.pack("=Q", (1 << each) - 1) for each in bits if each]
+    if rules is None:
+        handled[0] = bytes(8)
+    ruleset = _checked(libc.syscall(_CREATE_RULESET, b"".join(handled), ctypes.c_size_t(8 * len(handled)), 0))
     try:
-        for access, fd in rules:
+        for access, fd in rules or ():
             _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", access, fd), 0))
         _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
         _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
