@@ -90,14 +90,17 @@ def wheel(home: Path) -> str:
             contents = {name: packed.read(name) for name in packed.namelist()}
     files = (home / "src" / "handrail").rglob("*")
     modules = {file.relative_to(home / "src").as_posix() for file in files if file.suffix == ".py"}
+    static = home / "src" / "handrail" / "surfaces" / "page" / "static"
+    page = {file.relative_to(home / "src").as_posix() for file in static.rglob("*") if file.is_file()}
     info = f"handrail-{_project(home)['version']}.dist-info"
     about = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
-    expected = {*modules, "handrail/py.typed", *about}
+    expected = {*modules, *page, "handrail/py.typed", *about}
     if {*contents} != expected:
         raise Failed(f"missing: {_listed(expected - {*contents})}; not expected: {_listed({*contents} - expected)}")
     if message_from_bytes(contents[f"{info}/METADATA"])["Description-Content-Type"] != "text/markdown":
         raise Failed("its metadata do not carry the README as Markdown")
-    return f"{path.name} has {len(modules)} modules, py.typed, the licence, and nothing else"
+    files_too = f"{len(page)} files of the page, py.typed, the licence"
+    return f"{path.name} has {len(modules)} modules, {files_too}, and nothing else"
 
 
 CHECKS: dict[str, Callable[[Path], str]] = {

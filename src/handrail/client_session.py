@@ -7,8 +7,9 @@ from handrail import __version__
 from handrail.dialects import load as load_dialect
 from handrail.errors import SettingsError
 from handrail.kernel.host.session_log import SessionLog
+from handrail.model.approval import Approver, Question, Verdict
 from handrail.policy.callback import approver_of
-from handrail.policy.policy import Policy, Rules
+from handrail.policy.policy import Policy, Rules, no_approver
 from handrail.raw_access import RawAccess
 from handrail.runtime.session import Services, Session
 from handrail.settings import Settings
@@ -40,7 +41,7 @@ class ClientSession(RawAccess):
         """Open a session; `closed` is called when it has ended."""
         settings, self._closed = inner.settings, closed
         self._rules = inner.rules.for_session()
-        asked, hooks = approver_of(approver), None
+        asked, hooks = self._asking(approver), None
         if settings.hooks:
             from handrail.runtime.call_hooks import CallHooks  # noqa: PLC0415  most users have no hooks
 
@@ -58,6 +59,20 @@ class ClientSession(RawAccess):
             self._session.spans = Spans(self._session.id, contents=settings.telemetry_contents)
         self._session.note = self.log.note
         self._routers: dict[tuple[str, bool], ToolRouter] = {}
+
+    def _asking(self, approver: "AnyApprover | None") -> Approver:
+        """Return an approver that asks the caller's one, and the page too if it runs."""
+        alone = approver_of(approver)
+
+        def ask(question: Question) -> Verdict:
+            page = self._session.page
+            if page is not None:
+                from handrail.runtime.two_places import ask_in_two_places  # noqa: PLC0415  only if the page runs
+
+                return ask_in_two_places(page, question, approver)
+            return alone(question) if alone else no_approver(question)
+
+        return ask
 
     @property
     def inner(self) -> Session:

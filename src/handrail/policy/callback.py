@@ -6,11 +6,13 @@ from typing import Any, get_args
 
 from handrail.model.approval import Approver, Keep, Question, Scope, Verdict
 from handrail.model.faults import Cancelled, Denied
+from handrail.model.withdrawal import Withdrawn
 
 AnyApprover = Callable[[Question], Verdict | bool] | Callable[[Question], Awaitable[Verdict | bool]]
 """The type of `approver=`: a function or an async function."""
 
 _REMEDY = "Nothing was done; the session log has the details"
+_LOOK_SECONDS = 0.05
 
 
 def approver_of(approver: AnyApprover | None) -> Approver | None:
@@ -19,27 +21,37 @@ def approver_of(approver: AnyApprover | None) -> Approver | None:
         return None
 
     def ask(question: Question) -> Verdict:
-        try:
-            return _verdict(_finished(approver(question)))
-        except Cancelled:
-            raise
-        except Exception as error:
-            from handrail.ops.text.display import one_line  # noqa: PLC0415  only when something is wrong
-
-            why = one_line(f"{type(error).__name__}: {error}")
-            raise Denied(question.tool, f"asking failed with {why}", _REMEDY) from error
+        return asked(question, lambda: finished(approver(question)))
 
     return ask
 
 
-def _finished(answer: Any) -> Any:
-    """Wait for the answer of an async approver: in the caller's event loop if there is one, else in a new one."""
+def asked(question: Question, ask: Callable[[], Any]) -> Verdict:
+    """Return the verdict that an approver answers; raise Denied, with its exception as the cause, if it fails."""
+    try:
+        return verdict_of(ask())
+    except (Cancelled, Withdrawn):
+        raise
+    except Exception as error:
+        from handrail.ops.text.display import one_line  # noqa: PLC0415  only when something is wrong
+
+        why = one_line(f"{type(error).__name__}: {error}")
+        raise Denied(question.tool, f"asking failed with {why}", _REMEDY) from error
+
+
+def finished(answer: Any, given_up: Callable[[], bool] | None = None) -> Any:
+    """Wait for the answer of an async approver: in the caller's event loop if there is one, else in a new one.
+
+    If `given_up` says that the answer is not needed any more, cancel the approver and raise Withdrawn.
+    """
     if not inspect.isawaitable(answer):
         return answer
     import anyio.from_thread  # noqa: PLC0415  only asynchronous approvers need it
 
     async def wait() -> Any:
-        return await answer
+        if given_up is None:
+            return await answer
+        return await _unless(answer, given_up)
 
     try:
         return anyio.from_thread.run(wait)
@@ -49,7 +61,34 @@ def _finished(answer: Any) -> Any:
         return asyncio.run(wait())
 
 
-def _verdict(answer: Any) -> Verdict:
+async def _unless(answer: Awaitable[Any], given_up: Callable[[], bool]) -> Any:
+    """Wait for an answer; cancel it and raise Withdrawn once it is not needed any more."""
+    import anyio  # noqa: PLC0415  only asynchronous approvers need it
+
+    found: list[Any] = []
+
+    async def take() -> None:
+        try:
+            found.append((await answer, None))
+        except Exception as error:  # noqa: BLE001  a task group would wrap it
+            found.append((None, error))
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take)
+        while not given_up():  # noqa: ASYNC110  another thread says it
+            await anyio.sleep(_LOOK_SECONDS)
+        tasks.cancel_scope.cancel()
+    if not found:
+        raise Withdrawn
+    said, error = found[0]
+    if error is not None:
+        raise error
+    return said
+
+
+def verdict_of(answer: Any) -> Verdict:
+    """Return the verdict that an approver's answer means. Raises TypeError and ValueError for other answers."""
     if isinstance(answer, bool):
         return Verdict.allow() if answer else Verdict.deny("the approver said no")
     if not isinstance(answer, Verdict):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from handrail.runtime.commands import Commands
     from handrail.runtime.hook_changes import Written
     from handrail.runtime.job_commands import JobCommands
+    from handrail.runtime.page_session import LiveCall
     from handrail.runtime.search import Finder
 
 
@@ -33,6 +34,8 @@ class Asked(NamedTuple):
     cancel: threading.Event | None = None
     changed: bool = False
     """True if a hook that was asked for approval has changed the input."""
+    live: "LiveCall | None" = None
+    """Reports the call to the page; None if no page's server runs."""
 
 
 _UNNUMBERED = Asked()
@@ -193,7 +196,13 @@ class Call:
         return verdict
 
     def _decide(self, question: Question) -> Verdict:
-        verdict = self.session.approver(question)
+        live = self.asked.live
+        if live is None:
+            verdict = self.session.approver(question)
+        else:
+            with live.asking():
+                verdict = self.session.approver(question)
+            live.decided_by = live.decided_by if question.unasked else verdict.decided_by
         if not verdict.allowed:
             raise Denied(question.tool, verdict.reason, verdict.remedy, verdict.how_to_allow)
         return verdict

@@ -22,6 +22,7 @@ from handrail.kernel.host.own_places import (
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.network.connection_log import ConnectionLog
+from handrail.kernel.page.page_place import exists, page_socket
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from handrail.kernel.search.searcher import Searcher
     from handrail.kernel.web.fetcher import Fetcher
     from handrail.runtime.call_hooks import CallHooks
+    from handrail.runtime.page_session import PageSession
     from handrail.runtime.spans import Spans
 
 
@@ -172,6 +174,23 @@ class Session:
         self._shells: Shells | None = None
         self._jobs: Jobs | None = None
         self._own_spools = ""
+        self.client = ""
+        """The program that makes the calls, as the page shows it; empty for this program."""
+        self._page_socket = page_socket()
+        self._page: PageSession | None = None
+
+    @property
+    def page(self) -> "PageSession | None":
+        """What reports this session to the page; None if no page's server runs."""
+        page = self._page
+        if page is None:
+            if not exists(self._page_socket):
+                return None
+            from handrail.runtime.page_session import PageSession  # noqa: PLC0415  only if a page's server runs
+
+            with self._lock:
+                page = self._page = self._page or PageSession(self)
+        return page if page.there() else None
 
     @property
     def sandbox(self) -> "Sandbox":
@@ -315,6 +334,8 @@ class Session:
                 if part is not None:
                     part.close()
             self.open_calls.wait_until_empty()
+            if self._page is not None:
+                self._page.close()
             if "command_changes" in vars(self.services):
                 with suppress(OSError):  # a full disk must not keep a session from ending
                     self.services.command_changes.end_session(self.id)

@@ -1,6 +1,7 @@
 """Words the approval question: first the effects of the call, then the display that the contract defines."""
 
 import json
+from collections.abc import Iterator
 
 from handrail.model.approval import Keep, Question
 from handrail.model.record import record
@@ -73,18 +74,26 @@ def happening(question: Question, view: QuestionView, *, colour: bool = False) -
     if question.terminal:
         lines += _block(f"Typed into terminal {view.line(question.terminal)}", question.command, view)
     elif question.command:
-        lines += [*_block("Command", question.command, view), *_about_command(question, view)]
-    if question.rights:
-        lines.append(f"More rights, for this command only: {_rights(question)}")
-    if question.justification:
-        lines += _block("The model says why", question.justification, view)
-    if question.host:
-        lines.append(f"Host: {whole().line(question.host)}")
-    if question.guarded:
-        lines.append(f"Careful: {view.line(question.guarded)} is guarded: your own tools may run its contents")
-    elif question.doubt:
-        lines.append(f"Careful: {view.line(question.doubt)}")
+        lines += _block("Command", question.command, view)
+    for name, value in named_facts(question, view):
+        lines += _block(name, value, view) if value == question.justification else [f"{name}: {value}"]
     return lines
+
+
+def named_facts(question: Question, view: QuestionView) -> Iterator[tuple[str, str]]:
+    """Yield what the user should know about a call beside its text and its changes, each with its name."""
+    if question.command and not question.terminal:
+        yield from _about_command(question, view)
+    if question.rights:
+        yield "More rights, for this command only", _rights(question)
+    if question.justification:
+        yield "The model says why", question.justification
+    if question.host:
+        yield "Host", whole().line(question.host)
+    if question.guarded:
+        yield "Careful", f"{view.line(question.guarded)} is guarded: your own tools may run its contents"
+    elif question.doubt:
+        yield "Careful", view.line(question.doubt)
 
 
 def keep_lines(question: Question, kept: dict[str, Keep], view: QuestionView) -> dict[str, str]:
@@ -101,17 +110,21 @@ def keep_lines(question: Question, kept: dict[str, Keep], view: QuestionView) ->
 
 
 def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list[str]:
-    from handrail.ops.text.change_preview import change_diff  # noqa: PLC0415  needed for questions about changes only
+    from handrail.policy.question_facts import question_diff  # noqa: PLC0415  needed for questions about changes only
 
-    changes = [change._replace(path=change.path.removeprefix(f"{question.root}/")) for change in question.changes]
-    lines = [line for change in changes for line in change_diff(change).split("\n")]
-    body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
-    if all(line.endswith("\r") for line in body):  # all lines keep CRLF: do not show it
-        lines = [line.removesuffix("\r") for line in lines]
-    shown = view.fold([visible(line) for line in lines if line])
+    shown = view.fold(visible_lines(question_diff(question)))
     if not colour:
         return shown
     return [f"\x1b[{_COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in _COLOURS else line for line in shown]
+
+
+def visible_lines(diff: str) -> list[str]:
+    """Return the lines of a diff as a user can read them."""
+    lines = diff.split("\n")
+    body = [line for line in lines if line[:1] in ("+", "-", " ") and line[:4] not in ("+++ ", "--- ")]
+    if all(line.endswith("\r") for line in body):  # all lines keep CRLF: do not show it
+        lines = [line.removesuffix("\r") for line in lines]
+    return [visible(line) for line in lines if line]
 
 
 def _rights(question: Question) -> str:
@@ -126,18 +139,17 @@ def _block(title: str, text: str, view: QuestionView) -> list[str]:
     return [f"{title}: {lines[0]}"] if len(lines) == 1 else [f"{title}:", *(f"  {line}" for line in lines)]
 
 
-def _about_command(question: Question, view: QuestionView) -> list[str]:
+def _about_command(question: Question, view: QuestionView) -> Iterator[tuple[str, str]]:
     from handrail.ops.shell.command_programs import parse_command  # noqa: PLC0415  needed for questions about commands only
 
     line = parse_command(question.command)
     programs = [view.line(program) for program in line.programs]
     if line.unknown:
         programs.append("others that the text does not show")
-    lines = [f"Programs: {', '.join(programs) or '(none)'}"]
+    yield "Programs", ", ".join(programs) or "(none)"
     if line.assigns:
-        lines.append(f"Sets: {', '.join(map(view.line, line.assigns))}")
-    lines.append(f"Directory: {view.line(question.directory) or '.'}")
+        yield "Sets", ", ".join(map(view.line, line.assigns))
+    yield "Directory", view.line(question.directory) or "."
     if question.shell:
-        lines.append(f"Shell: {view.line(question.shell)}")
-    lines.append(f"Sandbox: {_SANDBOX.get(question.sandbox, question.sandbox)}")
-    return lines
+        yield "Shell", view.line(question.shell)
+    yield "Sandbox", _SANDBOX.get(question.sandbox, question.sandbox)

@@ -248,12 +248,18 @@ class ToolRouter:
         cancel: threading.Event | None,
     ) -> ToolResult:
         number = self._log.request(self.dialect.name, tool, given, call_id)
+        live = None
+        if (page := self._session.page) is not None:
+            cancel = cancel or threading.Event()  # the user can stop the call on the page
+            live = page.begin((self.dialect.name, tool), given, offered.params.paths if offered else (), number, cancel)
         try:
-            result = self._attempt(offered, tool, given, started, Asked(number, call_id, cancel))
+            result = self._attempt(offered, tool, given, started, Asked(number, call_id, cancel, live=live))
         except Exception as bug:  # noqa: BLE001  a bug in a tool must not end the server; the log has its traceback
             self._log.failure(number, tool, bug)
             result = self._answer(tool, None, started, self.dialect.error_output(_BUG), _BUG)
         self._log.response(number, result)
+        if live is not None:
+            live.end(result)
         return result
 
     def _attempt(self, found: Tool | None, tool: str, given: Any, started: float, asked: Asked) -> ToolResult:

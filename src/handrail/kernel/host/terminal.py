@@ -6,9 +6,11 @@ import sys
 import threading
 from typing import TextIO
 
+from handrail.model.withdrawal import expect_wanted
+
 _KEYS = 4096
 """The most bytes that are read as one answer: as many as a terminal holds."""
-_LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 0.1
 """How often a question looks whether it was given up."""
 _given_up = threading.Event()
 
@@ -58,6 +60,8 @@ def give_up_questions() -> None:
 def ask_for_key(reader: TextIO, writer: TextIO, prompt: str) -> str:
     """Discard earlier input, show the prompt, and return the keys that the user presses next, without Enter.
 
+    Raises Withdrawn if another place answers the question.
+
     Several characters come from one special key, or were pasted. An empty string means the end of the input. If the
     reader is no terminal, the answer is a line.
     """
@@ -79,6 +83,7 @@ def ask_for_key(reader: TextIO, writer: TextIO, prompt: str) -> str:
             poller = select.poll()  # unlike select.select, it takes handles beyond 1023
             poller.register(fd, select.POLLIN)
             while not poller.poll(_LOOK_SECONDS * 1000):
+                expect_wanted()
                 if _given_up.is_set():
                     return ""
             return os.read(fd, _KEYS).decode(reader.encoding, "replace")
@@ -86,6 +91,16 @@ def ask_for_key(reader: TextIO, writer: TextIO, prompt: str) -> str:
             termios.tcsetattr(fd, termios.TCSANOW, before)
     except termios.error as error:
         raise OSError(*error.args) from error
+
+
+def wait_for_line(reader: TextIO) -> None:
+    """Wait until a terminal has a line. Raises Withdrawn if another place answers the question."""
+    if not reader.isatty():
+        return
+    poller = select.poll()
+    poller.register(reader.fileno(), select.POLLIN)
+    while not poller.poll(_LOOK_SECONDS * 1000):
+        expect_wanted()
 
 
 def wants_colour(stream: TextIO) -> bool:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "image": "Unpack container images, list them, and remove layers that are not used.",
     "jobs": "List the jobs of live sessions.",
     "agent": "Work on a task with a model.",
+    "page": "Serve a local page that shows what agents do and asks for approval.",
     "acp": "Offer the agent to an editor over the Agent Client Protocol.",
     "fleet": "Run many tasks, each in a workspace of its own.",
     "replay": "Replay a session log on a copy of a tree, and list the differences.",

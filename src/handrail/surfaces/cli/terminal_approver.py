@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import TextIO, get_args
 
 from handrail.errors import RuleError
-from handrail.kernel.host.terminal import ask_for_key, forget_typed, size, wants_colour
+from handrail.kernel.host.terminal import ask_for_key, forget_typed, size, wait_for_line, wants_colour
 from handrail.model.approval import Keep, Question, Scope, Verdict
 from handrail.model.limits import Limits
+from handrail.model.withdrawal import Withdrawn
 from handrail.ops.text.display import one_line, wrapped
 from handrail.policy.policy import rule_to_keep
 from handrail.policy.rule_match import RuleMatcher, why_nothing_kept
@@ -41,6 +42,10 @@ class TerminalApprover:
             return self._ask(question)
         except KeyboardInterrupt:
             self.writer.write("\nThe call was not approved: nothing was changed\n")
+            self.writer.flush()
+            raise
+        except Withdrawn:
+            self.writer.write("\nAnswered on the page\n")
             self.writer.flush()
             raise
         except OSError:  # the terminal was closed; some systems report the end of input instead
@@ -82,6 +87,7 @@ class TerminalApprover:
         forget_typed(self.reader)
         self.writer.write(prompt)
         self.writer.flush()
+        wait_for_line(self.reader)
         line = self.reader.readline()
         if not line:  # Ctrl-D leaves the cursor behind the prompt
             self.writer.write("\n")

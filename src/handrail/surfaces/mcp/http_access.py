@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from handrail.surfaces.mcp.request_bodies import Bodies, GivenUp, TooLong
 from handrail.surfaces.mcp.sdk_clients import CALLER
+from handrail.surfaces.request_bodies import Bodies, GivenUp, TooLong
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -1,14 +1,19 @@
 """Holds one request of a client while a thread works on it, and the reply to a question that it waits for."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from handrail.model.faults import Cancelled
+from handrail.model.withdrawal import Withdrawn, expect_wanted, withdrawn
 from handrail.surfaces.mcp.mcp_protocol import Json
 
 if TYPE_CHECKING:
     from handrail.surfaces.mcp.sessions import Client
+
+_LOOK_SECONDS = 0.05
+"""How often a question looks whether another place has answered it."""
 
 
 class ClientError(Exception):
@@ -32,9 +37,13 @@ class Reply:
         self._done.set()
 
     def wait(self, seconds: float) -> Json:
-        """Return the reply. Raises TimeoutError, or what it failed with."""
-        if not self._done.wait(seconds):
-            raise TimeoutError
+        """Return the reply. Raises TimeoutError, what it failed with, and Withdrawn if another place has answered."""
+        end = time.monotonic() + seconds
+        elsewhere = withdrawn.get() is not None
+        while not self._done.wait(min(seconds, _LOOK_SECONDS) if elsewhere else seconds):
+            expect_wanted()
+            if time.monotonic() >= end:
+                raise TimeoutError
         if self._failure is not None:
             raise self._failure
         return self._answer
@@ -78,7 +87,7 @@ class ClientRequest:
         return self.params.get("_meta") or {}
 
     def ask(self, question: Json, seconds: float) -> Json:
-        """Ask the client and return its reply. Raises TimeoutError, ClientError, and Cancelled."""
+        """Ask the client and return its reply. Raises TimeoutError, ClientError, Cancelled and Withdrawn."""
         reply = Reply()
         with self._lock:
             if self.cancel.is_set():
@@ -87,7 +96,7 @@ class ClientRequest:
         take_back = self._send(question, reply)
         try:
             return reply.wait(seconds)
-        except (TimeoutError, Cancelled):
+        except (TimeoutError, Cancelled, Withdrawn):
             take_back()
             raise
 

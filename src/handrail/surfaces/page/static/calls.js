@@ -1,0 +1,173 @@
+// Lists the calls, the newest first, and shows one in detail.
+
+import { post } from "./api.js";
+import { diffView } from "./diff.js";
+import { baseName, clock, duration, el, fill } from "./dom.js";
+import { on, sessionOf, store } from "./store.js";
+import { Windowed } from "./windowed.js";
+
+const STATES = { running: "running", done: "done", failed: "failed", lost: "lost" };
+const NARROW = matchMedia("(max-width: 700px)");
+
+export function callsView() {
+  const heading = el("h2", { id: "calls" }, "Calls");
+  const filter = el("input", { type: "search", class: "filter", placeholder: "Filter", "aria-label": "Filter calls", autocomplete: "off" });
+  const detail = el("div", { class: "detail-place" });
+  let listed = [];
+  let shown = null;
+  const open = (call) => {
+    shown?.end();
+    shown = callDetail(call, () => {
+      shown.end();
+      shown = null;
+      fill(detail);
+    });
+    fill(detail, shown.host);
+    shown.host.focus();
+    for (const n of list.shown.keys()) list.redraw(n);
+  };
+  const list = new Windowed({
+    label: "Calls, the newest first",
+    rowHeight: NARROW.matches ? 52 : 30,
+    most: 18,
+    draw: (n) => row(listed[listed.length - 1 - n], open, shown?.id),
+  });
+  list.host.classList.add("call-list");
+  const blank = el("p", { class: "blank" }, "No calls yet. Calls of every agent that works on this machine appear here.");
+  const host = el("section", { class: "calls", "aria-labelledby": "calls" }, el("div", { class: "section-head" }, heading, filter), blank, list.host, detail);
+
+  const matching = () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!words.length) return store.calls;
+    const text = (call) => `${call.tool} ${call.dialect} ${call.target} ${call.state} ${call.by} ${sessionOf(call.session).root} ${sessionOf(call.session).client}`.toLowerCase();
+    return store.calls.filter((call) => words.every((word) => text(call).includes(word)));
+  };
+  let planned = false;
+  const update = () => {
+    if (planned) return;
+    planned = true;
+    requestAnimationFrame(() => {
+      planned = false;
+      const at = list.host.scrollTop;
+      const before = listed.length;
+      listed = matching();
+      list.resize(listed.length, { refresh: true });
+      if (at > 0 && listed.length > before) list.host.scrollTop = at + (listed.length - before) * list.rowHeight;
+      blank.hidden = store.calls.length > 0;
+      list.host.hidden = store.calls.length === 0;
+      heading.textContent = store.calls.length ? `Calls (${store.calls.length})` : "Calls";
+    });
+  };
+  filter.addEventListener("input", update);
+  const changed = (call) => {
+    const n = listed.length - 1 - listed.lastIndexOf(call);
+    if (call && n < listed.length) list.redraw(n);
+  };
+  const stops = [on("calls", update), on("call", changed), on("sessions", update)];
+  const timer = setInterval(() => {
+    for (const n of list.shown.keys()) if (listed[listed.length - 1 - n]?.state === "running") list.redraw(n);
+  }, 1000);
+  update();
+  return { host, end: () => {
+    stops.forEach((stop) => stop());
+    clearInterval(timer);
+    shown?.end();
+  } };
+}
+
+function took(call) {
+  return call.state === "running" ? duration((Date.now() / 1000 + store.late - call.time) * 1000) : duration(call.took);
+}
+
+function row(call, open, shownId) {
+  if (!call) return el("div");
+  const session = sessionOf(call.session);
+  return el("button", { type: "button", class: `call-row is-${call.state}${call.id === shownId ? " shown" : ""}`, "data-call": call.id, onclick: () => open(call) },
+    el("span", { class: "c-time" }, clock(call.time)),
+    el("span", { class: "c-state" }, el("span", { class: "dot", "aria-hidden": "true" }), call.error || STATES[call.state]),
+    el("span", { class: "c-tool" }, call.tool),
+    el("span", { class: "c-target" }, call.target),
+    el("span", { class: "c-where" }, baseName(session.root)),
+    el("span", { class: "c-by" }, call.by),
+    el("span", { class: "c-took" }, took(call)));
+}
+
+function callDetail(call, close) {
+  const body = el("div", { class: "detail-body" }, el("p", { class: "blank" }, "Loading…"));
+  const facts = el("dl", { class: "facts" });
+  const stop = el("button", { type: "button", class: "danger small", onclick: () => stopCall(call, stop) }, "Stop");
+  const host = el("article", { class: "detail", tabindex: -1, "aria-label": `Call of ${call.tool}` },
+    el("header", { class: "detail-head" },
+      el("h3", {}, el("span", { class: "tool" }, call.tool), " ", el("span", { class: "dialect" }, call.dialect)),
+      stop, el("button", { type: "button", class: "small", onclick: close }, "Close")),
+    facts, body);
+  host.addEventListener("keydown", (event) => event.key === "Escape" && close());
+  let output = null;
+
+  const drawFacts = () => {
+    const session = sessionOf(call.session);
+    const known = [["State", call.error ? `${STATES[call.state]}: ${call.error}` : STATES[call.state]], ["Time", `${clock(call.time)}, ${took(call)}`],
+      ["Workspace", session.root], ["Client", session.client], ["Approved by", call.by]];
+    fill(facts, known.filter(([, value]) => value).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+    stop.hidden = call.state !== "running";
+  };
+  const load = async () => {
+    drawFacts();
+    let found;
+    try {
+      found = await post("/api/call", { call: call.id });
+    } catch (error) {
+      return fill(body, el("p", { class: "careful" }, error.message));
+    }
+    output = found.output || call.state === "running" ? outputView(found.output) : null;
+    fill(body, ...detailParts(call, found, output));
+  };
+  const stops = [
+    on("call", (changed) => changed === call && load()),
+    on("output", (event) => event.of === call.id && output?.add(event)),
+  ];
+  load();
+  return { id: call.id, host, end: () => stops.forEach((each) => each()) };
+}
+
+function detailParts(call, found, output) {
+  const block = (name, text) => text && el("section", {}, el("h4", {}, name), el("pre", { class: "text", tabindex: 0, "aria-label": name }, text));
+  const load = (split, start, count) => post("/api/diff", { call: call.id, split, start, count });
+  return [
+    (found.warnings ?? []).map((each) => el("p", { class: "careful" }, each)),
+    block("Parameters", found.params),
+    output && el("section", {}, el("h4", {}, "Output"), output.host),
+    found.diff?.unified && el("section", {}, el("h4", {}, "Changes"), diffView(found.diff, load)),
+    block("Answer, as the model reads it", found.answer),
+    found.metadata && found.metadata !== "{}" && block("Metadata", found.metadata),
+  ];
+}
+
+async function stopCall(call, button) {
+  button.disabled = true;
+  try {
+    await post("/api/stop", { call: call.id });
+  } catch (error) {
+    button.textContent = error.message;
+  }
+}
+
+const MOST = 262144;
+
+export function outputView(first) {
+  const host = el("pre", { class: "text output", tabindex: 0, "aria-label": "Output" });
+  let length = 0;
+  const add = ({ data, skipped }) => {
+    const below = host.scrollHeight - host.scrollTop - host.clientHeight < 40;
+    if (skipped) host.append(el("span", { class: "careful" }, `\n… ${skipped} bytes not shown …\n`));
+    host.append(document.createTextNode(data));
+    length += data.length;
+    while (length > MOST && host.firstChild) {
+      length -= host.firstChild.textContent.length;
+      host.firstChild.remove();
+    }
+    if (below) host.scrollTop = host.scrollHeight;
+  };
+  if (first) add(first);
+  return { host, add };
+}
