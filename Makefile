@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-fleet soak-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -56,6 +56,15 @@ test-agent: $(VENV)/ready
 	@if $(VENV)/agent/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,agent]'; \
 	then $(VENV)/agent/bin/python -m pytest -rs tests/agent; \
 	else echo 'test-agent: skipped, handrail[agent] cannot be installed'; test -z '$(REQUIRED)'; fi
+
+ALONE := unshare -rn sh -c 'ip link set lo up && exec "$$@"' sh  # Ray listens on every network: take them all away
+
+test-fleet: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/fleet
+	@if $(VENV)/fleet/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[dev,agent,fleet]'; \
+	then $(ALONE) $(VENV)/fleet/bin/python -m pytest -rs tests/fleet/test_ray_fleet.py tests/fleet/test_fleet_agent.py; \
+	else echo 'test-fleet: skipped, handrail[fleet] cannot be installed'; test -z '$(REQUIRED)'; fi
 
 test-typing: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/typing
@@ -119,6 +128,12 @@ soak: $(VENV)/ready
 	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -m slow \
 		tests/kernel/test_endings.py tests/kernel/test_terminals.py
 	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest -m slow tests/surfaces/test_mcp_http.py
+
+soak-fleet: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/fleet
+	$(VENV)/fleet/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[dev,agent,fleet]'
+	HANDRAIL_FLEET_KILLS=13 $(ALONE) $(VENV)/fleet/bin/python -m pytest --timeout 3600 tests/fleet/test_ray_fleet.py
 
 fuzz-shell: $(VENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m support.fuzz_shell 60000

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from handrail.errors import ClosedError
+from handrail.errors import ClosedError, did_you_mean
 from handrail.fleet.fleet_errors import FleetError
 from handrail.fleet.fleet_workspace import FleetSnapshot, FleetWorkspace
 from handrail.fleet.ledger import Ledger
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from handrail.fleet.mapping import Done
 
 Json = dict[str, Any]
+RAY_OPTIONS = ("address", "host_cpus", "shared", "allow_open_cluster", "allow_exposed_cluster")
 SETTINGS: Json = {"approve": "auto", "sandbox": "strict", "journal": "off", "durability": "none", "log_level": "off"}
 """The settings of workspaces in a fleet: each is thrown away in the end, and its saved states are its undo."""
 
@@ -28,13 +29,18 @@ class Fleet:
     """Holds many workspaces in a few host processes. Use it in a `with` statement, or close it.
 
     Args:
-        engine: What runs the hosts: `local` for processes on this machine.
+        engine: What runs the hosts: `local` for processes on this machine, `ray` for a Ray cluster.
         hosts: How many hosts; one for every two processors if not given.
         per_host: The most workspaces of one host.
         sandbox: What confines commands: `strict`, `network` or `off`.
         checkpoint_calls: After how many calls a workspace is saved outside its host; 0 for never.
         settings: More settings of the workspaces, by name.
         directory: Where hosts keep trees and workspaces on their nodes; below the state directory if not given.
+        address: For `ray`: the cluster. `auto` finds the one that this machine belongs to.
+        host_cpus: For `ray`: how many processors Ray reserves for a host.
+        shared: For `ray`: a directory that all nodes see; trees travel there instead of through the object store.
+        allow_open_cluster: For `ray`: use a cluster that asks for no token.
+        allow_exposed_cluster: For `ray`: let commands have a sandbox level that can reach the ports of the cluster.
 
     Raises:
         FleetError: No host starts.
@@ -51,9 +57,12 @@ class Fleet:
         checkpoint_calls: int = fleet_limits.CHECKPOINT_CALLS,
         settings: Mapping[str, Any] | None = None,
         directory: str | None = None,
+        **options: Any,
     ) -> None:
         self.per_host, self.checkpoint = per_host, checkpoint_calls
         self.settings = {**SETTINGS, "sandbox": sandbox, **(settings or {})}
+        chosen = _engine(engine, directory, self.settings["sandbox"], options)
+        self._pool = HostPool(chosen, hosts, per_host, self._heard)
         self._place = FleetPlace(directory)
         self._packs: dict[str, str] = {}
         self._open: dict[str, FleetWorkspace] = {}
@@ -62,7 +71,6 @@ class Fleet:
         self._name, self._number = secrets.token_hex(4), 0
         self.calls_made = 0
         self._closed = False
-        self._pool = HostPool(_engine(engine, directory), hosts, per_host, self._heard)
         try:
             self._pool.begin()
         except BaseException:
@@ -205,7 +213,15 @@ class Fleet:
         self.close()
 
 
-def _engine(name: str, directory: str | None) -> "HostEngine":
+def _engine(name: str, directory: str | None, sandbox: str, options: Json) -> "HostEngine":
+    """Return an engine. Raises FleetError for an unknown name or option."""
+    known = {"local": (), "ray": RAY_OPTIONS}
+    if name not in known:
+        raise FleetError(f"there is no engine {name}{did_you_mean(name, known)}", f"Use {' or '.join(known)}")
+    if unknown := options.keys() - {*known[name]}:
+        raise FleetError(f"the engine {name} has no option {min(unknown)}")
     if name == "local":
-        return LocalEngine(directory, [])
-    raise FleetError(f"there is no engine {name}", "Use local")
+        return LocalEngine(directory)
+    from handrail.fleet.ray_engine import RayEngine  # noqa: PLC0415  an extra
+
+    return RayEngine(directory, sandbox=sandbox, **options)

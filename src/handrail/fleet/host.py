@@ -16,7 +16,7 @@ from handrail.errors import HandrailError
 from handrail.fleet.episode import EpisodeWorkspace, import_episode, run_episode
 from handrail.fleet.fleet_errors import BusyError, FleetError, UnsavableError, to_json
 from handrail.fleet.held_workspace import HeldWorkspace
-from handrail.kernel.fleet import host_place, node_room
+from handrail.kernel.fleet import host_place, node_room, run_files
 from handrail.kernel.fleet.copied_tree import CopiedTree, SavedState
 from handrail.kernel.fleet.frames import FrameSocket
 from handrail.kernel.fleet.tree_cache import TreeCache
@@ -94,6 +94,8 @@ class Host:
 
     def _tree(self, request: Json) -> Json:
         self._trees.use(request["tree"], lambda: str(request["path"]))
+        if request.get("remove"):
+            run_files.remove(request["path"])
         return {}
 
     def _has_tree(self, request: Json) -> bool:

@@ -1,6 +1,5 @@
 """Runs hosts as child processes on this machine: no cluster, no other package."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from handrail.fleet.child_link import ChildLink, asked
@@ -18,16 +17,15 @@ LOCAL = "local"
 class LocalEngine:
     """Starts hosts on this machine."""
 
-    def __init__(self, directory: str | None, search_path: Sequence[str]) -> None:
+    def __init__(self, directory: str | None) -> None:
         self.node_home = node_home(directory)
-        self._search_path = search_path
 
     def nodes(self) -> list[tuple[str, int]]:
         return [(LOCAL, processors())]
 
     def start(self, node: str, watcher: "HostWatcher") -> "LocalLink":
         """Start a host; return when it answers."""
-        link = LocalLink(HostProcess(new_host(self.node_home), self._search_path), node, watcher)
+        link = LocalLink(HostProcess(new_host(self.node_home)), node, watcher)
         asked(link, {"op": "ping"}, START_SECONDS)
         return link
 

@@ -42,3 +42,9 @@ STATUS_SECONDS = 1.0
 """How often a run writes how far it is."""
 QUIET_SECONDS = 15.0
 """How often a run without a terminal prints how far it is."""
+EVENT_SECONDS = 10.0
+"""How long a host on a cluster waits before it says that nothing has happened."""
+HEAD_SECONDS = 5.0
+"""How long the head of a cluster may take to answer."""
+END_SECONDS = 20.0
+"""How long a host may take to end by itself."""

@@ -5,32 +5,29 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 
 from handrail.kernel.fleet.frames import FrameSocket
 from handrail.kernel.fleet.node_directory import clear_host
+from handrail.model.fleet_limits import END_SECONDS
 
 _ENGINE = ("RAY_", "_RAY")
 """Variables of an engine, which a host does not need."""
-_END_SECONDS = 20.0
 
 
 class HostProcess:
     """A running host, its socket, and its directory, which goes with it."""
 
-    def __init__(
-        self, directory: str, search_path: Sequence[str] = (), variables: Mapping[str, str] | None = None
-    ) -> None:
-        """`search_path` are directories from which the host imports episodes, in addition to the installed packages."""
+    def __init__(self, directory: str) -> None:
         ours, theirs = socket.socketpair()
         self.directory = directory
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_ENGINE)}
-        given = {**kept, **(variables or {}), "PYTHONPATH": os.pathsep.join(filter(None, search_path))}
         argv = [sys.executable, "-P", "-m", "handrail.fleet.host", str(theirs.fileno()), directory]
         with theirs:
             self._process = subprocess.Popen(
                 argv,
-                env=given,
+                env=kept,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # the standard output of the fleet's process belongs to its results
@@ -45,7 +42,7 @@ class HostProcess:
             self._kill()
         self.frames.close()
         try:
-            self._process.wait(_END_SECONDS)
+            self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._kill()
             self._process.wait()
@@ -54,3 +51,13 @@ class HostProcess:
     def _kill(self) -> None:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
+
+
+def run_module(module: str, arguments: Sequence[str], *, without: tuple[str, ...]) -> int:
+    """Run a module to its end, without the variables that begin so; return its exit code."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(without)}
+    argv = [sys.executable, "-P", "-m", module, *arguments]
+    nowhere = subprocess.DEVNULL
+    with tempfile.TemporaryDirectory(prefix="handrail-home-") as home:  # a token may lie in the user's home
+        given = {**kept, "HOME": home}
+        return subprocess.run(argv, env=given, stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False).returncode

@@ -101,6 +101,14 @@ def make_home(directory: str, name: str) -> str:
     return path
 
 
+def keep_pack(directory: str, pack: bytes) -> str:
+    """Write a pack that came over the network beside the directory of its host; return the path."""
+    path = os.path.join(make_home(directory, "packs"), f"{secrets.token_hex(4)}.pack")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(pack)
+    return path
+
+
 class FleetPlace:
     """The directory of a fleet on its own side: the packs of its trees."""
 

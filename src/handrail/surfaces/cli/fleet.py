@@ -18,9 +18,10 @@ from handrail.surfaces.cli.agent import budget_options, needs_extra
 from handrail.surfaces.cli.light_options import json_option
 from handrail.surfaces.cli.render import echo_json
 
-ENGINES = ("local",)
+ENGINES = ("local", "ray")
 _ERASE = "\r\x1b[K"
 _BUDGET = ("steps", "seconds", "tokens", "money")
+_ENGINE_OPTIONS = ("address", "shared", "directory", "allow_open_cluster", "allow_exposed_cluster")
 _LOG_CHARS = 160
 _directory = click.argument("results", type=click.Path(file_okay=False), shell_complete=complete_paths.directories)
 
@@ -63,6 +64,11 @@ def _search_here() -> None:
 @click.option("--tree", type=click.Path(file_okay=False), help="The directory that tasks without one begin with.")
 @click.option("--check", metavar="COMMAND", help="The command that says, by its exit code, whether a task has passed.")
 @click.option("--on", "engine", type=click.Choice(ENGINES), default="local", show_default=True, help="Where hosts run.")
+@click.option("--address", metavar="ADDRESS", help="The Ray cluster; the one of this machine if not given.")
+@click.option("--shared", metavar="DIR", help="A directory that all nodes of the Ray cluster see; trees travel there.")
+@click.option("--directory", metavar="DIR", help="Where hosts keep trees and workspaces on their nodes.")
+@click.option("--allow-open-cluster", is_flag=True, default=None, help="Use a Ray cluster that asks for no token.")
+@click.option("--allow-exposed-cluster", is_flag=True, default=None, help="Let commands reach the cluster's ports.")
 @click.option("--hosts", type=click.IntRange(1), help="How many hosts; one for every two processors if not given.")
 @click.option(
     "--per-host", type=click.IntRange(1), default=fleet_limits.PER_HOST, show_default=True, help="Workspaces of a host."
@@ -84,12 +90,13 @@ def run(out: str, **options: Any) -> None:
 
     if bool(options["agent"]) == bool(options["models"]):
         raise click.UsageError("give one of --agent PACKAGE:FUNCTION and --model PROVIDER:NAME")
+    engine_options = {name: each for name in _ENGINE_OPTIONS if (each := options.pop(name)) is not None}
     budget = {name: each for name in _BUDGET if (each := options.pop(name)) is not None}
     with _told():
         if options["agent"]:
             _search_here()
         _check_choice(options["agent"], options["models"], options["base_url"])
-        chosen = FleetOptions(**{**options, "budget": budget})
+        chosen = FleetOptions(**{**options, "budget": budget, "engine_options": engine_options})
         _execute(FleetRun.new(out, chosen), out)
 
 
