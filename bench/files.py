@@ -23,7 +23,8 @@ def run() -> list[Row]:
         os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
         os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/config"
         with Workspace(str(root), approve="auto") as workspace:
-            rows = [*_reads(workspace, root), *_writes(workspace, root), _listing(workspace, root), *_start(root)]
+            rows = [*_reads(workspace, root), *_writes(workspace, root), *_small_writes(workspace, root)]
+            rows += [_listing(workspace, root), *_start(root)]
     return [*rows, _page()]
 
 
@@ -83,6 +84,50 @@ def _writes(workspace: Workspace, root: Path) -> list[Row]:
             number=5,
         ),
     ]
+
+
+def _small_writes(workspace: Workspace, root: Path) -> list[Row]:
+    """A write of 5 KB, and a patch of ten files, against as many writes of the bare system."""
+    text, tools, codex, turns = (
+        "a line of text to be written\n" * 170,
+        workspace.tools("file"),
+        workspace.tools("codex"),
+        [0, 0],
+    )
+    for n in range(10):
+        (root / f"patched{n}.py").write_text(_patched(0))
+
+    def bare(name: str = "bare.txt") -> None:
+        fd = os.open(root / "temp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        os.write(fd, text.encode())
+        os.fsync(fd)
+        os.close(fd)
+        os.rename(root / "temp", root / name)
+
+    def write() -> None:
+        turns[0] += 1
+        assert tools.call("file.write", {"path": "written.txt", "content": f"{turns[0]}\n{text}"}).success
+
+    def patch() -> None:
+        turn, turns[1] = turns[1], turns[1] + 1
+        hunk = f"@@\n-turn = {turn}\n+turn = {turn + 1}\n"
+        parts = "".join(f"*** Update File: patched{n}.py\n{hunk}" for n in range(10))
+        result = codex.call("apply_patch_freeform", {"patch": f"*** Begin Patch\n{parts}*** End Patch\n"})
+        assert result.success, result
+
+    def ten() -> None:
+        for n in range(10):
+            bare(f"bare{n}.txt")
+
+    return [
+        compare("file.write of 5 KB / write+fsync+rename", write, bare, 2, rounds=60, number=3),
+        compare("patch of ten files of 5 KB / ten of write+fsync+rename", patch, ten, 1.6, rounds=40),
+    ]
+
+
+def _patched(turn: int) -> str:
+    around = "".join(f"value_{n:03} = {n:05}\n" for n in range(140))
+    return f"{around}turn = {turn}\n{around}"
 
 
 def _listing(workspace: Workspace, root: Path) -> Row:

@@ -152,6 +152,22 @@ def test_intent_of_another_directory_with_same_path_is_left_alone(tmp_path: Path
         assert (workspace.recovered, stage.tree()) == (0, "old")
 
 
+def test_commit_rolls_back_another_process_that_was_killed_since_the_last_commit(tmp_path: Path) -> None:
+    """A process that was alone for a while does not list the intents again until another one makes its own."""
+    stage = Stage.of("replace", str(tmp_path / "workspace"))
+    stage.reset()
+    with open_workspace(stage.root) as workspace:
+        pending = workspace._services.state.pending
+        for text in ("first\n", "second\n", "keep\n"):
+            assert code(workspace, "file.write", path="keep.txt", content=text) == "ok"
+            os.utime(pending, (1, 1))
+        assert strace("replace", stage.root, "--inject=renameat2:signal=SIGKILL:when=1") == "killed"
+        assert stage.tree().startswith("neither")
+        assert code(workspace, "file.write", path="other.txt", content="x") == "ok"
+        os.unlink(f"{stage.root}/other.txt")
+        assert stage.tree() == "old"
+
+
 def half_done(stage: Stage) -> None:
     stage.reset()
     assert strace("replace", stage.root, "--inject=renameat2:signal=SIGKILL:when=1") == "killed"

@@ -25,33 +25,43 @@ def copy_metadata(fd: int, place: Place, found: os.stat_result, mode: int, *, sa
             with suppress(PermissionError):
                 os.fchown(fd, uid, gid)
                 break
+        made = os.fstat(fd)
     if hasattr(os, "listxattr"):
-        source = os.open(place.name, _SOURCE, dir_fd=place.dir_fd)
-        try:
-            _copy_attributes(source, fd, set() if same_content else {_CAPABILITIES})
-        finally:
-            os.close(source)
-    made = os.fstat(fd)
+        _copy_attributes(place, fd, set() if same_content else {_CAPABILITIES})
     if (found.st_uid, found.st_gid) != (made.st_uid, made.st_gid):
         mode &= ~(stat.S_ISUID | stat.S_ISGID)
     os.fchmod(fd, mode)  # last, because setting an ACL changes the mode
 
 
-def _copy_attributes(source: int, fd: int, without: set[str]) -> None:
-    wanted = [name for name in _attributes(source) if name not in without]
-    if _ACL in _attributes(fd) and _ACL not in wanted:
-        os.removexattr(fd, _ACL)  # the directory's default ACL, which the old file did not have
-    for name in wanted:
-        try:
-            os.setxattr(fd, name, os.getxattr(source, name))
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
-                raise
-
-
-def _attributes(fd: int) -> list[str]:
+def _copy_attributes(place: Place, fd: int, without: set[str]) -> None:
+    wanted: list[str] | None
     try:
-        return os.listxattr(fd)
+        wanted = [name for name in _attributes(f"/proc/self/fd/{place.dir_fd}/{place.name}") if name not in without]
+    except FileNotFoundError:  # no such file, or no /proc: opening the file will tell
+        wanted = None
+    if wanted or wanted is None:  # most files have none, and need not be opened
+        source = os.open(place.name, _SOURCE, dir_fd=place.dir_fd)
+        try:
+            wanted = [name for name in _attributes(source) if name not in without]
+            for name in wanted:
+                _copy(source, fd, name)
+        finally:
+            os.close(source)
+    if _ACL not in wanted and _ACL in _attributes(fd):
+        os.removexattr(fd, _ACL)  # the directory's default ACL, which the old file did not have
+
+
+def _copy(source: int, fd: int, name: str) -> None:
+    try:
+        os.setxattr(fd, name, os.getxattr(source, name))
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENODATA):
+            raise
+
+
+def _attributes(file: int | str) -> list[str]:
+    try:
+        return os.listxattr(file, follow_symlinks=isinstance(file, int))
     except OSError as error:
         if error.errno != errno.ENOTSUP:
             raise

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Protocol
 
 from handrail.kernel.host.state_dir import make_private
@@ -16,6 +17,8 @@ from handrail.ops.text.display import one_line
 
 _LEVELS = {"debug": 0, "info": 1, "off": 2}
 _LONGEST_SECRET = 512
+_SHORT_KEY = 100
+"""The longest name of a parameter that can name a secret."""
 _USER_LINE_CHARS = 2000
 """The longest line that is shown to the user."""
 _LONGEST_INTEGER = 4096
@@ -155,7 +158,7 @@ def shorten(value: Any, chars: int, depth: int = 20) -> Any:
     if isinstance(value, dict | list) and depth == 0:
         return "…"
     if isinstance(value, dict):
-        return {shorten(str(key), chars): _item(key, each, chars, depth - 1) for key, each in value.items()}
+        return {_key(key, chars): _item(key, each, chars, depth - 1) for key, each in value.items()}
     if isinstance(value, list):
         return [shorten(each, chars, depth - 1) for each in value]
     if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER:
@@ -163,6 +166,20 @@ def shorten(value: Any, chars: int, depth: int = 20) -> Any:
     return value
 
 
+def _key(key: Any, chars: int) -> str:
+    short = isinstance(key, str) and len(key) <= _SHORT_KEY
+    return _short_key(key, chars) if short else str(shorten(str(key), chars))
+
+
+@lru_cache(256)
+def _short_key(key: str, chars: int) -> str:
+    return str(shorten(key, chars))
+
+
+_names_secret = lru_cache(256)(names_secret)  # the same few names of parameters come again and again
+
+
 def _item(key: Any, value: Any, chars: int, depth: int) -> Any:
-    hidden = isinstance(value, str) and value and isinstance(key, str) and names_secret(key)
+    named = isinstance(value, str) and value and isinstance(key, str) and len(key) <= _SHORT_KEY
+    hidden = named and _names_secret(key)
     return HIDDEN if hidden else shorten(value, chars, depth)

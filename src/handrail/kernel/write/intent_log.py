@@ -8,6 +8,7 @@ line counts: recovery ignores a line that a kill or a full disk cut short.
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field
@@ -18,6 +19,9 @@ from handrail.kernel.fs.syscalls import pwrite_all
 from handrail.model.record import record
 
 _DONE, _IDLE = b"done", b"idle"
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_TICK_NS = 50_000_000
+"""Two changes of a directory within this time may have the same timestamp."""
 _LARGEST_LOG = 1 << 16
 """A new commit empties a file that is larger."""
 
@@ -78,7 +82,7 @@ class Intent:
         """Append the current state to the intent file."""
         steps = [_facts_of(step) for step in self.steps]
         facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
-        self._append(json.dumps(facts | {"begun": self.begun}).encode())
+        self._append(_to_json(facts | {"begun": self.begun}).encode())
         if sync:
             os.fsync(self.fd)
 
@@ -115,6 +119,8 @@ class IntentLog:
         self.token, self._path = "", ""
         self._last: Intent | None = None
         self._pid = 0
+        self._alone = 0
+        """The time of the directory when it certainly held the file of this process only; 0 if that was never so."""
 
     def begin(self, root: tuple[int, int]) -> Intent:
         """Return the intent of a new commit; create the intent file if this process has none."""
@@ -161,7 +167,12 @@ class IntentLog:
         The file of an intent that the caller marks as foreign stays, because its directory may come back.
         """
         own = self.token if self._holds() else ""
-        for name in sorted(os.listdir(self._pending)):
+        changed, now = os.stat(self._pending).st_mtime_ns, time.time_ns()
+        if own and changed == self._alone:
+            return  # no process has made an intent file since
+        names = sorted(os.listdir(self._pending))
+        self._alone = changed if names == [own] and changed + _TICK_NS < now else 0
+        for name in names:
             if name == own:
                 continue
             path = os.path.join(self._pending, name)

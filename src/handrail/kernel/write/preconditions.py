@@ -17,8 +17,11 @@ from handrail.model.faults import (
 from handrail.model.files import Change, MakeDirectory, Put, Remove, RemoveDirectory, Restore, Version
 
 
-def expect(change: Change, place: Place, found: os.stat_result | None) -> None:
-    """Raise a fault if the entry at a place is not the one that the change is based on."""
+def expect(change: Change, place: Place, found: os.stat_result | None, *, access: bool) -> None:
+    """Raise a fault if the entry at a place is not the one that the change is based on.
+
+    With `access`, also if the file must not be written. A file of the same version has the same access.
+    """
     is_directory = found is not None and stat.S_ISDIR(found.st_mode)
     match change:
         case MakeDirectory():
@@ -31,7 +34,7 @@ def expect(change: Change, place: Place, found: os.stat_result | None) -> None:
             if is_directory and not (isinstance(change, Restore) and change.swaps_directory):
                 raise IsDirectory(change.path)
             _expect_base(change, found)
-            if isinstance(change, Put) and found:
+            if access and isinstance(change, Put) and found:
                 _expect_writable(place, change.path)
 
 

@@ -200,6 +200,8 @@ class Writer:
             with _conflict_if_changed(work.change.path):
                 self._enter_directory(intent, work)
         parallel_map(partial(self._prepare, sync=when), works)
+        for fd in [work.unsynced for work in works if work.unsynced >= 0 and len(works) > 1]:
+            begin_sync(fd)  # gains nothing for a single file, whose sync follows at once
         if whole:
             sync_whole(work.place.dir_fd for work in works)
 
@@ -279,8 +281,6 @@ class Writer:
         fd = os.open(step.temp, _NEW, 0o600 if private else mode & 0o777, dir_fd=work.place.dir_fd)
         try:
             write_all(fd, new.data)
-            if sync == "later":
-                begin_sync(fd)
             if base is not None and work.found is not None:
                 copy_metadata(fd, work.place, work.found, mode, same_content=base.data == new.data)
             elif exact:
@@ -317,7 +317,7 @@ def _check(
     if is_file and boundary.split(change.path).wants_directory:
         raise IsDirectory(change.path)
     try:
-        expect(change, place, found)
+        expect(change, place, found, access=approved is None)
     except PathFault:
         if approved is None:
             raise
