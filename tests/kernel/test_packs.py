@@ -182,6 +182,18 @@ def test_index_that_promises_more_than_the_pack_has_is_ignored(place: Path) -> N
     assert all(found(place, names))
 
 
+def test_process_that_knows_a_pack_notices_that_it_was_cut(place: Path) -> None:
+    names = filled(place)
+    blobs = opened(place)
+    assert [blobs.get(name) for name in names] == TEXTS
+    os.truncate(only_pack(place), ends_of_records()[1] + 10)
+    later = blobs.put(b"later")
+    assert blobs.get(later) == b"later"
+    blobs.close()
+    assert found(place, names) == [True, True, False, False, False]
+    assert found(place, [later], [b"later"]) == [True]
+
+
 def test_blob_whose_bytes_are_lost_is_stored_again(place: Path) -> None:
     names = filled(place)
     with_index(place)

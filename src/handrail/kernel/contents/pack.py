@@ -63,6 +63,8 @@ class Pack:
 
     def _look(self, fd: int, *, by_index: bool = True) -> None:
         size = os.fstat(fd).st_size
+        if size < self.end:
+            self.token = b""  # the disk lost bytes that were there at the last look
         if not self.token and not self._begin(fd, size, by_index=by_index):
             self.torn = size > 0
             return
