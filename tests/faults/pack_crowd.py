@@ -84,7 +84,10 @@ def crowd(seconds: float, root: str) -> dict[str, object]:
     wrong, kills, confirmed = list[str](), 0, 0
     while time.monotonic() < until:
         running = [start("write", root, n) for n in range(WRITERS)] + [start("prune", root, 0)]
-        time.sleep(0.3 + chance.random())
+        for each in running[:WRITERS]:
+            assert each.stdout is not None
+            each.stdout.readline()  # it has stored something, or failed
+        time.sleep(chance.random() / 2)  # hits any moment: in a commit, in a compaction, between two
         for each in running:
             each.kill()
             kills += 1
