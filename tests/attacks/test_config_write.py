@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 from handrail.surfaces.clients.client_plan import ConfigPlace, server_file
 from handrail.surfaces.clients.client_records import CLIENTS
 

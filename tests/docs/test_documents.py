@@ -22,7 +22,7 @@ from handrail.model.files import Put
 from handrail.model.limits import GIB, KIB, MAY_BE_LOWERED, MIB, Limits
 from handrail.runtime.call import Call
 from handrail.settings import Settings
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 from handrail.tools.common_messages import COMMON
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect

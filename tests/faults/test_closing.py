@@ -12,7 +12,7 @@ from support.fault_injection import Act, Call, failing, faults
 from handrail import Workspace
 from handrail.kernel.process.bounded_output import OutputFiles
 from handrail.model.limits import Limits
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 
 ERRORS = ["EIO", "ENOSPC"]
 

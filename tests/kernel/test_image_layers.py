@@ -291,7 +291,7 @@ def test_cache_many_processes_unpack_one_layer_once(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from handrail.kernel.oci import layer_cache
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 left = int(sys.argv.pop(1))
 def count(event, arguments):
     global left

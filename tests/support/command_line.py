@@ -10,7 +10,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 from support.pseudo_terminal import Terminal
 
 Done = subprocess.CompletedProcess[str]

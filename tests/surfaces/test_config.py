@@ -10,7 +10,7 @@ import pytest
 import tomlkit
 from click.testing import CliRunner, Result
 
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 from handrail.surfaces.clients.client_plan import ConfigPlace, server_file
 from handrail.surfaces.clients.client_records import CLIENTS
 from handrail.surfaces.clients.config_merge import value_at

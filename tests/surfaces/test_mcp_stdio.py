@@ -286,4 +286,4 @@ def test_stdio_server_loads_no_sdk(root: Path) -> None:
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n") if line.startswith("import time:")}
     assert "handrail.surfaces.mcp.stdio" in loaded
-    assert loaded & {"mcp", "mcp_types", "pydantic", "asyncio", "anyio", "concurrent.futures", "logging"} == set()
+    assert loaded & {"mcp", "mcp_types", "pydantic", "asyncio", "anyio", "click", "logging"} == set()

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from handrail.dialects import NAMES
 from handrail.settings import APPROVE
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 
 HOME = Path(__file__).parent.parent.parent
 SERVER = json.loads((HOME / "server.json").read_text())

@@ -15,7 +15,7 @@ from mcp.client.stdio import StdioServerParameters
 from support.command_line import USER, handrail
 from support.mcp_client import talk
 
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 
 LINES = {
     "call": ["call", "file.list"],

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from handrail import Workspace
 from handrail.dialects import NAMES, load
 from handrail.model.effects import Effect
-from handrail.surfaces.cli import main
+from handrail.surfaces.cli.click_commands import main
 from handrail.tools.exports import api_name
 from handrail.tools.exports.anthropic_api import anthropic
 from handrail.tools.exports.gemini_api import gemini

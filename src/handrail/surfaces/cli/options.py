@@ -1,19 +1,18 @@
 """Defines options that several commands share, and opens workspaces for them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import click
 
-from handrail.dialects import DEFAULT, NAMES, find_dialect, load
+from handrail.dialects import NAMES, load
 from handrail.dialects.by_model import choose_dialect
-from handrail.errors import HandrailError, did_you_mean
+from handrail.errors import did_you_mean
 from handrail.load_settings import users_models
 from handrail.settings import APPROVE, PRESETS, SANDBOX
 from handrail.surfaces.cli import complete_paths, light_options
-from handrail.workspace import Workspace
+from handrail.surfaces.cli.opening import usage_errors
 
 AUTO = "auto"
 _Function = Callable[..., Any]
@@ -86,43 +85,3 @@ def workspace_options(function: _Function) -> _Function:
     ):
         function = option(function)
     return function
-
-
-@contextmanager
-def usage_errors(root: str) -> Iterator[None]:
-    """Report a wrong root, setting or rule as a usage error."""
-    try:
-        with light_options.root_errors(root):
-            yield
-    except HandrailError as error:
-        raise click.UsageError(str(error)) from None
-    except OSError as error:  # the state directory cannot be used
-        raise click.UsageError(f"cannot open the workspace {root}: {error}") from None
-
-
-def open_workspace(root: str, *, approver: Any = None, tell: Any = None, **flags: Any) -> Workspace:
-    with usage_errors(root):
-        workspace = Workspace.from_settings(root, flags, approver=approver, tell=tell)
-    for note in workspace.warnings:
-        click.echo(f"handrail: {note}", err=True)
-    if workspace.recovered:
-        click.echo(f"handrail: rolled back {workspace.recovered} interrupted write(s)", err=True)
-    return workspace
-
-
-def dialect_of(tool: str, named: str | None) -> str:
-    """Return the named dialect, or the only dialect that has this tool."""
-    if named:
-        return named
-    having = find_dialect(tool)
-    if len(having) > 1:
-        raise click.UsageError(f"several dialects have {tool}; choose one with --dialect: {', '.join(having)}")
-    return having[0] if having else _nearest_dialect(tool)
-
-
-def _nearest_dialect(tool: str) -> str:
-    """Return the dialect that has the tool with the most similar name."""
-    from difflib import get_close_matches  # noqa: PLC0415  needed for unknown tools only
-
-    homes = {known: name for name in NAMES for known in load(name).tools}
-    return next((homes[each] for each in get_close_matches(tool, homes, 1)), DEFAULT)

@@ -5,9 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from handrail.ops.text.display import duration, visible
+from handrail.surfaces.cli.plain_output import echo
 from handrail.tools.tool import ToolResult
 
 # JSON allows these characters unescaped, but terminals, line readers and encoders may fail on them.
@@ -17,7 +16,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u
 def echo_json(value: Any, indent: int | None = None) -> None:
     """Print one JSON document, always in UTF-8."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    click.echo(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
+    echo(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
 
 
 def human(result: ToolResult, root: str, *, colour: bool = False) -> str:

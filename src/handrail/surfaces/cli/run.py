@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.options import dialect_of, open_workspace, workspace_options
+from handrail.surfaces.cli.opening import dialect_of, open_workspace
+from handrail.surfaces.cli.options import workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver

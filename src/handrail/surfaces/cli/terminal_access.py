@@ -2,12 +2,11 @@
 
 import sys
 
-import click
-
 from handrail.kernel.host.terminal import open_terminal, user_is_here
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.policy.policy import no_approver
+from handrail.surfaces.cli.plain_output import echo, usage_error
 
 
 def terminal_approver(*, one_call: bool = False) -> Approver:
@@ -38,7 +37,7 @@ class AllowHints(list[str]):
         """Print the collected hints if standard error is a terminal, then clear them."""
         if sys.stderr.isatty():
             for line in filter(None, self):
-                click.echo(f"handrail: {line}", err=True)
+                echo(f"handrail: {line}", err=True)
         self.clear()
 
 
@@ -49,5 +48,5 @@ def refuse_unattended(what: str, *, unattended: bool) -> bool:
     """
     here = user_is_here()
     if not here and not unattended:
-        raise click.UsageError(f"{what} weakens approval, and no terminal is attached: the user must run this command")
+        raise usage_error(f"{what} weakens approval, and no terminal is attached: the user must run this command")
     return not here

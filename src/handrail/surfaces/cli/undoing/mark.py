@@ -3,7 +3,8 @@
 import click
 
 from handrail.errors import UndoError
-from handrail.surfaces.cli.options import json_option, open_workspace, root_option
+from handrail.surfaces.cli.opening import open_workspace
+from handrail.surfaces.cli.options import json_option, root_option
 from handrail.surfaces.cli.render import echo_json
 
 
