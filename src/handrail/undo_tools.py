@@ -28,7 +28,7 @@ _LISTED = 20
 
 def with_undo_tools(dialect: Dialect) -> Dialect:
     """Return a dialect with the tools of the history added."""
-    own = {name: tool._replace(dialect=dialect.name, tables=dialect.tables) for name, tool in undoing.tools.items()}
+    own = {name: tool._replace(dialect=dialect.name, words=dialect.words) for name, tool in undoing.tools.items()}
     return replace(dialect, tools={**dialect.tools, **own})
 
 

@@ -30,9 +30,7 @@ from handrail.model.files import FileEntry, Put
 from handrail.model.media_faults import NotText
 from handrail.model.paths import quote
 from handrail.ops.glob.ignore_rules import NEVER_SEARCHED
-from handrail.ops.search.scope import Scope, SearchRequest
 from handrail.ops.text.buffer import numbered, split_lines
-from handrail.ops.text.replace import replace_once
 from handrail.runtime.call import Call
 from handrail.tools.media_messages import NOT_SHOWN
 from handrail.tools.messages import Message, Words
@@ -108,6 +106,8 @@ class Patch(Params):
 @dialect.tool("file.patch", Effect.READ | Effect.WRITE)
 def patch(p: Patch, c: Call) -> FilePatched:
     """Apply search-and-replace edits to a file. More efficient than rewriting entire files for small changes."""
+    from handrail.ops.text.replace import replace_once  # noqa: PLC0415  only edits need it
+
     file = c.files.read(p.path)
     data = file.data
     for edit in p.patches:
@@ -172,6 +172,8 @@ class Search(Params):
 @dialect.tool("file.search", Effect.READ, bounded=True)
 def search(p: Search, c: Call) -> FileMatches:
     """Search for content within files using regex patterns. Uses ripgrep internally for performance."""
+    from handrail.ops.search.scope import Scope, SearchRequest  # noqa: PLC0415  only searches need it
+
     scope = Scope((p.glob,) if p.glob else ())
     request = SearchRequest(p.pattern, False, p.case_sensitive, p.context_lines, p.max_results, scope, exact=False)
     result, stem = c.finder.search(p.path, request), c.files.stem(p.path)

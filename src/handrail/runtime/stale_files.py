@@ -10,7 +10,6 @@ from handrail.kernel.fs.reader import Reader
 from handrail.model.faults import PathFault, StaleFile
 from handrail.model.files import File, Version
 from handrail.model.paths import quote
-from handrail.ops.shell.printed_names import printed_names
 
 _FILES_AT_MOST = 4096
 
@@ -116,7 +115,11 @@ class SeenFiles:
     def _printed_by(self, text: str) -> list[str]:
         """Return the files among those of the session that a command prints, by their names."""
         named = [place for place in list(self._files) if place.rpartition("/")[2] in text]
-        printed = printed_names(text) if named else frozenset()
+        if not named:
+            return []
+        from handrail.ops.shell.printed_names import printed_names  # noqa: PLC0415  only for commands that name a file
+
+        printed = printed_names(text)
         return [place for place in named if place.rpartition("/")[2] in printed]
 
     def _is_known(self, reader: Reader, place: str, version: Version | None) -> bool:

@@ -10,7 +10,6 @@ from handrail.model.effects import Effect, needs_approval, permissions, risk_lev
 from handrail.model.faults import Fault
 from handrail.model.record import record
 from handrail.runtime.call import Call
-from handrail.tools.common_messages import COMMON
 from handrail.tools.media_output import text_of
 from handrail.tools.messages import ToolError, Words, render
 from handrail.tools.schema import Params
@@ -62,8 +61,8 @@ class Tool(NamedTuple):
     description: str
     guide: Guide | None = None
     freeform: Freeform | None = None
-    tables: tuple[Words, ...] = (COMMON,)
-    """The words for its errors, the dialect's own first."""
+    words: Words | None = None
+    """The dialect's own words for its errors."""
     builtin: Builtin | None = None
     bounded: bool = False
     """True if `answer_tokens` shortens its output: true for searches and listings without a limit of their own."""
@@ -84,7 +83,7 @@ class Tool(NamedTuple):
             self.params.parse(self.params.normal({} if params is None else params))
         except Fault as fault:
             given = params if isinstance(params, dict) else {}
-            return render(self.tables, self.name, fault, {"root": "", "params": given})
+            return render(with_common(self.words or {}), self.name, fault, {"root": "", "params": given})
         return None
 
     @property
@@ -124,6 +123,13 @@ class Tool(NamedTuple):
         return {"name": self.name, "description": self.description, "parameters": self.params.function_schema()}
 
 
+def with_common(words: Words) -> tuple[Words, ...]:
+    """Return a table and the common one, which is loaded when the first call fails."""
+    from handrail.tools.common_messages import COMMON  # noqa: PLC0415  needed for errors only
+
+    return (words, COMMON)
+
+
 def _error_object(said: ToolError) -> Output:
     return {"error": said.code, "message": said.message}
 
@@ -141,7 +147,8 @@ class Dialect:
 
     @property
     def tables(self) -> tuple[Words, ...]:
-        return (self.words, COMMON)
+        """The words for the errors of its tools, its own first."""
+        return with_common(self.words)
 
     def tool(
         self,
@@ -158,7 +165,7 @@ class Dialect:
         def declare(run: Callable[[Any, Call], Output]) -> Tool:
             params = next(iter(run.__annotations__.values()))
             about = inspect.cleandoc(run.__doc__ or "")
-            made = Tool(name, self.name, params, effects, run, about, guide, freeform, self.tables, builtin, bounded)
+            made = Tool(name, self.name, params, effects, run, about, guide, freeform, self.words, builtin, bounded)
             self.tools[name] = made
             return made
 
