@@ -8,7 +8,18 @@ from importlib import import_module
 from bench.measure import Row, show
 from bench.results import load, save
 
-MODULES = ("files", "search", "patch", "notebook", "process", "journal", "approvals", "agent_loop", "race.alone")
+MODULES = (
+    "starts",
+    "files",
+    "search",
+    "patch",
+    "notebook",
+    "process",
+    "journal",
+    "approvals",
+    "agent_loop",
+    "race.alone",
+)
 
 
 def measure(modules: Iterable[str]) -> dict[str, float]:

@@ -31,6 +31,9 @@ results in a fixed order with exact totals. A peer below the limit omits somethi
 column has only peers with such a tool. The line below a chart names peers whose answer was wrong, refused or too
 slow.
 """
+STARTS = """Each row names what it is compared with. Times are in milliseconds. Byte code is written, as for every user
+who installs the package; `make bench` writes it even where PYTHONDONTWRITEBYTECODE is set.
+"""
 EXPONENTS = """The exponent is the slope of the straight line through the points: 0 is constant, 1 is linear. An
 exponent that is worse than it should be is bold.
 """
@@ -38,7 +41,7 @@ exponent that is worse than it should be is bold.
 
 def main() -> None:
     CHARTS.mkdir(exist_ok=True)
-    pages = [HEAD, *_race(load("peers")), *_growth(load("growth")), *_probes(load("probes"))]
+    pages = [HEAD, *_race(load("peers")), *_starts(load("bench")), *_growth(load("growth")), *_probes(load("probes"))]
     (DOCS / "performance.md").write_text("\n".join(pages))
 
 
@@ -125,6 +128,17 @@ def _column(key: str, column: dict[str, Any]) -> str:
     wrong = [f"{name}: {each['note']}" for name, each in column["figures"].items() if "note" in each]
     below = f"\n{'; '.join(wrong)}.\n" if wrong else ""
     return f'<a id="{key}"></a>\n![{column["title"]}](performance/{key}.svg)\n{below}'
+
+
+def _starts(results: dict[str, Any]) -> list[str]:
+    rows = [row for name, row in results.get("rows", {}).items() if name.startswith("starts: ")]
+    if not rows:
+        return []
+    lines = ["| | Handrail | compared with | ratio | aim |", "|---|---|---|---|---|"]
+    for row in rows:
+        ours, limit = number(row["ours_ms"]), number(row["limit_ms"])
+        lines.append(f"| {row['name']} | {ours} | {limit} | {row['ratio']:.2f} × | ≤ {row['target']:g} × |")
+    return ["## Starts, and many at once\n", _about(results["about"]), STARTS, "\n".join([*lines, ""])]
 
 
 def _growth(results: dict[str, Any]) -> list[str]:

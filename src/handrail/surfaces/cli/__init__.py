@@ -1,5 +1,6 @@
 """Starts commands. If the arguments of `call` and `mcp` are ordinary, these run without click, whose import is slow."""
 
+import gc
 import sys
 from importlib import import_module
 
@@ -14,7 +15,10 @@ def main(args: list[str] | None = None, prog_name: str | None = None) -> None:
     words = sys.argv[1:] if args is None else [*args]
     if words and words[0] in _LIGHT:
         steady_streams()
+        gc.disable()  # imports make many objects and no garbage
         command = import_module(f"{__name__}.{_LIGHT[words[0]]}")
+        gc.freeze()
+        gc.enable()
         given = command.ORDINARY.read(words[1:])
         if given is not None:
             try:
