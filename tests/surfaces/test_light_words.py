@@ -9,8 +9,9 @@ import click
 import pytest
 from support.command_line import handrail, timeless
 
-from handrail.surfaces.cli import call, call_tool, mcp, serve_mcp
-from handrail.surfaces.cli.light_words import FLAG, TEXT, Ordinary
+from handrail.surfaces.cli import call, mcp
+from handrail.surfaces.cli.light import call_tool, serve_mcp
+from handrail.surfaces.cli.light.light_words import FLAG, TEXT, Ordinary
 
 COMMANDS: dict[str, tuple[Any, Ordinary]] = {
     "call": (call.command, call_tool.ORDINARY),
@@ -104,5 +105,5 @@ def test_call_imports_no_click(root: Path) -> None:
     words = ["-X", "importtime", "-P", "-m", "handrail", "call", "file.read", "path=a.txt", "--root", str(root)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n") if line.startswith("import time:")}
-    assert "handrail.surfaces.cli.plain_output" in loaded
+    assert "handrail.surfaces.cli.light.plain_output" in loaded
     assert loaded & {"click", "asyncio", "logging", "subprocess", "tempfile"} == set()

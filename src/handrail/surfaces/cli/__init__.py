@@ -16,7 +16,7 @@ def main(args: list[str] | None = None, prog_name: str | None = None) -> None:
     if words and words[0] in _LIGHT:
         steady_streams()
         gc.disable()  # imports make many objects and no garbage
-        command = import_module(f"{__name__}.{_LIGHT[words[0]]}")
+        command = import_module(f"{__name__}.light.{_LIGHT[words[0]]}")
         gc.freeze()
         gc.enable()
         given = command.ORDINARY.read(words[1:])

@@ -6,7 +6,7 @@ import click
 
 from handrail.dialects import NAMES, load
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.call_tool import run
+from handrail.surfaces.cli.light.call_tool import run
 from handrail.surfaces.cli.options import json_option, workspace_options
 
 

@@ -6,6 +6,7 @@ import click
 
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
+from handrail.surfaces.cli.light.serve_mcp import run
 from handrail.surfaces.cli.options import (
     dialect_options,
     log_option,
@@ -14,7 +15,6 @@ from handrail.surfaces.cli.options import (
     read_only_option,
     sandbox_option,
 )
-from handrail.surfaces.cli.serve_mcp import run
 
 
 @click.command("mcp")

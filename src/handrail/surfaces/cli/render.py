@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handrail.ops.text.display import duration, visible
-from handrail.surfaces.cli.plain_output import echo
+from handrail.surfaces.cli.light.plain_output import echo
 from handrail.tools.tool import ToolResult
 
 # JSON allows these characters unescaped, but terminals, line readers and encoders may fail on them.

@@ -6,7 +6,7 @@ from handrail.kernel.host.terminal import open_terminal, user_is_here
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.model.limits import Limits
 from handrail.policy.policy import no_approver
-from handrail.surfaces.cli.plain_output import echo, usage_error
+from handrail.surfaces.cli.light.plain_output import echo, usage_error
 
 
 def terminal_approver(*, one_call: bool = False) -> Approver:

@@ -10,7 +10,7 @@ from handrail.dialects import NAMES
 from handrail.errors import HandrailError
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.opening import open_workspace
+from handrail.surfaces.cli.light.opening import open_workspace
 from handrail.surfaces.cli.options import (
     log_option,
     network_option,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from handrail.kernel.host.project_root import RootRefused, find_root
 from handrail.model.faults import PathFault
 from handrail.ops.text.display import visible
-from handrail.surfaces.cli.plain_output import echo, usage_error
+from handrail.surfaces.cli.light.plain_output import echo, usage_error
 
 _WHY_NOT_TAKEN = {
     "gone": "it no longer exists",

@@ -6,8 +6,8 @@ from typing import Any
 
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
 from handrail.errors import HandrailError
-from handrail.surfaces.cli.finding import found_workspace, root_errors
-from handrail.surfaces.cli.plain_output import echo, usage_error
+from handrail.surfaces.cli.light.finding import found_workspace, root_errors
+from handrail.surfaces.cli.light.plain_output import echo, usage_error
 from handrail.workspace import Workspace
 
 __all__ = ["dialect_of", "found_workspace", "open_workspace", "usage_errors"]

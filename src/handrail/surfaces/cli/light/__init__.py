@@ -1,0 +1,1 @@
+"""Runs `call` and `mcp` without click, and holds what other commands share with them."""
