@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-fleet soak-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -57,6 +57,12 @@ test-agent: $(VENV)/ready
 	then $(VENV)/agent/bin/python -m pytest -rs tests/agent; \
 	else echo 'test-agent: skipped, handrail[agent] cannot be installed'; test -z '$(REQUIRED)'; fi
 
+test-plugs: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/plugs
+	$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' inspect-ai==0.3.285 swe-rex==1.4.0
+	$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps verl==0.9.1  # the rest needs PyTorch
+	$(VENV)/plugs/bin/python -m pytest -rs tests/plugs
+
 ALONE := unshare -rn sh -c 'ip link set lo up && exec "$$@"' sh  # Ray listens on every network: take them all away
 
 test-fleet: $(VENV)/ready
@@ -101,6 +107,11 @@ bench-agent: $(VENV)/ready
 	$(VENV)/agent/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,agent]'
 	$(VENV)/agent/bin/python -m bench agent_loop
 
+bench-fleet: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/fleet
+	$(VENV)/fleet/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fleet]' inspect-ai==0.3.285 swe-rex==1.4.0
+	$(ALONE) $(VENV)/fleet/bin/python -m bench fleet
+
 bench-peers: $(VENV)/ready
 	$(BIN)/python -m bench.race
 	$(BIN)/python -m bench.report
@@ -133,7 +144,8 @@ soak-fleet: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/fleet
 	$(VENV)/fleet/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--editable '.[dev,agent,fleet]'
-	HANDRAIL_FLEET_KILLS=13 $(ALONE) $(VENV)/fleet/bin/python -m pytest --timeout 3600 tests/fleet/test_ray_fleet.py
+	HANDRAIL_FLEET_KILLS=13 HANDRAIL_FLEET_TASKS=500 $(ALONE) $(VENV)/fleet/bin/python -m pytest --timeout 3600 \
+		tests/fleet/test_ray_fleet.py tests/fleet/test_ray_many.py
 
 fuzz-shell: $(VENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m support.fuzz_shell 60000

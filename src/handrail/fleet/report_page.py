@@ -14,7 +14,7 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: right; vertical-align: top; }
-th:first-child, td:first-child, td.text { text-align: left; overflow-wrap: anywhere; }
+th:first-child, td:first-child, td.text, th:last-child.text { text-align: left; overflow-wrap: anywhere; }
 meter { width: 6rem; vertical-align: middle; }
 .passed { color: var(--good); } .failed { color: var(--bad); }
 .note { opacity: .75; }
@@ -60,7 +60,8 @@ def _cells(share: Share) -> str:
 
 
 def _results(results: list[dict[str, Any]]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("task", "result", "s", "calls", "deaths", "remark"))
+    head = "".join(f"<th>{name}</th>" for name in ("task", "result", "s", "calls", "deaths"))
+    head += "<th class='text'>remark</th>"
     rows = "".join(_result(each) for each in results)
     return f"<h2>Results</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 

@@ -1,0 +1,1 @@
+"""Plugs workspaces of a fleet into harnesses. Each module needs the package of its harness."""
