@@ -63,7 +63,7 @@ test-plugs: $(VENV)/ready
 	$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps verl==0.9.1  # the rest needs PyTorch
 	$(VENV)/plugs/bin/python -m pytest -rs tests/plugs
 
-ALONE := unshare -rn sh -c 'ip link set lo up && exec "$$@"' sh  # Ray listens on every network: take them all away
+ALONE := sh tests/fleet/alone.sh
 
 test-fleet: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/fleet
