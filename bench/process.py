@@ -26,7 +26,7 @@ IDLE_SECONDS = 3.0
 
 
 def run() -> list[Row]:
-    return [first_command(), next_command(), remembered_shell(), much_output(), terminal_echo(), idle()]
+    return [first_command(), next_command(), remembered_shell(), much_output(), terminal_echo(), terminal_prompt(), idle()]
 
 
 def first_command() -> Row:
@@ -98,6 +98,38 @@ def terminal_echo() -> Row:
         os.close(master)
         os.waitpid(child, 0)
     return row("terminal echo, of a bare PTY's and 5 ms", ours_ms, bare_ms + 5, 1.0)
+
+
+def terminal_prompt() -> Row:
+    """A command in a shell, until its next prompt: no text is awaited, the end of the output must be found out."""
+    shell = [BASH, "--norc", "--noprofile", "--noediting", "-i"]
+    with workspace() as processes, contextlib.closing(Terminals(processes.sandbox)) as terminals:
+        limits = processes.sandbox.settings.limits
+        terminal = terminals.start("shell", shell)
+        terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
+
+        def ours() -> None:
+            terminal.write(b"echo x\n", 5)
+            reading = terminal.read(limits.terminal_wait_seconds, limits.terminal_quiet_seconds)
+            assert reading.data.count(b"x\n") == 2, reading
+
+        child, master = pty.fork()
+        if child == 0:
+            os.execve(BASH, shell, {**os.environ, "PS1": "prompt> "})
+        seen = os.read(master, 100)
+
+        def bare() -> None:
+            nonlocal seen
+            seen = b""
+            os.write(master, b"echo x\n")
+            while not (seen.count(b"x\r\n") == 2 and seen.endswith(b"prompt> ")):
+                select.select([master], [], [])
+                seen += os.read(master, 100)
+
+        ours_ms, bare_ms = interleaved(60, lambda: timed(ours), lambda: timed(bare))
+        os.close(master)
+        os.waitpid(child, 0)
+    return row("terminal: a command until the next prompt, of a bare PTY's and 20 ms", ours_ms, bare_ms + 20, 1.0)
 
 
 def idle() -> Row:

@@ -3,7 +3,8 @@
 import os
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 CHUNK = 65536
 
@@ -13,6 +14,7 @@ class BackgroundReader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self._takers: dict[int, Callable[[bytes], None]] = {}
         self._poller = select.poll()
         self._wake: tuple[int, int] | None = None
@@ -31,6 +33,12 @@ class BackgroundReader:
             self._poller.register(fd, select.POLLIN)
             os.write(self._wake[1], b".")
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Read nothing during the block; all that was read before has been taken. The caller may hold no other lock."""
+        with self._reading:
+            yield
+
     def close(self) -> None:
         """Stop and close every handle, without a last `take(b"")`."""
         with self._lock:
@@ -44,7 +52,8 @@ class BackgroundReader:
         while True:
             for fd, _event in self._poller.poll():
                 if fd != wake:
-                    self._read(fd)
+                    with self._reading:
+                        self._read(fd)
                 elif not os.read(wake, CHUNK):
                     self._close_all(wake)
                     return

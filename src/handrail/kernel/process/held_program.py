@@ -200,6 +200,10 @@ class Keyboard:
                 break
         return written
 
+    def fileno(self) -> int:
+        """Return our end of the terminal."""
+        return self._fd
+
     def answer(self, data: bytes) -> None:
         """Type the answer of the terminal to a query; drop it if the program has not read earlier input."""
         with contextlib.suppress(OSError):

@@ -3,11 +3,13 @@
 import math
 import os
 import re
+import select
 import threading
 import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from handrail.kernel.process.awaited_input import awaits_input
 from handrail.kernel.process.background_reader import BackgroundReader
 from handrail.kernel.process.bounded_output import Output
 from handrail.kernel.process.held_program import HeldProgram, Keyboard, request, wait_for_terminal
@@ -16,6 +18,8 @@ from handrail.kernel.process.terminal_answers import TerminalAnswers
 from handrail.kernel.sandbox.sandbox import Sandbox, StartedCommand
 from handrail.model.terminal_faults import TerminalBusy, TooManyTerminals, UnknownTerminal
 
+_FIRST_LOOK = 0.001
+"""The seconds after the last output until a read looks whether the program waits for input; they double each time."""
 LINE_END = re.compile(rb"\r+\n")
 REMEMBERED = 64
 """The number of ended terminals whose exit status is kept."""
@@ -52,9 +56,17 @@ class Terminal(HeldProgram):
     """Holds one program with a terminal. The background reader fills it; calls read and write it."""
 
     def __init__(
-        self, name: str, started: StartedCommand, master: int, pid: int, limit: int, size: tuple[int, int]
+        self,
+        name: str,
+        started: StartedCommand,
+        master: int,
+        pid: int,
+        limit: int,
+        size: tuple[int, int],
+        reader: BackgroundReader,
     ) -> None:
         super().__init__(started, "screen")
+        self._reader = reader
         self.name, self.pid = name, pid
         self._keyboard = Keyboard(master)
         self._answers = TerminalAnswers(size, self._keyboard.answer)
@@ -93,16 +105,37 @@ class Terminal(HeldProgram):
         return self._keyboard.write(data, seconds, self)
 
     def read(self, seconds: float, quiet_seconds: float, until: bytes = b"", *, written: int = 0) -> Reading:
-        """Wait until the program ended, printed `until`, or printed and went quiet; at most `seconds`."""
-        began = time.monotonic()
-        with self.changed:
-            while True:
+        """Wait until the program ended, printed `until`, or printed and went quiet; at most `seconds`.
+
+        A program that waits for input counts as quiet at once.
+        """
+        began, pause, looked_after = time.monotonic(), _FIRST_LOOK, 0.0
+        while True:
+            with self.changed:
                 now = time.monotonic()
                 quiet_at = self._quiet_at(began, quiet_seconds, until)
                 because = self._reason_to_return(until, now=now, quiet_at=quiet_at, end=began + seconds)
                 if because is not None:
                     return self._reading(because, written)
-                self.changed.wait(max(0.0, min(began + seconds, quiet_at) - now))
+                pause = _FIRST_LOOK if looked_after != self._last_output else pause
+                look_at = self._quiet_at(began, pause, until)
+                if now < look_at:
+                    self.changed.wait(max(0.0, min(began + seconds, quiet_at, look_at) - now))
+                    continue
+                looked_after, pause = self._last_output, pause * 2
+            if self._awaits_input():
+                with self.changed:
+                    if self._last_output == looked_after and self.alive:
+                        return self._reading("quiet", written)
+
+    def _awaits_input(self) -> bool:
+        """Return whether the program waits for input, and all that it printed has arrived."""
+        if not awaits_input(self._keyboard.fileno()):
+            return False
+        poll = select.poll()
+        poll.register(self._keyboard.fileno(), select.POLLIN)
+        with self._reader.paused():
+            return not poll.poll(0)
 
     def _quiet_at(self, began: float, quiet_seconds: float, until: bytes) -> float:
         """Return when the terminal counts as quiet; never, if nothing was printed or a text is awaited."""
@@ -181,7 +214,9 @@ class Terminals:
         wanted = request(self._sandbox, argv, cwd, environment, terminal=size)
         started = self._sandbox.begin(wanted)
         master, pid, ended = wait_for_terminal(self._sandbox, started, argv, cwd)
-        terminal = Terminal(name, started, master, pid, self._sandbox.settings.limits.terminal_bytes, size)
+        terminal = Terminal(
+            name, started, master, pid, self._sandbox.settings.limits.terminal_bytes, size, self._reader
+        )
         if ended:
             terminal.take_message(ended)
         self._reader.add(master, terminal.take_output)
