@@ -26,7 +26,15 @@ IDLE_SECONDS = 3.0
 
 
 def run() -> list[Row]:
-    return [first_command(), next_command(), remembered_shell(), much_output(), terminal_echo(), terminal_prompt(), idle()]
+    return [
+        first_command(),
+        next_command(),
+        remembered_shell(),
+        much_output(),
+        terminal_echo(),
+        terminal_prompt(),
+        idle(),
+    ]
 
 
 def first_command() -> Row:

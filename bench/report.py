@@ -1,5 +1,6 @@
 """Makes `docs/performance.md` and its charts of what the benchmarks wrote: `python -m bench.report`."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ make bench-probes   # checks what an edit does to the rest of the file
 make bench-check    # fails if a ratio is a third worse than bench/baseline.json, three times in a row
 ```
 """
+PARTS = (
+    "## Against the peers",
+    "## Starts, and many at once",
+    "## How cost grows",
+    "## What an edit does to the user's files",
+)
 NOTE = """The search tree has about 50 000 files and 460 MB. The limit does the same work with no boundary, journal,
 approval or answer text. Handrail runs with all of them: it confines every path, syncs every write, and returns
 results in a fixed order with exact totals. A peer below the limit omits something, such as syncing its writes. A
@@ -40,9 +47,19 @@ exponent that is worse than it should be is bold.
 
 
 def main() -> None:
+    """Write the page. A part that was not measured here stays as it is."""
     CHARTS.mkdir(exist_ok=True)
-    pages = [HEAD, *_race(load("peers")), *_starts(load("bench")), *_growth(load("growth")), *_probes(load("probes"))]
-    (DOCS / "performance.md").write_text("\n".join(pages))
+    page = DOCS / "performance.md"
+    before = _parts(page.read_text())
+    made = [_race(load("peers")), _starts(load("bench")), _growth(load("growth")), _probes(load("probes"))]
+    parts = ["\n".join(part) or before.get(title, "") for title, part in zip(PARTS, made, strict=True)]
+    page.write_text("\n".join([HEAD, *filter(None, parts)]))
+
+
+def _parts(page: str) -> dict[str, str]:
+    """Return the parts of a page by their headings."""
+    parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0]: part.rstrip("\n") + "\n" for part in parts}
 
 
 def _race(results: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from bench.race.contender import Answer, Contender
 from bench.race.place import COMMON, DEEP, FOUND, NOTHING, RARE, Place
 from bench.race.talk import memory
 
+MANY = 100
 SECONDS = 20.0
 """The longest that one answer is waited for."""
 
@@ -71,6 +72,41 @@ def _start(turn: Turn) -> Answer:
     try:
         fresh.start()
         return Answer("", (time.perf_counter() - began) * 1000)
+    finally:
+        fresh.close()
+
+
+def _session(turn: Turn) -> Answer:
+    """What a user waits for at the start of an agent: the tools, a first read and a first command; files are cached."""
+    fresh = turn.contender.again()
+    began = time.perf_counter()
+    try:
+        fresh.start()
+        fresh.do("read", SECONDS, path=turn.place.small)
+        fresh.do("command", SECONDS, command="true")
+        return Answer("", (time.perf_counter() - began) * 1000)
+    finally:
+        fresh.close()
+
+
+def _opening(turn: Turn) -> Answer:
+    return Answer("", _sessions(turn)[0])
+
+
+def _each(turn: Turn) -> Answer:
+    return Answer("", _sessions(turn)[1])
+
+
+def _sessions(turn: Turn) -> tuple[float, float]:
+    """Milliseconds and MB of each of many sessions on one server; the first is not counted, which loads code."""
+    fresh: Any = turn.contender.again()
+    fresh.start()
+    try:
+        fresh.sessions(1)
+        before, began = memory(fresh.pid, "VmRSS"), time.perf_counter()
+        fresh.sessions(MANY)
+        spent = time.perf_counter() - began
+        return spent / MANY * 1000, (memory(fresh.pid, "VmRSS") - before) / MANY
     finally:
         fresh.close()
 
@@ -165,6 +201,41 @@ COLUMNS = [
         judged=_MCP,
     ),
     Column("import", "start of a library until it is ready", EMPTY, _start, limits=EMPTY, kinds=LIBRARIES, rounds=7),
+    Column(
+        "session",
+        "start of an agent's session: tools, a first read, a first command",
+        "the SDK's empty server and two calls",
+        _session,
+        "command",
+        limits=SDK,
+        kinds=SERVERS,
+        rounds=7,
+        target=1,
+        judged=_MCP,
+    ),
+    Column(
+        "opening",
+        f"open one of {MANY} sessions on one server, with a first read",
+        "the SDK's empty server and tool",
+        _opening,
+        "sessions",
+        limits=SDK_HTTP,
+        kinds=("MCP over HTTP", "HTTP"),
+        rounds=3,
+        judged="Handrail, MCP over HTTP",
+    ),
+    Column(
+        "each",
+        f"memory of each of {MANY} sessions on one server",
+        "the SDK's empty server",
+        _each,
+        "sessions",
+        limits=SDK_HTTP,
+        kinds=("MCP over HTTP", "HTTP"),
+        rounds=3,
+        unit="MB",
+        judged="Handrail, MCP over HTTP",
+    ),
     Column("read", "read a file of 5 KB", "open, read, close", _read, "read", ("line 0150",), rounds=40, target=6),
     Column(
         "mcp",

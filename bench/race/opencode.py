@@ -52,7 +52,7 @@ class Opencode(Spoken):
         self.connection.close()  # the server may have closed it while others took their turns
         self.connection.timeout = seconds
         self.connection.connect()
-        if operation == "shell" and not self._session:
+        if operation in ("shell", "command") and not self._session:
             self._session = json.loads(self.ask(0, "POST /session", {}))["id"]
         if operation == "terminal" and not self._terminal:
             made = json.loads(self.ask(0, "POST /pty", {"command": "cat"}))
@@ -89,6 +89,14 @@ class Opencode(Spoken):
 
     def shell(self, command: str) -> Spelled:
         return f"POST /session/{self._session}/shell", {"agent": "build", "command": command}
+
+    command = shell
+
+    def sessions(self, count: int) -> None:
+        """Open so many sessions on this server."""
+        for _ in range(count):
+            self.ask(0, "POST /session", {})
+            self.ask(0, *self.read(f"{self.root}/small.txt"))
 
     def terminal(self, text: str) -> Spelled:
         return "type", {"text": text}

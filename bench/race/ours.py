@@ -121,6 +121,9 @@ class Stdio(Handrail, Own, Mcp):
             self._others[dialect] = other
         return self._others[dialect]
 
+    def again(self) -> Contender:
+        return Session(self.root, self.home)
+
     def close(self) -> None:
         for other in self._others.values():
             other.close()
@@ -129,12 +132,41 @@ class Stdio(Handrail, Own, Mcp):
         super().close()
 
 
+class Session(Stdio):
+    """A server with one dialect that reads files and runs commands."""
+
+    dialect = "codex"
+
+    def read(self, path: str) -> Spelled:
+        return "read_file", {"path": self._in(path)}
+
+    def dialect_of(self, tool: str) -> str:
+        return self.dialect
+
+
 class OverHttp(Mcp):
     """MCP over streamable HTTP, one connection kept open."""
 
     kind = "MCP over HTTP"
+    connection: http.client.HTTPConnection
+    headers: dict[str, str]
+
+    def sessions(self, count: int) -> None:
+        """Open so many sessions on this server, each with a connection of its own and one read, and leave them open."""
+        mine, own_headers = self.connection, self.headers
+        for _ in range(count):
+            self.connection = http.client.HTTPConnection(mine.host, mine.port, timeout=START_SECONDS)
+            self.headers = HEADERS | self.credentials()
+            deadline = time.perf_counter() + START_SECONDS
+            self.request(deadline, "initialize", HELLO)
+            self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            self.request(deadline, "tools/list", {})
+            self.ask(deadline, *getattr(self, "read")(f"{self.root}/small.txt"))  # noqa: B009  a subclass spells it
+            self.opened.append(self.connection)
+        self.connection, self.headers = mine, own_headers
 
     def start(self) -> None:
+        self.opened: list[http.client.HTTPConnection] = []
         os.makedirs(self.home, exist_ok=True)
         argv, env = self.argv(), os.environ | self.env()
         self.server = subprocess.Popen(argv, cwd=self.root, env=env, stderr=subprocess.PIPE, text=True)
@@ -180,14 +212,15 @@ class OverHttp(Mcp):
         return self.server.pid
 
     def close(self) -> None:
-        self.connection.close()
+        for connection in (self.connection, *self.opened):
+            connection.close()
         self.server.terminate()
         self.server.communicate()
 
 
 class Http(Handrail, Own, OverHttp):
     name = "Handrail, MCP over HTTP"
-    can_do = ("read", "page", "write", "edit", "search", "first")
+    can_do = ("read", "page", "write", "edit", "search", "first", "sessions")
     token = "measured with a token, as it is used"
 
     def argv(self) -> list[str]:
@@ -224,6 +257,9 @@ class Sdk(Mcp):
         return [sys.executable, "-c", SDK]
 
     def read(self, path: str) -> Spelled:
+        return "empty", {}
+
+    def command(self, command: str) -> Spelled:
         return "empty", {}
 
 

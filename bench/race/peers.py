@@ -105,6 +105,8 @@ class DesktopCommander(Mcp):
     def shell(self, command: str) -> Spelled:
         return "start_process", {"command": command, "timeout_ms": 5000}
 
+    command = shell
+
     def do(self, operation: str, seconds: float, repeat: int = 1, **arguments: Any) -> Answer:
         if operation == "terminal" and not self.terminal_pid:
             text = self.ask(
@@ -121,12 +123,39 @@ class DesktopCommander(Mcp):
         }
 
 
+class J0hanz(Mcp):
+    name = "j0hanz filesystem"
+    package = Npm("@j0hanz/filesystem-mcp", "2.5.0", {"@adguard/re2-wasm": "1.2.0"}, newer_node=True)
+    confines = True
+
+    def argv(self) -> list[str]:
+        return [self.package.node, self.package.bin("filesystem-mcp"), self.root]
+
+    def read(self, path: str) -> Spelled:
+        return "read", {"path": path}
+
+    def list(self, path: str) -> Spelled:
+        return "list", {"path": path, "maxEntries": 20_000}
+
+    def write(self, path: str, content: str) -> Spelled:
+        return "create", {"files": [{"path": path, "content": content, "overwrite": True}]}
+
+    def edit(self, path: str, old: str, new: str) -> Spelled:
+        return "edit", {"path": path, "edits": [{"oldText": old, "newText": new}]}
+
+    def glob(self, path: str, pattern: str) -> Spelled:
+        return "find_files", {"path": path, "pattern": pattern, "maxResults": 10_000, "includeHidden": True}
+
+    def search(self, path: str, text: str) -> Spelled:
+        return "search_text", {"path": path, "searchPattern": text, "includeHidden": True}
+
+
 class Codex(JsonRpc):
     """Its app-server. It searches and patches by commands, as its model is told to: `rg`, and its own `apply_patch`."""
 
     name = "codex"
     kind = "app-server"
-    package = Npm("@openai/codex", "0.166.0")
+    package = Npm("@openai/codex", "0.169.0")
 
     @property
     def program(self) -> str:
@@ -193,6 +222,8 @@ class Codex(JsonRpc):
     def sandboxed(self, command: str) -> Spelled:
         return self._exec("/bin/sh", "-c", command, policy="workspaceWrite")
 
+    command = sandboxed
+
     def terminal(self, text: str) -> Spelled:
         raise NotImplementedError
 
@@ -257,6 +288,8 @@ class Wcgw(Mcp):
     def shell(self, command: str) -> Spelled:
         return "BashCommand", {"type": "command", "command": command, "thread_id": self.thread}
 
+    command = shell
+
     def write(self, path: str, content: str) -> Spelled:
         whole = {"percentage_to_change": 100, "text_or_search_replace_blocks": content}
         return "FileWriteOrEdit", {"file_path": path, "thread_id": self.thread} | whole
@@ -284,7 +317,7 @@ class Agno(Driven):
 
 class LangChain(Driven):
     name = "LangChain"
-    package = PyPI("langchain", "1.4.7", ("langchain-community==0.4.2",))
+    package = PyPI("langchain", "1.5.0", ("langchain-community==0.4.2",))
     driver = "with_langchain"
     confines = True
 
@@ -313,6 +346,7 @@ class Gemini(Driven):
 PEERS: tuple[type[Contender], ...] = (
     OfficialFilesystem,
     DesktopCommander,
+    J0hanz,
     Codex,
     Opencode,
     Gemini,
@@ -325,8 +359,7 @@ PEERS: tuple[type[Contender], ...] = (
 )
 
 ABSENT = {
-    "j0hanz filesystem": "needs Node 22",
     "Serena": "since version 2 its one tool runs code; it has no file or search tools to call",
-    "OpenHands tools": "a version of what they depend on could not be had",
+    "OpenHands tools": "the version of certifi that they ask for could not be had",
 }
 """Peers that are not measured, and why."""

@@ -52,6 +52,9 @@ class Handrail:
     def sandboxed(self, command: str) -> Spelled:
         return "shell", {"command": command}
 
+    def command(self, command: str) -> Spelled:
+        return self.sandboxed(command)
+
     def start_terminal(self) -> Spelled:
         return "exec_command", {"session_id": "bench", "cmd": "cat"}
 

@@ -22,10 +22,12 @@ from handrail.ops.search.scope import SearchRequest
 Run = Callable[..., tuple[int, list[str]]]
 
 
-@pytest.fixture
-def run(tree: Open) -> Run:
+@pytest.fixture(params=["as the user", "as an ordinary user"])
+def run(tree: Open, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs ripgrep in a namespace with a tree, and returns its status and what it says."""
     searcher_of("namespace")  # skips where there is none
+    if request.param == "as an ordinary user":  # who needs a user namespace, too
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
     rg, bwrap = program(), find_bwrap.candidates(os.devnull)[0]
     assert rg is not None
 
