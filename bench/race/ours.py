@@ -86,8 +86,24 @@ class Run(Handrail, Own, Spoken):
             raise Refused(str(answer["output"]))
         return str(answer["output"])
 
+    def again(self) -> Contender:
+        return RunSession(self.root, self.home)
+
     def list(self, path: str) -> Spelled:
         return "file.list", {"path": self._in(path)}  # two dialects have a list_dir, and a line does not say which
+
+
+class RunSession(Run):
+    """Its lines say which dialect they mean: several have a tool of this name."""
+
+    def argv(self) -> list[str]:
+        return [*super().argv(), "--dialect", "codex"]
+
+    def read(self, path: str) -> Spelled:
+        return "read_file", {"path": self._in(path)}
+
+    def greet(self, deadline: float) -> None:
+        """The first read is that of the session."""
 
 
 class Stdio(Handrail, Own, Mcp):
