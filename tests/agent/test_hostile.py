@@ -194,7 +194,8 @@ def test_two_agents_on_one_trajectory_leave_valid_file(root: Path, script: Scrip
     command = [*ARGV, "agent", "task", "--model", script(*many, DONE), "--root", str(root), "--trajectory", str(path)]
     with subprocess.Popen(command) as first, subprocess.Popen(command) as second:
         pass
-    assert (first.returncode, second.returncode) == (0, 0)
+    assert 0 in (first.returncode, second.returncode)
+    assert {first.returncode, second.returncode} <= {0, 2}  # the second is refused, unless the first has ended before
     assert Trajectory.load(str(path)).head["extra"]["status"] == "done"
     assert [each.name for each in tmp_path.glob(".handrail-*")] == []
 

@@ -24,8 +24,11 @@ def test_held_file_stays_locked_through_replacements(tmp_path: Path) -> None:
 
 def test_held_file_new_name_is_held_from_first_content(tmp_path: Path) -> None:
     path = str(tmp_path / "new")
-    held = HeldFile(path)
+    held, late = HeldFile(path), HeldFile(path)
     held.replace(b"x")
+    with pytest.raises(BlockingIOError):
+        late.replace(b"y")
+    assert (tmp_path / "new").read_text() == "x"
     with pytest.raises(BlockingIOError):
         HeldFile(path)
     held.close()

@@ -143,6 +143,8 @@ class Trajectory:
         self._held = self._held or _hold(self.path)
         try:
             self._held.replace(text.encode(errors="backslashreplace"))
+        except BlockingIOError:
+            raise _in_use(self.path) from None
         except OSError as error:
             raise TrajectoryError(f"cannot write the trajectory {self.path}: {error.strerror}") from None
 
@@ -202,11 +204,15 @@ class Trajectory:
         return [], 0
 
 
+def _in_use(path: str) -> TrajectoryError:
+    return TrajectoryError(f"another run writes the trajectory {path}; wait until it has ended")
+
+
 def _hold(path: str) -> HeldFile:
     try:
         return HeldFile(path)
     except BlockingIOError:
-        raise TrajectoryError(f"another run writes the trajectory {path}; wait until it has ended") from None
+        raise _in_use(path) from None
     except OSError as error:
         raise TrajectoryError(f"cannot open the trajectory {path}: {error.strerror}") from None
 

@@ -183,8 +183,11 @@ def write_whole(path: str, data: bytes, *, sync: bool = True) -> None:
     os.close(_put(path, data, sync=sync))
 
 
-def _put(path: str, data: bytes, *, sync: bool, locked: bool = False) -> int:
-    """Replace a file as `write_whole` does, and return the open new file; lock it first if `locked`."""
+def _put(path: str, data: bytes, *, sync: bool, locked: bool = False, new: bool = False) -> int:
+    """Replace a file as `write_whole` does, and return the open new file; lock it first if `locked`.
+
+    With `new` nothing is replaced. Raises FileExistsError.
+    """
     temp = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(6).hex()}")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -194,13 +197,25 @@ def _put(path: str, data: bytes, *, sync: bool, locked: bool = False) -> int:
             file.write(data)
         if sync:
             os.fsync(fd)
-        if sync or not _exchanged(temp, path):
+        if not (_linked(temp, path) if new else not sync and _exchanged(temp, path)):
             os.rename(temp, path)
     except BaseException:
         os.close(fd)
         os.unlink(temp)
         raise
     return fd
+
+
+def _linked(temp: str, path: str) -> bool:
+    """Give a new file its name, if nothing has that name. Raises FileExistsError."""
+    try:
+        os.link(temp, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False  # the file system has no second names
+    os.unlink(temp)
+    return True
 
 
 def _exchanged(temp: str, path: str) -> bool:
@@ -240,8 +255,14 @@ class HeldFile:
                     os.close(fd)
 
     def replace(self, data: bytes) -> None:
-        """Replace the content completely or not at all; a loss of power may undo it."""
-        fd = _put(self._path, data, sync=False, locked=True)
+        """Replace the content completely or not at all; a loss of power may undo it.
+
+        Raises BlockingIOError if another holder has made the file in the meantime.
+        """
+        try:
+            fd = _put(self._path, data, sync=False, locked=True, new=self._fd < 0)
+        except FileExistsError:
+            raise BlockingIOError(errno.EAGAIN, "another process has made the file", self._path) from None
         self.close()
         self._fd = fd
 
