@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent.wire import ANSWER, KEY, MENDED, WIRES, Wire
 from support.command_line import Done, handrail
-from support.model_server import Called, Cut, Offered, Refuse, Say, faulty, scripted, serve
+from support.model_server import Called, Cut, Offered, Refuse, Say, Use, faulty, scripted, serve
 from support.model_server.script import Fault
 
 from handrail import Workspace
@@ -82,6 +82,65 @@ def test_anthropic_wire_carries_typed_tools_alone(
     }
     assert second["messages"][-1]["content"][0]["type"] == "tool_result"
     assert first["stream"] is True
+
+
+@pytest.fixture
+def responses(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    monkeypatch.setenv(WIRES["responses"].key, KEY)
+    return WIRES["responses"]
+
+
+def conversation(workspace: Workspace, wire: Wire, *turns: Say | Use) -> list[dict[str, Any]]:
+    """Run turns over the wire; return the items of the last request, after the task."""
+    with serve(scripted([*turns, Say(ANSWER)], mark="")) as server:
+        outcome = Agent(workspace, wire.model, base_url=f"{server.url}{wire.path}").run("mend add")
+    assert (outcome.status, server.unknown) == ("done", []), outcome.reason
+    assert all(each.body["tools"] == [{"type": "shell"}, {"type": "apply_patch"}] for each in server.asked)
+    items: list[dict[str, Any]] = server.asked[-1].body["input"]
+    return items[1:]
+
+
+def test_openai_patch_goes_over_wire_as_items(project: Path, workspace: Workspace, responses: Wire) -> None:
+    odd = Use("apply_patch", {"type": "update_file", "path": "no.py", "diff": "+x"})
+    call, done, wrong, failed = conversation(workspace, responses, responses.call, odd)
+    assert (project / "calc.py").read_text() == MENDED
+    assert call == {
+        "type": "apply_patch_call",
+        "call_id": "call_1",
+        "status": "completed",
+        "operation": responses.call.arguments,
+    }
+    output = {"call_id": "call_1", "status": "completed", "output": "Updated calc.py"}
+    assert done == {"type": "apply_patch_call_output", **output}
+    assert wrong["operation"]["path"] == "no.py"
+    assert (failed["type"], failed["status"]) == ("apply_patch_call_output", "failed")
+    assert "'no.py' does not exist" in failed["output"]
+
+
+@pytest.mark.sandbox
+def test_openai_shell_goes_over_wire_as_items(project: Path, workspace: Workspace, responses: Wire) -> None:
+    action = {"commands": ["cat calc.py | head -n 1", "echo no >&2; exit 3"], "max_output_length": 500}
+    unclear = Use("shell", {"commands": []})
+    call, done, _, refused = conversation(workspace, responses, Use("shell", action), unclear)
+    assert call == {"type": "shell_call", "call_id": "call_1", "status": "completed", "action": action}
+    outputs = [
+        {"stdout": "def add(a, b):\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
+        {"stdout": "", "stderr": "no\n", "outcome": {"type": "exit", "exit_code": 3}},
+    ]
+    output = {"call_id": "call_1", "output": outputs, "max_output_length": 500}
+    assert done == {"type": "shell_call_output", **output}
+    (shown,) = refused["output"]
+    assert shown["outcome"] == {"type": "exit", "exit_code": 1}
+    assert "Parameter 'commands' must not be empty" in shown["stderr"]
+
+
+def test_openai_function_tools_stay_functions(project: Path, workspace: Workspace, responses: Wire) -> None:
+    turns: list[Say | Use] = [Use("shell", {"command": "true"}), Say(ANSWER)]
+    with serve(scripted(turns, mark="")) as server:
+        url = f"{server.url}{responses.path}"
+        Agent(workspace, responses.model, base_url=url, dialect="codex").run("mend add")
+    assert {each["type"] for each in server.asked[0].body["tools"]} == {"function"}
+    assert [each["type"] for each in server.asked[1].body["input"][1:]] == ["function_call", "function_call_output"]
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,21 @@ def model_of(name: str, base_url: str | None = None) -> Model:
     if name.startswith(SCRIPTED):
         return ScriptedModel.load(name.removeprefix(SCRIPTED))
     try:
-        return _at(name, base_url) if base_url else infer_model(name)
+        return _at(name, base_url) if base_url else _known(name)
     except (UserError, ValueError, ImportError) as error:
         raise ModelError(f"cannot use the model {name}: {error}") from None
+
+
+def _known(name: str) -> Model:
+    """Return a model of a provider that the model library knows."""
+    provider, model_name = parse_model_id(name)
+    if provider not in ("openai", "openai-responses"):
+        return infer_model(name)
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415  one provider is used
+
+    from handrail.agent.openai_builtins import BuiltinItemsModel  # noqa: PLC0415  one provider is used
+
+    return BuiltinItemsModel(model_name, provider=OpenAIProvider())
 
 
 def _at(name: str, base_url: str) -> Model:
@@ -49,9 +61,9 @@ def _at(name: str, base_url: str) -> Model:
 
     served = OpenAIProvider(base_url=base_url)
     if provider == "openai-responses":
-        from pydantic_ai.models.openai import OpenAIResponsesModel  # noqa: PLC0415  one provider is used
+        from handrail.agent.openai_builtins import BuiltinItemsModel  # noqa: PLC0415  one provider is used
 
-        return OpenAIResponsesModel(model_name, provider=served)
+        return BuiltinItemsModel(model_name, provider=served)
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415  one provider is used
 
     return OpenAIChatModel(model_name or name, provider=served)
@@ -74,7 +86,8 @@ def tool_parameters(router: ToolRouter) -> ModelRequestParameters:
 def model_settings(model: Model, router: ToolRouter) -> ModelSettings:
     """Return the settings of each request: the loop alone asks again, and the built-in tools of an API are offered."""
     settings = ModelSettings(max_retries=0)
-    if model.system == "anthropic" and any(tool.builtin for tool in router.tools.values()):
-        body: dict[str, Any] = {"tools": router.anthropic()}
+    api = model.system if model.system == "anthropic" else getattr(model, "builtin_api", "")
+    if any(tool.builtin_for(api) for tool in router.tools.values()):
+        body: dict[str, Any] = {"tools": router.anthropic() if api == "anthropic" else router.openai_responses()}
         settings["extra_body"] = body
     return settings
