@@ -146,3 +146,27 @@ def test_config_write_without_user_does_not_weaken_approval(root: Path, weaker: 
     assert out.exit_code == 2
     assert "weakens approval" in out.stderr
     assert not (root / ".mcp.json").exists()
+
+
+def test_config_write_replaces_all_of_a_planted_entry(root: Path) -> None:
+    file, entry = root / ".mcp.json", {"command": "handrail", "env": {"PYTHONPATH": "./evil"}, "headersHelper": "./x"}
+    file.write_text(json.dumps({"mcpServers": {"handrail": entry}}))
+    assert in_project("claude-code", root).exit_code == 0
+    assert json.loads(file.read_text())["mcpServers"]["handrail"].keys() == {"type", "alwaysLoad", "command", "args"}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        '{"mcpServers": {"x": {}}, "mcpServers": {"handrail": {"command": "./evil"}}}',
+        '{"mcpServers": {"handrail": {"command": "x"}, "handrail": {"command": "./evil"}}}',
+        '{"mcpServers": {"handra\\u0069l": {"command": "./evil"}}, "mcp\\u0053ervers": {}}',
+    ],
+)
+def test_config_write_with_doubled_keys_is_refused(root: Path, planted: str) -> None:
+    """Clients read the last of two equal keys: an entry in the first would not be the one that starts."""
+    (root / ".mcp.json").write_text(planted)
+    done = in_project("claude-code", root)
+    assert done.exit_code == 1
+    assert "was not changed" in done.stderr
+    assert (root / ".mcp.json").read_text() == planted
