@@ -46,20 +46,41 @@ def test_killed_run_of_commands_resumes_to_same_tree(root: Path, script: Script,
     assert (root / "d").is_dir()
 
 
-def test_killed_run_with_summary_resumes_to_same_tree(root: Path, script: Script, tmp_path: Path) -> None:
-    path, name = tmp_path / "t.json", script(*WRITES, {"text": "all done"})  # a summary takes one of the answers
-    options = ("--model", name, "--root", str(root), "--approve", "auto", "--context-tokens", "4500")
+def compacted(script: Script, path: Path, root: Path) -> tuple[list[str], list[str], dict[str, str]]:
+    """Run a task that needs a summary; return its options, the types of its events and the tree at its end."""
+    name = script(*WRITES, {"text": "all done"})  # a summary takes one of the answers
+    options = ["--model", name, "--root", str(root), "--approve", "auto", "--context-tokens", "4500"]
     whole = handrail("agent", "task", *options, "--json", "--trajectory", str(path))
-    events, wanted = [json.loads(line) for line in whole.stdout.splitlines()], tree(root)
-    at = [each["type"] for each in events].index("compact")
+    events, wanted = [json.loads(line)["type"] for line in whole.stdout.splitlines()], tree(root)
+    assert "compact" in events
     assert 5 < len(wanted) < STEPS
-    for lines in (at, at + 1, at + 3):
+    return options, events, wanted
+
+
+def test_compacted_run_killed_at_every_step_resumes_to_same_tree(root: Path, script: Script, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    options, events, wanted = compacted(script, path, root)
+    steps = [number for number, kind in enumerate(events) if kind in ("result", "compact")]
+    for lines in steps:
         for each in root.iterdir():
             each.unlink()
         assert kill_after(lines, ["agent", "task", *options, "--trajectory", str(path)])
         done = handrail("agent", "--resume", str(path), *options)
-        assert (done.returncode, done.stdout) == (0, f"{events[-1]['answer']}\n"), (lines, done.stderr)
-        assert tree(root) == wanted
+        assert done.returncode == 0, (lines, done.stderr)
+        assert tree(root) == wanted, lines
+
+
+def test_compacted_run_killed_again_and_again_resumes_to_same_tree(root: Path, script: Script, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    options, events, wanted = compacted(script, path, root)
+    for each in root.iterdir():
+        each.unlink()
+    assert kill_after(events.index("compact") - 1, ["agent", "task", *options, "--trajectory", str(path)])
+    for lines in (1, 2, 3, 5):
+        assert kill_after(lines, ["agent", "--resume", str(path), *options])
+    done = handrail("agent", "--resume", str(path), *options)
+    assert (done.returncode, tree(root)) == (0, wanted), done.stderr
+    assert len(json.loads(path.read_text())["extra"]["sessions"]) == 6
 
 
 def test_resume_of_running_run_is_refused(root: Path, script: Script, tmp_path: Path) -> None:
