@@ -34,7 +34,7 @@ def run() -> list[Row]:
 
 def _loop_ms(workspace: Workspace, home: str) -> float:
     from handrail.agent import Agent, Budget
-    from handrail.agent.scripted import ScriptedModel
+    from handrail.chat.scripted import ScriptedModel
 
     turns: list[dict[str, Any]] = [{"text": "I read.", "calls": [READ]}] * STEPS
     agent = Agent(

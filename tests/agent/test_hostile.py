@@ -16,9 +16,10 @@ from support.command_line import ARGV, at_terminal, handrail
 from support.model_server import Called, Offered, Refuse, Say, serve
 
 from handrail import Workspace
-from handrail.agent import Agent, model_errors
-from handrail.agent.scripted import ScriptedModel
-from handrail.agent.trajectory import Trajectory, TrajectoryError
+from handrail.agent import Agent
+from handrail.chat import model_errors
+from handrail.chat.scripted import ScriptedModel
+from handrail.chat.trajectory import Trajectory, TrajectoryError
 
 Script = Callable[..., str]
 ODD: tuple[Any, ...] = (None, 7, -5, True, "x", [], {}, [1], {"a": 1})

@@ -12,10 +12,11 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from handrail import Workspace
-from handrail.agent import Agent, Budget, model_errors
+from handrail.agent import Agent, Budget
 from handrail.agent import loop as agent_loop
-from handrail.agent.scripted import ScriptedModel, ScriptError
-from handrail.agent.trajectory import Trajectory, TrajectoryError
+from handrail.chat import model_errors
+from handrail.chat.scripted import ScriptedModel, ScriptError
+from handrail.chat.trajectory import Trajectory, TrajectoryError
 
 READ = {"text": "I read.", "calls": [call("file.read", path="calc.py")]}
 MEND = {

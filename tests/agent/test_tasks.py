@@ -11,8 +11,8 @@ from agent.spelling import fails_in_text, spelled
 
 from handrail import Workspace
 from handrail.agent import Agent
-from handrail.agent.scripted import ScriptedModel
-from handrail.agent.trajectory import Trajectory
+from handrail.chat.scripted import ScriptedModel
+from handrail.chat.trajectory import Trajectory
 from handrail.dialects import NAMES
 from handrail.model.approval import Question, Verdict
 

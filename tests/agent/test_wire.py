@@ -11,9 +11,10 @@ from support.model_server import Called, Cut, Offered, Refuse, Say, Use, faulty,
 from support.model_server.script import Fault
 
 from handrail import Workspace
-from handrail.agent import Agent, Outcome, model_errors
+from handrail.agent import Agent, Outcome
 from handrail.agent import loop as agent_loop
-from handrail.agent.trajectory import Trajectory
+from handrail.chat import model_errors
+from handrail.chat.trajectory import Trajectory
 
 Events = list[dict[str, Any]]
 WRONG = Refuse(401, json.dumps({"error": {"message": f"wrong key {KEY}", "type": "authentication_error"}}).encode())

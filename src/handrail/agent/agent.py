@@ -9,13 +9,14 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from handrail.agent.budget import Budget, Outcome, Spent
-from handrail.agent.context_window import DEFAULT_TOKENS, Room
-from handrail.agent.instructions import instructions
-from handrail.agent.loop import Ending, Event, EventHandlerError, Loop
-from handrail.agent.model_choice import model_of
-from handrail.agent.model_errors import ModelFailedError
-from handrail.agent.scripted import ScriptedModel
-from handrail.agent.trajectory import Trajectory
+from handrail.agent.loop import Ending, Loop
+from handrail.chat.asker import Event, EventHandlerError
+from handrail.chat.context_window import DEFAULT_TOKENS, Room
+from handrail.chat.instructions import instructions
+from handrail.chat.model_choice import model_of
+from handrail.chat.model_errors import ModelFailedError
+from handrail.chat.scripted import ScriptedModel
+from handrail.chat.trajectory import Trajectory
 from handrail.dialects import DEFAULT
 from handrail.errors import UndoError
 from handrail.kernel.host.state_dir import make_private
@@ -154,7 +155,7 @@ class Agent:
             spent.money if spent.price_known else None,
             loop.trajectory.path,
         )
-        loop.trajectory.end(outcome, spent)
+        loop.trajectory.end(status, reason, spent.totals)
         self._emit({"type": "end", **outcome._asdict()})
         return outcome
 

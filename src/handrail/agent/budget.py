@@ -1,8 +1,10 @@
 """Counts what a run uses up, and says which budget is spent."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic_ai.messages import ModelResponse
+
+from handrail.chat.prices import price_of
 
 STATUSES = {
     "done": 0,
@@ -48,6 +50,16 @@ class Spent:
         self.price_known = self.price_known and price is not None
         self.money += price or 0.0
 
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The totals, under the names of a trajectory."""
+        return {
+            "total_prompt_tokens": self.tokens_in,
+            "total_completion_tokens": self.tokens_out,
+            "total_cached_tokens": self.tokens_cached,
+            "total_cost_usd": self.money if self.price_known else None,
+        }
+
     def over(self, budget: Budget) -> str | None:
         """Return the name of the budget that is spent, or None. Time is not counted here."""
         if budget.steps is not None and self.steps >= budget.steps:
@@ -55,14 +67,6 @@ class Spent:
         if budget.tokens is not None and self.tokens_in + self.tokens_out >= budget.tokens:
             return "tokens"
         return "money" if budget.money is not None and self.money >= budget.money else None
-
-
-def price_of(response: ModelResponse) -> float | None:
-    """Return the price of an answer in US dollars; None if the price of the model is unknown."""
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        return None
 
 
 class Outcome(NamedTuple):

@@ -4,17 +4,11 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import anyio
-from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -22,9 +16,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from handrail.agent import model_errors
 from handrail.agent.budget import Budget, Spent
-from handrail.agent.context_window import (
+from handrail.chat.asker import Asker, Event, EventHandlerError
+from handrail.chat.context_window import (
     Room,
     shortened,
     size_of,
@@ -33,15 +27,13 @@ from handrail.agent.context_window import (
     summary_request,
     without_old_results,
 )
-from handrail.agent.model_choice import model_settings, tool_parameters
-from handrail.agent.model_errors import ModelFailedError
-from handrail.agent.trajectory import Trajectory, text_in
+from handrail.chat.model_choice import model_settings, tool_parameters
+from handrail.chat.trajectory import Trajectory, text_in
 from handrail.tools.exports import arguments_of
 from handrail.tools.media_output import media_of
 from handrail.tools.router import ToolRouter
 from handrail.tools.tool import ToolResult
 
-Event = dict[str, Any]
 Ending = tuple[str, str]
 """The status of a run and the reason, in one sentence."""
 
@@ -50,10 +42,6 @@ MISTAKES = 5
 _MISTAKEN = ("unknown_tool", "invalid_parameters")
 _STOPPED = "The user stopped the run before the call had ended."
 _GO_ON = "You called no tool and said nothing. Go on with the task, or report that it is done."
-
-
-class EventHandlerError(Exception):
-    """The caller's handler of events failed; holds its error. The model is not asked again: it is not its fault."""
 
 
 class Loop:
@@ -69,13 +57,11 @@ class Loop:
         instrument: InstrumentationSettings | bool = False,
     ) -> None:
         """`instrument` says whether the model library describes its requests as OpenTelemetry spans."""
-        self._instrument = instrument
-        self.model, self.router, self.trajectory, self.room = model, router, trajectory, room
-        self._on_event = on_event
+        self.router, self.trajectory, self.room, self._on_event = router, trajectory, room, on_event
         self.messages: list[ModelMessage] = trajectory.messages()
         self.spent, self.stopping = Spent(), False
-        self._tools, self._settings = tool_parameters(router), model_settings(model, router)
-        self._instructions = trajectory.instructions
+        self._tools, self._instructions = tool_parameters(router), trajectory.instructions
+        self._asker = Asker(model, model_settings(model, router), self._instructions, self.emit, instrument)
 
     async def go_on(self, budget: Budget) -> Ending:
         """Make steps until the model is done. Raises ModelFailedError."""
@@ -86,7 +72,7 @@ class Loop:
             if spent := self.spent.over(budget):
                 return spent, f"the budget of {getattr(budget, spent)} {spent} is spent"
             await self._make_room()
-            response = await self._ask(self.messages, self._tools)
+            response = await self._asker.ask(self.messages, self._tools)
             self.spent.add(response)
             self.trajectory.answered(response)
             self.messages.append(response)
@@ -146,39 +132,6 @@ class Loop:
         part = ToolReturnPart(call.tool_name, content, tool_call_id=call.tool_call_id)
         return part, not (result.error and result.error.code in _MISTAKEN)
 
-    # ── the model ──
-
-    async def _ask(self, messages: list[ModelMessage], tools: ModelRequestParameters) -> ModelResponse:
-        """Return an answer of the model; ask again if the server fails for a moment. Raises ModelFailedError."""
-        for attempt in range(model_errors.RETRIES + 1):
-            try:
-                return await self._stream(messages, tools)
-            except EventHandlerError:
-                raise
-            except Exception as error:
-                reason, wait = model_errors.reason(error), model_errors.wait_after(error, attempt)
-                if attempt == model_errors.RETRIES or not model_errors.may_pass(error):
-                    raise ModelFailedError(reason) from error
-            self.emit({"type": "retry", "reason": reason, "seconds": wait})
-            await anyio.sleep(wait)
-        raise AssertionError
-
-    async def _stream(self, messages: list[ModelMessage], tools: ModelRequestParameters) -> ModelResponse:
-        first = ModelRequest([], instructions=self._instructions)
-        with anyio.fail_after(model_errors.IDLE_SECONDS) as idle:
-            async with model_request_stream(
-                self.model,
-                [first, *messages],
-                model_settings=self._settings,
-                model_request_parameters=tools,
-                instrument=self._instrument,
-            ) as stream:
-                async for event in stream:
-                    idle.deadline = anyio.current_time() + model_errors.IDLE_SECONDS
-                    if text := _text_of(event):
-                        self.emit({"type": "text", "text": text})
-        return stream.get()
-
     async def _make_room(self) -> None:
         """Keep the conversation within the model's context."""
         self.messages = without_old_results(self.messages, self.room, self._instructions)
@@ -187,7 +140,7 @@ class Loop:
         end = split_for_summary(self.messages)
         if not end:
             return
-        response = await self._ask(summary_request(self.messages[:end]), ModelRequestParameters())
+        response = await self._asker.ask(summary_request(self.messages[:end]), ModelRequestParameters())
         self.spent.add(response)
         kept = sum(isinstance(message, ModelResponse) for message in self.messages[end:])
         kept_from = self.trajectory.answers[-kept]["step_id"]
@@ -198,14 +151,6 @@ class Loop:
     def _usage(self) -> Event:
         known = self.spent.money if self.spent.price_known else None
         return {"tokens": self.spent.tokens_in + self.spent.tokens_out, "money": known}
-
-
-def _text_of(event: object) -> str:
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        return str(event.part.content)
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        return str(event.delta.content_delta)
-    return ""
 
 
 def _picture(result: ToolResult) -> BinaryContent:

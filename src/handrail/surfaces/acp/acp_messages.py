@@ -5,7 +5,7 @@ from typing import Any
 import acp
 from acp.schema import PermissionOption, ToolCallLocation, ToolCallUpdate
 
-from handrail.agent.loop import Event
+from handrail.chat.asker import Event
 from handrail.model.approval import Keep, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.model.files import Put, Remove

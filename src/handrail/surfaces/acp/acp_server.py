@@ -16,7 +16,7 @@ from acp.schema import (
 
 import handrail
 from handrail.agent import Agent, Budget
-from handrail.agent.loop import Event
+from handrail.chat.asker import Event
 from handrail.errors import HandrailError
 from handrail.model.approval import Question, Verdict
 from handrail.surfaces.acp.acp_messages import asked_call, permission_options, stop_reason, update_of, verdict_of

@@ -107,7 +107,7 @@ def _check_choice(agent: str | None, models: tuple[str, ...], base_url: str | No
 
         import_episode(*episode_name(agent))
         return
-    from handrail.agent.model_choice import model_of  # noqa: PLC0415  an extra
+    from handrail.chat.model_choice import model_of  # noqa: PLC0415  an extra
 
     for name in models:
         model_of(name, base_url)

@@ -8,8 +8,8 @@ import anyio
 import click
 
 from handrail.agent import Agent, Budget, Outcome
-from handrail.agent.scripted import ScriptedModel
-from handrail.agent.trajectory import Trajectory
+from handrail.chat.scripted import ScriptedModel
+from handrail.chat.trajectory import Trajectory
 from handrail.kernel.host.project_root import place_in
 from handrail.kernel.host.terminal import give_up_questions
 from handrail.surfaces.cli.agent.run_display import JsonLines, RunDisplay

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any, TextIO
 
-from handrail.agent.loop import Event
+from handrail.chat.asker import Event
 from handrail.kernel.host.terminal import can_erase
 from handrail.ops.text.display import one_line, visible
 from handrail.runtime.entry_facts import file_diff

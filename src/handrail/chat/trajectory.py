@@ -18,8 +18,8 @@ from pydantic_ai.messages import (
 )
 
 from handrail import __version__
-from handrail.agent.budget import Outcome, Spent, price_of
-from handrail.agent.trajectory_form import checked
+from handrail.chat.prices import price_of
+from handrail.chat.trajectory_form import checked
 from handrail.errors import HandrailError
 from handrail.kernel.host.client_files import may_replace
 from handrail.kernel.host.state_dir import HeldFile, read_some
@@ -117,16 +117,10 @@ class Trajectory:
         """Add a summary that replaces the steps before the step with this number."""
         self._append({"source": "system", "message": summary, "extra": {"summary": {"kept_from": kept_from}}})
 
-    def end(self, outcome: Outcome, spent: Spent) -> None:
+    def end(self, status: str, reason: str, totals: Json) -> None:
         """Add the totals and say how the run ended."""
-        self.head["final_metrics"] = {
-            "total_prompt_tokens": spent.tokens_in,
-            "total_completion_tokens": spent.tokens_out,
-            "total_cached_tokens": spent.tokens_cached,
-            "total_cost_usd": spent.money if spent.price_known else None,
-            "total_steps": len(self.steps),
-        }
-        self.head["extra"] |= {"status": outcome.status, "reason": outcome.reason}
+        self.head["final_metrics"] = {**totals, "total_steps": len(self.steps)}
+        self.head["extra"] |= {"status": status, "reason": reason}
         self.write()
 
     def _append(self, step: Json) -> None:

@@ -7,7 +7,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model, parse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from handrail.agent.scripted import ScriptedModel
+from handrail.chat.scripted import ScriptedModel
 from handrail.errors import HandrailError
 from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
@@ -39,7 +39,7 @@ def _known(name: str) -> Model:
         return infer_model(name)
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415  one provider is used
 
-    from handrail.agent.openai_builtins import BuiltinItemsModel  # noqa: PLC0415  one provider is used
+    from handrail.chat.openai_builtins import BuiltinItemsModel  # noqa: PLC0415  one provider is used
 
     return BuiltinItemsModel(model_name, provider=OpenAIProvider())
 
@@ -61,7 +61,7 @@ def _at(name: str, base_url: str) -> Model:
 
     served = OpenAIProvider(base_url=base_url)
     if provider == "openai-responses":
-        from handrail.agent.openai_builtins import BuiltinItemsModel  # noqa: PLC0415  one provider is used
+        from handrail.chat.openai_builtins import BuiltinItemsModel  # noqa: PLC0415  one provider is used
 
         return BuiltinItemsModel(model_name, provider=served)
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415  one provider is used
