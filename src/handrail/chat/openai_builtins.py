@@ -52,10 +52,10 @@ class _Responses(AsyncResponses):
         if not offered & _FIELDS.keys():
             return await super().create(**params)
         answer = await super().create(**{**params, "input": [*items(params["input"])]})
-        return _Calls(answer)
+        return _CallStream(answer)
 
 
-class _Calls:
+class _CallStream:
     """Passes the events of a stream on, with function calls instead of items of built-in tools."""
 
     def __init__(self, stream: Any) -> None:
