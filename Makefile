@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-page test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -71,6 +71,16 @@ test-fleet: $(VENV)/ready
 		--editable '.[dev,agent,fleet]'; \
 	then $(ALONE) $(VENV)/fleet/bin/python -m pytest -rs tests/fleet/test_ray_fleet.py tests/fleet/test_fleet_agent.py; \
 	else echo 'test-fleet: skipped, handrail[fleet] cannot be installed'; test -z '$(REQUIRED)'; fi
+
+AXE := $(VENV)/page/axe-core-4.14.0
+
+test-page: $(VENV)/ready
+	$(PYTHON) -m venv $(VENV)/page
+	@if ! command -v chromium > /dev/null || ! command -v chromedriver > /dev/null; then echo 'test-page: skipped, chromium is not installed'; test -z '$(REQUIRED)'; \
+	elif $(VENV)/page/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' selenium==4.51.0 && \
+		{ test -e $(AXE)/installed || { npm install $(NPM_OPTIONS) --prefix $(AXE) axe-core@4.14.0 && touch $(AXE)/installed; }; }; \
+	then HANDRAIL_AXE=$(CURDIR)/$(AXE)/node_modules/axe-core/axe.min.js $(VENV)/page/bin/python -m pytest -rs tests/page; \
+	else echo 'test-page: skipped, selenium or axe-core cannot be installed'; test -z '$(REQUIRED)'; fi
 
 test-typing: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/typing

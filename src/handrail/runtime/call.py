@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,6 +82,11 @@ class Call:
     @property
     def cancel(self) -> threading.Event | None:
         return self.asked.cancel
+
+    @property
+    def tap(self) -> Callable[[bytes], None] | None:
+        """What shows the output of a command while it runs; None if no page's server runs."""
+        return self.asked.live.print if self.asked.live else None
 
     @property
     def limits(self) -> Limits:

@@ -137,6 +137,7 @@ class Commands:
             merged=merged,
             keep_background=True,
             cancel=self._call.cancel,
+            tap=self._call.tap,
         )
         started = time.time()
         with self.recorded(text, verdict), self._session.part("sandbox.exec") as span:
@@ -171,6 +172,7 @@ class Commands:
             started = time.time()
             limit = self._call.limits.command_seconds if seconds is None else seconds
             with self.recorded(text, verdict), self._session.part("sandbox.exec") as span:
+                shell.tap = self._call.tap
                 outcome = shell.run(text, limit, self._call.cancel)
                 self._describe(span, outcome)
             shell.changes_words = shell.changes_words or may_last(text)

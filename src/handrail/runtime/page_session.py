@@ -1,17 +1,23 @@
 """Reports a session to the page: its calls, its output, its questions; carries out what the user asks for there."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from handrail.kernel.page.page_link import PageLink, page_link
-from handrail.kernel.page.page_messages import Later, Message
+from handrail.kernel.page.page_messages import Later, Message, as_bytes
 from handrail.kernel.page.page_place import program_name
+from handrail.kernel.process.jobs import Job, number_of
+from handrail.kernel.process.runner import ending_of
+from handrail.kernel.process.terminals import Terminal
 from handrail.model.approval import Question, Verdict, compact
+from handrail.model.faults import Fault
 from handrail.model.page_limits import PAGE_LIMITS
+from handrail.model.terminal_faults import UnknownTerminal
 from handrail.policy.question_facts import question_diff, question_facts
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ class PageSession:
         self.limits = session.services.limits
         self.link: PageLink = page_link(PAGE_LIMITS.queue_bytes)
         about = {"root": session.services.boundary.root, "client": session.client or program_name()}
+        self._held: list[dict[str, Any]] = []
         facts = {"type": "session", "session": self.id, "time": time.time(), **about}
         self.link.stand(f"session {self.id}", facts, take=self._take)
 
@@ -43,14 +50,44 @@ class PageSession:
 
     def close(self) -> None:
         """Report the end of the session."""
+        self.link.settle(f"held {self.id}", {"type": "held", "session": self.id, "items": []})
         self.link.settle(f"session {self.id}", {"type": "session-end", "session": self.id})
 
     def begin(self, tool: tuple[str, str], given: Any, paths: Iterable[str], number: int, cancel: Event) -> "LiveCall":
         """Report that a call begins; `tool` is the dialect and the name."""
         return LiveCall(self, tool, given, paths, number, cancel)
 
+    def print_held(self, name: str, chunk: bytes) -> None:
+        """Report output of a terminal or job; nothing at its end."""
+        if chunk:
+            self.link.print(f"{self.id}/{name}", chunk)
+        else:
+            self.report_held()
+
+    def report_held(self) -> None:
+        """Report which terminals and jobs there are."""
+        items = held_items(self.session)
+        if items or self._held:
+            self._held = items
+            message = {"type": "held", "session": self.id, "items": items}
+            self.link.stand(f"held {self.id}", message)
+
     def _take(self, message: Message) -> None:
-        """Carry out what the user asks of the terminals and jobs of this session."""
+        """Carry out what the user asks of a terminal or job: in a thread of its own, because that may take a while."""
+        if message.get("do") in ("type", "end"):
+            threading.Thread(target=self._act, args=(message,), name="handrail-page-act", daemon=True).start()
+
+    def _act(self, message: Message) -> None:
+        name, limits = str(message.get("held")), self.limits
+        with suppress(Fault, ValueError):  # it has ended meanwhile, or cannot be typed into
+            program = held_program(self.session, name)
+            if message["do"] == "end":
+                program.end(limits.end_patience_seconds)
+                self.report_held()
+                return
+            data = as_bytes(str(message.get("data")))
+            if program.type_unseen(data, limits.terminal_write_seconds):
+                self.link.print(f"{self.id}/{name}", shown_typing(data))
 
 
 class LiveCall:
@@ -112,6 +149,7 @@ class LiveCall:
         }
         size = len(result.output) if isinstance(result.output, str) else PAGE_LIMITS.detail_chars
         self.page.link.settle(self.id, message, size)
+        self.page.report_held()
 
     def _take(self, message: Message) -> None:
         if message.get("do") == "stop":
@@ -167,3 +205,53 @@ def _target(params: dict[str, Any], paths: Iterable[str]) -> str:
     named = [each for name, each in params.items() if name in paths and isinstance(each, str)]
     texts = named or [each for each in params.values() if isinstance(each, str)]
     return texts[0][:_TARGET] if texts else ""
+
+
+def held_items(session: "Session") -> list[dict[str, Any]]:
+    """Return the terminals and jobs of a session, as the page lists them."""
+    terminals, jobs = session.known_terminals, session.known_jobs
+    items = [
+        {
+            "name": f"terminal {each.name}",
+            "terminal": True,
+            "running": each.alive,
+            "ending": "" if each.alive else _ending(*ending_of(each.status)),
+            "time": each.started_at,
+        }
+        for each in (terminals.list() if terminals else [])
+    ]
+    return items + [
+        {
+            "name": f"job {each.number}",
+            "command": each.text,
+            "terminal": each.terminal,
+            "running": each.running,
+            "ending": "" if each.running else _ending(each.exit_code, each.signal),
+            "time": each.started_at,
+        }
+        for each in (jobs.list() if jobs else [])
+    ]
+
+
+def held_program(session: "Session", name: str) -> Terminal | Job:
+    """Return a terminal or job by the name that the page uses. Raises UnknownTerminal and UnknownJob."""
+    kind, _, rest = name.partition(" ")
+    if kind == "job" and session.known_jobs is not None:
+        return session.known_jobs.get(number_of(rest))
+    if session.known_terminals is None:
+        raise UnknownTerminal(rest)
+    return session.known_terminals.get(rest)
+
+
+def shown_typing(data: bytes) -> bytes:
+    """Return what a terminal would have echoed: the page shows it, the model does not see it."""
+    plain = data.replace(b"\r", b"\r\n")
+    return b"".join(map(_shown_byte, plain))
+
+
+def _shown_byte(byte: int) -> bytes:
+    return bytes([byte]) if byte >= 0x20 or byte in b"\r\n\t" else b"^" + bytes([byte ^ 0x40])
+
+
+def _ending(code: int | None, signal: str | None) -> str:
+    return f"ended by {signal}" if signal else f"exit code {code}" if code is not None else "ended"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import CommandChanges
     from handrail.kernel.process.bounded_output import Output
-    from handrail.kernel.process.jobs import Jobs
+    from handrail.kernel.process.job_records import JobRecord
+    from handrail.kernel.process.jobs import JobFacts, Jobs
     from handrail.kernel.process.remembered_shell import Shells
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
@@ -291,7 +292,7 @@ class Session:
         sandbox = self.sandbox
         with self._lock:
             if self._terminals is None:
-                self._terminals = Terminals(sandbox)
+                self._terminals = Terminals(sandbox, self._terminal_printed)
             return self._terminals
 
     @property
@@ -314,8 +315,27 @@ class Session:
         processes = self.processes
         with self._lock:
             if self._jobs is None:
-                self._jobs = Jobs(processes, JobRecord(self.services.state, self.id).update)
+                record = JobRecord(self.services.state, self.id)
+                self._jobs = Jobs(processes, partial(self._jobs_changed, record), self._job_printed)
             return self._jobs
+
+    def _terminal_printed(self, name: str, chunk: bytes) -> None:
+        if self._page is not None:
+            self._page.print_held(f"terminal {name}", chunk)
+
+    def _job_printed(self, number: str, chunk: bytes) -> None:
+        if self._page is not None:
+            self._page.print_held(f"job {number}", chunk)
+
+    def _jobs_changed(self, record: "JobRecord", jobs: "list[JobFacts]") -> None:
+        record.update(jobs)
+        if self._page is not None:
+            self._page.report_held()
+
+    @property
+    def known_terminals(self) -> "Terminals | None":
+        """The terminals of this session; None if it has started none."""
+        return self._terminals
 
     @property
     def known_jobs(self) -> "Jobs | None":

@@ -97,6 +97,7 @@ class _Asking:
             try:
                 place, said = self._said.get(timeout=_LOOK_SECONDS)
             except Empty:
+                self._page.there()  # a server that was started again gets the question, too
                 continue
             verdict = said if place == "page" else self._from_here(said)
             if verdict is not None:

@@ -118,7 +118,15 @@ class OutputFiles:
 class BoundedOutput:
     """Reads a stream of any length. Its use of memory is bounded by the limit."""
 
-    def __init__(self, limit: int, spool_limit: int, new_spool: Callable[[], tuple[int, str]]) -> None:
+    def __init__(
+        self,
+        limit: int,
+        spool_limit: int,
+        new_spool: Callable[[], tuple[int, str]],
+        tap: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`tap` is called with each piece that is pulled, while the command runs."""
+        self._tap = tap
         self._limit, self._spool_limit, self._new_spool = limit, spool_limit, new_spool
         self._start = bytearray()
         self._buffer = memoryview(bytearray(_USUAL_PIPE))
@@ -134,6 +142,8 @@ class BoundedOutput:
         """Read what is in a pipe; return the number of bytes."""
         # splice() into the file would be slower: it works page by page.
         count = os.readv(pipe, [self._buffer[self._held :]])
+        if self._tap is not None and count:
+            self._tap(bytes(self._buffer[self._held : self._held + count]))
         if self._keep(count):
             _widen(pipe)
         return count

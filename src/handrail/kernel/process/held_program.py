@@ -12,7 +12,7 @@ import select
 import termios
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,10 @@ from handrail.model.faults import CommandNotStarted
 
 if TYPE_CHECKING:
     from handrail.kernel.process.runner import Processes
+
+
+_ECHO_SECONDS = 0.1
+"""How long the echo of a terminal stays off after the user has typed."""
 
 
 class HeldProgram:
@@ -113,6 +117,8 @@ class OutputProgram(HeldProgram):
         self._processes = processes
         self._pipes = dict(enumerate(streams))
         self._outputs = [self._new_output() for _ in streams]
+        self.tap: Callable[[bytes], None] | None = None
+        """Called with output as it comes, in the thread of the background reader."""
 
     def watch(self) -> None:
         """Begin to read the streams and the channel in the background."""
@@ -126,6 +132,8 @@ class OutputProgram(HeldProgram):
         return BoundedOutput(limits.output_bytes, limits.spool_bytes, self._processes.new_spool)
 
     def _take(self, number: int, chunk: bytes) -> None:
+        if self.tap is not None and chunk:
+            self.tap(chunk)
         with self.changed:
             if not chunk:
                 self._pipes.pop(number, None)
@@ -182,6 +190,7 @@ class Keyboard:
 
     def __init__(self, master: int) -> None:
         self._fd = os.dup(master)
+        self._unseen = threading.Lock()
 
     def write(self, data: bytes, seconds: float, program: HeldProgram) -> int:
         """Return the number of bytes that the terminal accepted: fewer if the program does not read them in time."""
@@ -203,6 +212,32 @@ class Keyboard:
     def fileno(self) -> int:
         """Return our end of the terminal."""
         return self._fd
+
+    def write_unseen(self, data: bytes, seconds: float, program: HeldProgram) -> bool:
+        """Type what the output must not show: the terminal echoes nothing meanwhile. Return whether it would have.
+
+        A program that echoes by itself, such as an editor, still prints what it reads.
+        """
+        with self._unseen:
+            echoes = self._set_echo(on=False)
+            try:
+                self.write(data, seconds, program)
+                if echoes:
+                    time.sleep(_ECHO_SECONDS)  # the system echoes when it hands the input on
+            finally:
+                if echoes:
+                    self._set_echo(on=True)
+        return echoes
+
+    def _set_echo(self, *, on: bool) -> bool:
+        """Switch the echo of the terminal; return whether it was on."""
+        try:
+            now = termios.tcgetattr(self._fd)
+            wanted = now[3] | termios.ECHO if on else now[3] & ~termios.ECHO
+            termios.tcsetattr(self._fd, termios.TCSANOW, [*now[:3], wanted, *now[4:]])
+        except termios.error:  # the program has ended
+            return False
+        return bool(now[3] & termios.ECHO)
 
     def answer(self, data: bytes) -> None:
         """Type the answer of the terminal to a query; drop it if the program has not read earlier input."""

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.process.bounded_output import Output
@@ -199,6 +200,10 @@ class Job(OutputProgram):
             sandbox_died=self.lost,
         )
 
+    def type_unseen(self, data: bytes, seconds: float) -> bool:
+        """Type for the user; return whether the terminal would have echoed it. Raises NoKeyboard."""
+        return self.keyboard.write_unseen(data, seconds, self)
+
     def file_bytes(self, room: int) -> bytes:
         """Return the first bytes of the file with the whole output; the handle, not the name, says which file."""
         return os.pread(self._file, room, 0) if self._file >= 0 else b""
@@ -235,9 +240,17 @@ class Job(OutputProgram):
 class Jobs:
     """Holds the jobs of one session by number: all that run, and the last ones that ended."""
 
-    def __init__(self, processes: "Processes", changed: Callable[[list[JobFacts]], None] = lambda _: None) -> None:
-        """Call `changed` with the list of jobs whenever one starts or ends, and with none at closing."""
-        self._processes, self._changed = processes, changed
+    def __init__(
+        self,
+        processes: "Processes",
+        changed: Callable[[list[JobFacts]], None] = lambda _: None,
+        printed: Callable[[str, bytes], None] = lambda _number, _chunk: None,
+    ) -> None:
+        """Call `changed` with the list of jobs whenever one starts or ends, and with none at closing.
+
+        `printed` is called with the number of a job and its output as it comes.
+        """
+        self._processes, self._changed, self._printed = processes, changed, printed
         self._lock = threading.RLock()
         self._all: dict[int, Job] = {}
         self._own: list[Processes] = []
@@ -260,7 +273,7 @@ class Jobs:
                 self._all.pop(old).release()
             job = self._all[self._next] = self._new_job(start, self._next)
             self._next += 1
-        job.ended = self._tell
+        job.ended, job.tap = self._tell, partial(self._printed, str(job.number))
         job.watch()
         self._tell()
         return job

@@ -10,7 +10,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ class Command:
     keep_background: bool = False
     """True if children that outlive the command run until the workspace closes; otherwise they end with the command."""
     cancel: threading.Event | None = None
+    tap: Callable[[bytes], None] | None = None
+    """Called with the output of both streams as it comes."""
 
 
 class CommandOutcome(NamedTuple):
@@ -126,7 +128,8 @@ class _Run:
         self.patience = limits.end_patience_seconds
         limit = limits.output_bytes if command.output_bytes is None else command.output_bytes
         self.outputs = [
-            BoundedOutput(limit, limits.spool_bytes, processes.new_spool) for _ in range(1 if command.merged else 2)
+            BoundedOutput(limit, limits.spool_bytes, processes.new_spool, command.tap)
+            for _ in range(1 if command.merged else 2)
         ]
         self.pipes: dict[int, BoundedOutput] = {}
         self.poller = select.poll()

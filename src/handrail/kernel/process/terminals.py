@@ -6,7 +6,8 @@ import re
 import select
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from handrail.kernel.process.awaited_input import awaits_input
@@ -74,6 +75,9 @@ class Terminal(HeldProgram):
         self._waiting = bytearray()
         self._dropped = 0
         self._last_output = time.monotonic()
+        self.tap: Callable[[bytes], None] = lambda _: None
+        """Called with output as it comes, and with nothing at the end."""
+        self.started_at = time.time()
         self.end_read = False
         """True when a call has returned the exit status."""
 
@@ -81,6 +85,7 @@ class Terminal(HeldProgram):
 
     def take_output(self, chunk: bytes) -> None:
         """Keep a chunk of output, within the limit; an empty chunk means that the terminal is closed."""
+        self.tap(chunk)
         with self.changed:
             if not chunk:
                 self.open.discard("screen")
@@ -103,6 +108,10 @@ class Terminal(HeldProgram):
     def write(self, data: bytes, seconds: float) -> int:
         """Type into the terminal. Return the number of bytes it accepted: fewer if the program does not read."""
         return self._keyboard.write(data, seconds, self)
+
+    def type_unseen(self, data: bytes, seconds: float) -> bool:
+        """Type for the user; return whether the terminal would have echoed it."""
+        return self._keyboard.write_unseen(data, seconds, self)
 
     def read(self, seconds: float, quiet_seconds: float, until: bytes = b"", *, written: int = 0) -> Reading:
         """Wait until the program ended, printed `until`, or printed and went quiet; at most `seconds`.
@@ -174,8 +183,9 @@ class Terminal(HeldProgram):
 class Terminals:
     """Holds the terminals of one session by name."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: Sandbox, printed: Callable[[str, bytes], None] = lambda _name, _chunk: None) -> None:
+        """Call `printed` with the name of a terminal and its output as it comes, and with nothing at its end."""
+        self._sandbox, self._printed = sandbox, printed
         self._reader = BackgroundReader()
         self._lock = threading.Lock()
         self._all: dict[str, Terminal] = {}
@@ -219,9 +229,15 @@ class Terminals:
         )
         if ended:
             terminal.take_message(ended)
+        terminal.tap = partial(self._printed, name)
         self._reader.add(master, terminal.take_output)
         self._reader.add(os.dup(started.channel.fileno()), terminal.take_message)
         return terminal
+
+    def list(self) -> "list[Terminal]":
+        """Return all terminals that are remembered."""
+        with self._lock:
+            return [*self._all.values()]
 
     def get(self, name: str) -> Terminal:
         """Return a terminal. Raises UnknownTerminal."""

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from handrail.kernel.page.page_messages import as_text
 from handrail.model.page_limits import PAGE_LIMITS
 from handrail.surfaces.page.page_access import PageDoor
 from handrail.surfaces.page.page_hub import PageHub
@@ -18,6 +19,7 @@ from handrail.surfaces.page.question_card import rule_sentence
 
 _PING_SECONDS = 15
 _SEND_SECONDS = 30
+_TYPED = 10_000
 _PIECE = 500
 """The most rows of a diff in one answer."""
 Json = dict[str, Any]
@@ -48,6 +50,9 @@ class PageApp:
             Route("/api/rule", posted(self.rule), methods=["POST"]),
             Route("/api/stop", posted(self.stop), methods=["POST"]),
             Route("/api/call", posted(self.call), methods=["POST"]),
+            Route("/api/type", posted(self.type), methods=["POST"]),
+            Route("/api/end", posted(self.end), methods=["POST"]),
+            Route("/api/held", posted(self.held), methods=["POST"]),
             Route("/api/diff", posted(self.diff), methods=["POST"]),
         ]
 
@@ -122,6 +127,32 @@ class PageApp:
         if found is None:
             raise BadRequest("this call is not known any more", 404)
         return found
+
+    async def type(self, body: Json) -> Json:
+        """Type into a terminal for the user."""
+        text = body.get("text")
+        if not isinstance(text, str) or len(text) > _TYPED:
+            raise BadRequest(f"text must be at most {_TYPED} characters")
+        self._to_held(body, {"do": "type", "data": as_text(text.encode(errors="replace"))})
+        return {}
+
+    async def end(self, body: Json) -> Json:
+        """End a terminal or job."""
+        self._to_held(body, {"do": "end"})
+        return {}
+
+    async def held(self, body: Json) -> Json:
+        """Return the output of a terminal or job so far."""
+        output = self._hub.outputs.get(str(body.get("held")))
+        return {"output": output.shown() if output else None}
+
+    def _to_held(self, body: Json, message: Json) -> None:
+        key = str(body.get("held"))
+        session, _, name = key.partition("/")
+        process = self._hub.owner(key)
+        if process is None or not self._hub.is_held(key):
+            raise BadRequest("this terminal is not known any more", 404)
+        process.send({"to": f"session {session.partition(':')[2]}", "held": name, **message})
 
     async def diff(self, body: Json) -> Json:
         """Return some rows of a diff."""

@@ -96,6 +96,10 @@ class PageHub:
         """How many processes are connected."""
         return len(self._processes)
 
+    def is_held(self, key: str) -> bool:
+        """Return whether a terminal or job is known."""
+        return key in self._owners
+
     def owner(self, key: str) -> Process | None:
         """Return the connected process of a call or session."""
         prefix = key.partition(":")[0]

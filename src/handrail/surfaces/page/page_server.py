@@ -13,11 +13,13 @@ from handrail.kernel.host.line_channel import raise_file_limit
 from handrail.kernel.page.page_files import page_files
 from handrail.kernel.page.page_listener import PageListener, Process, loopback_socket
 from handrail.kernel.page.page_messages import Message
+from handrail.kernel.page.page_place import serve_here
 from handrail.model.limits import Limits
 from handrail.model.page_limits import PAGE_LIMITS
 from handrail.surfaces.bounded_http import StoppableServer, bounded_protocol
 from handrail.surfaces.page.page_access import PageAccess, PageDoor
 from handrail.surfaces.page.page_app import PageApp, application
+from handrail.surfaces.page.page_history import PageHistory
 from handrail.surfaces.page.page_hub import PageHub
 
 if TYPE_CHECKING:
@@ -57,11 +59,14 @@ class PageServer:
         asyncio.run(self._run(tell, ends_when_idle=ends_when_idle))
 
     async def _run(self, tell: Callable[[str], None], *, ends_when_idle: bool) -> None:
+        serve_here()
         hub = PageHub(self._limits)
         app = PageApp(
             hub, self._door, page_files(str(files("handrail.surfaces.page") / "static")), f"handrail-{self.port}"
         )
-        access = PageAccess(application(app.routes()), self._door, self.port, self._limits)
+        access = PageAccess(
+            application([*app.routes(), *PageHistory(hub).routes()]), self._door, self.port, self._limits
+        )
         server = _PageHttp(
             hub,
             uvicorn.Config(

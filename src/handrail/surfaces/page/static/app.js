@@ -3,13 +3,19 @@
 import { enter, follow } from "./api.js";
 import { callsView } from "./calls.js";
 import { el, fill } from "./dom.js";
+import { historyView } from "./history.js";
 import { questionsView } from "./questions.js";
+import { terminalsView } from "./terminals.js";
 import { on, openQuestions, take } from "./store.js";
 
 const main = document.getElementById("main");
 const tabs = document.getElementById("tabs");
 const link = document.getElementById("link");
-const VIEWS = [["now", "Now", () => joined(questionsView(), callsView())]];
+const VIEWS = [
+  ["now", "Now", () => joined(questionsView(), callsView())],
+  ["history", "History", () => joined(historyView())],
+  ["terminals", "Terminals", () => joined(terminalsView())],
+];
 const STATES = {
   open: "Connected",
   waiting: "Connecting…",

@@ -63,7 +63,12 @@ export function callsView() {
     const n = listed.length - 1 - listed.lastIndexOf(call);
     if (call && n < listed.length) list.redraw(n);
   };
-  const stops = [on("calls", update), on("call", changed), on("sessions", update)];
+  const narrow = () => {
+    list.rowHeight = NARROW.matches ? 52 : 30;
+    update();
+  };
+  NARROW.addEventListener("change", narrow);
+  const stops = [() => NARROW.removeEventListener("change", narrow), on("calls", update), on("call", changed), on("sessions", update)];
   const timer = setInterval(() => {
     for (const n of list.shown.keys()) if (listed[listed.length - 1 - n]?.state === "running") list.redraw(n);
   }, 1000);
@@ -121,6 +126,7 @@ function callDetail(call, close) {
     }
     output = found.output || call.state === "running" ? outputView(found.output) : null;
     fill(body, ...detailParts(call, found, output));
+    if (call.changed || found.changed) await showChanges(call, body);
   };
   const stops = [
     on("call", (changed) => changed === call && load()),
@@ -132,15 +138,22 @@ function callDetail(call, close) {
 
 function detailParts(call, found, output) {
   const block = (name, text) => text && el("section", {}, el("h4", {}, name), el("pre", { class: "text", tabindex: 0, "aria-label": name }, text));
-  const load = (split, start, count) => post("/api/diff", { call: call.id, split, start, count });
   return [
     (found.warnings ?? []).map((each) => el("p", { class: "careful" }, each)),
     block("Parameters", found.params),
     output && el("section", {}, el("h4", {}, "Output"), output.host),
-    found.diff?.unified && el("section", {}, el("h4", {}, "Changes"), diffView(found.diff, load)),
     block("Answer, as the model reads it", found.answer),
     found.metadata && found.metadata !== "{}" && block("Metadata", found.metadata),
   ];
+}
+
+// The changes of a call stand in the history of its workspace.
+async function showChanges(call, body) {
+  const session = sessionOf(call.session);
+  const found = await post("/api/entry", { workspace: session.path, session: session.session, call: call.number }).catch(() => null);
+  if (!found?.entry) return;
+  const load = (split, start, count) => post("/api/history-diff", { diff: found.diff.name, split, start, count });
+  body.append(el("section", {}, el("h4", {}, "Changes"), diffView(found.diff, load) ?? ""));
 }
 
 async function stopCall(call, button) {

@@ -24,6 +24,8 @@ export function diffView(summary, load, { most = 22, cut = 0 } = {}) {
     if (cut) host.append(el("p", { class: "careful" }, `The diff goes on: ${cut} more characters are not shown.`));
   };
   draw();
+  const redraw = () => (host.isConnected ? draw() : WIDE.removeEventListener("change", redraw));
+  WIDE.addEventListener("change", redraw);
   return host;
 }
 

@@ -37,6 +37,7 @@ export function day(seconds) {
 
 export function duration(ms) {
   if (ms === null || ms === undefined) return "";
+  if (ms < 0) return "0 ms"; // the clock of the server is a little ahead
   if (ms < 1) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;

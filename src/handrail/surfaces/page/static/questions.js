@@ -133,7 +133,7 @@ class Card {
         keeps.session && button("For this session", "s", "", () => this.keepForSession(), keeps.session.sentence),
         keeps.always && button("Always…", "a", "", () => this.edit(), keeps.always.sentence)),
       el("div", { class: "deny" }, this.reason, button("Deny", "n", "danger", () => this.refuse())),
-      el("p", { class: "keeps" }, keeps.session ? `For this session allows, ${keeps.session.sentence}` : why && `No rule can be kept: ${why}`));
+      el("p", { class: "keeps" }, keeps.session ? `For this session allows: ${keeps.session.sentence.replace(/^in this session: /, "")}` : why && `No rule can be kept: ${why}`));
   }
 
   // A click right after the cards moved was meant for another one.

@@ -13,14 +13,19 @@ export class Windowed {
     this.room = el("div", { class: "windowed-room" });
     this.host = el("div", { class: "windowed", tabindex: 0, role, "aria-label": label }, this.room);
     this.host.addEventListener("scroll", () => this.later());
-    this.observer = new ResizeObserver(() => this.later());
+    this.observer = new ResizeObserver(() => {
+      if (this.host.clientWidth === this.width) return this.later();
+      this.width = this.host.clientWidth;
+      this.resize(this.count);
+    });
     this.observer.observe(this.host);
   }
 
   resize(count, { refresh = false } = {}) {
     this.count = count;
     this.room.style.height = `${count * this.rowHeight}px`;
-    this.host.style.height = `${Math.max(1, Math.min(count, this.most)) * this.rowHeight + 2}px`;
+    const bar = this.host.scrollWidth > this.host.clientWidth ? 18 : 0;
+    this.host.style.height = `${Math.max(1, Math.min(count, this.most)) * this.rowHeight + 2 + bar}px`;
     if (refresh) this.forget();
     this.update();
   }

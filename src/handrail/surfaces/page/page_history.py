@@ -1,0 +1,184 @@
+"""Answers the page's requests about the history of a workspace: entries, diffs, marks, and what takes changes back."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from anyio import to_thread
+from starlette.routing import Route
+
+from handrail.errors import HandrailError
+from handrail.history import History
+from handrail.kernel.journal.journal import HistoryEntry, open_journal
+from handrail.model.approval import Question, Verdict
+from handrail.model.paths import quote
+from handrail.ops.text.change_preview import change_diff
+from handrail.ops.text.display import one_line, visible
+from handrail.policy.question_facts import question_diff
+from handrail.runtime.entry_facts import entry_diff, facts
+from handrail.runtime.undo_plan import Plan
+from handrail.surfaces.page.diff_rows import Diff
+from handrail.surfaces.page.page_app import BadRequest, Json, diff_piece, posted
+from handrail.surfaces.page.page_hub import PageHub
+from handrail.workspace import Workspace
+
+_ENTRIES = 5000
+"""The most entries of a history that the page lists and searches."""
+_DIFFS = 32
+_LINE = 300
+
+
+class PageHistory:
+    """Reads histories, and changes files back after the user has seen what that does."""
+
+    def __init__(self, hub: PageHub) -> None:
+        self._hub = hub
+        self._diffs = OrderedDict[str, Diff]()
+
+    def routes(self) -> list[Route]:
+        """Return the routes that this class answers."""
+        paths = {"/api/history": self.entries, "/api/entry": self.entry, "/api/plan": self.plan, "/api/undo": self.undo}
+        paths |= {"/api/history-diff": self.diff, "/api/mark": self.mark}
+        return [Route(path, posted(work), methods=["POST"]) for path, work in paths.items()]
+
+    async def entries(self, body: Json) -> Json:
+        """Return the entries of a workspace, the newest first, and its marks."""
+        root, search = self._root(body), str(body.get("search", "")).lower()
+        return await to_thread.run_sync(_entries, root, search)
+
+    async def entry(self, body: Json) -> Json:
+        """Return one entry: by its number, or by the call that made it."""
+        root = self._root(body)
+        found = await to_thread.run_sync(_entry, root, body)
+        if found is None:
+            return {"entry": None}
+        diff = await to_thread.run_sync(_diff_of, root, found)
+        return {"entry": _shown(found), "diff": self._kept(f"{root}#{found.n}", diff)}
+
+    async def plan(self, body: Json) -> Json:
+        """Return what an undo, a redo or a restore would do."""
+        plan, seen = await to_thread.run_sync(_planned, self._root(body), body)
+        shown = {"kind": plan.kind, "entries": list(plan.numbers), "seen": seen, "changes": len(plan.changes)}
+        shown["merged"] = [one_line(quote(each), _LINE) for each in plan.merged]
+        shown["conflicts"] = [
+            [one_line(quote(each.path), _LINE), each.why, visible(each.diff)] for each in plan.conflicts
+        ]
+        return shown | {"diff": self._kept(f"plan {seen}", Diff.of("".join(map(change_diff, plan.changes))))}
+
+    async def undo(self, body: Json) -> Json:
+        """Do what the user has seen as a plan; nothing else."""
+        plan = await to_thread.run_sync(_done, self._root(body), body)
+        return {"done": plan.done, "kind": plan.kind, "entries": list(plan.numbers)}
+
+    async def mark(self, body: Json) -> Json:
+        """Set a mark."""
+        name = str(body.get("name", ""))
+        return {"n": await to_thread.run_sync(_with_history, self._root(body), lambda history: history.mark(name))}
+
+    async def diff(self, body: Json) -> Json:
+        """Return some rows of a diff that another answer has announced."""
+        diff = self._diffs.get(str(body.get("diff")))
+        if diff is None:
+            raise BadRequest("this diff is not known any more", 404)
+        return diff_piece(diff, body)
+
+    def _kept(self, name: str, diff: Diff) -> Json:
+        self._diffs[name] = diff
+        while len(self._diffs) > _DIFFS:
+            self._diffs.popitem(last=False)
+        return {**diff.summary, "name": name}
+
+    def _root(self, body: Json) -> str:
+        """Return a workspace that a process has reported; no other directory is opened."""
+        root = str(body.get("workspace"))
+        if root not in {session["path"] for session in self._hub.sessions.values()}:
+            raise BadRequest("this workspace is not known", 404)
+        return root
+
+
+def _entries(root: str, search: str) -> Json:
+    _, journal = open_journal(root)
+    listed = islice((each for each in journal.listed() if isinstance(each, HistoryEntry)), _ENTRIES)
+    shown = [_shown(each) for each in listed]
+    words = search.split()
+    return {"entries": [each for each in shown if all(word in str([*each.values()]).lower() for word in words)]}
+
+
+def _shown(listed: HistoryEntry) -> Json:
+    """Return an entry with every text visible."""
+    return {name: _visible(value) for name, value in facts(listed).items()}
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return one_line(value, _LINE)
+    if isinstance(value, dict):
+        return {name: _visible(each) for name, each in value.items()}
+    return [_visible(each) for each in value] if isinstance(value, list) else value
+
+
+def _entry(root: str, body: Json) -> HistoryEntry | None:
+    _, journal = open_journal(root)
+    n, session, call = body.get("n"), body.get("session"), body.get("call")
+    for each in islice(journal.listed(), _ENTRIES):
+        if not isinstance(each, HistoryEntry):
+            continue
+        origin = each.entry.origin
+        if each.n == n if n is not None else (origin.session, origin.call) == (session, call):
+            return each
+    return None
+
+
+def _diff_of(root: str, listed: HistoryEntry) -> Diff:
+    _, journal = open_journal(root)
+    return Diff.of(entry_diff(journal, listed.entry))
+
+
+def _act(history: History, body: Json, *, dry_run: bool) -> Plan:
+    """Plan or do what a request names."""
+    kind, n, path = body.get("kind"), body.get("n"), body.get("path")
+    if kind == "redo":
+        return history.redo(dry_run=dry_run)
+    if kind == "restore" and isinstance(path, str) and isinstance(n, int):
+        return history.restore(path, n, dry_run=dry_run)
+    if kind != "undo":
+        raise BadRequest("kind must be undo, redo or restore")
+    to, of = (None if body.get(name) is None else str(body[name]) for name in ("to", "session"))
+    return history.undo(n if isinstance(n, int) else None, to=to, of=of, dry_run=dry_run)
+
+
+def _planned(root: str, body: Json) -> tuple[Plan, str]:
+    plan = _with_history(root, lambda history: _act(history, body, dry_run=True))
+    return plan, _digest("".join(map(change_diff, plan.changes)))
+
+
+def _done(root: str, body: Json) -> Plan:
+    """Carry out a plan; the approval covers exactly the changes that the user has seen."""
+    seen = body.get("seen")
+
+    def approve(question: Question) -> Verdict:
+        if _digest(question_diff(question)) != seen:
+            return Verdict.deny("the files have changed since: look at the plan again", decided_by="user")
+        return Verdict(True, "user")
+
+    plan: Plan = _with_history(root, lambda history: _act(history, body, dry_run=False), approve)
+    if plan.conflicts:
+        raise BadRequest("the files have changed since: look at the plan again", 409)
+    return plan
+
+
+def _with_history(
+    root: str, work: Callable[[History], Any], approve: Callable[[Question], Verdict] | None = None
+) -> Any:
+    """Open a workspace for one piece of work on its history."""
+    try:
+        with Workspace.from_settings(root, {"approve": "ask"}, approver=approve, tell=lambda _: None) as workspace:
+            return work(workspace.history())
+    except HandrailError as error:
+        raise BadRequest(visible(str(error)), 409) from None
+
+
+def _digest(diff: str) -> str:
+    return hashlib.sha256(diff.encode(errors="surrogateescape")).hexdigest()

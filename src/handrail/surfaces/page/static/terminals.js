@@ -1,0 +1,105 @@
+// Shows terminals and jobs while they run, in a terminal emulator; lets the user type, and end them.
+
+import { post } from "./api.js";
+import { baseName, clock, el, fill } from "./dom.js";
+import { on, sessionOf, store } from "./store.js";
+
+// The emulator makes style elements, which the content security policy forbids: their rules go into style sheets instead.
+const make = document.createElement.bind(document);
+document.createElement = (tag, options) => (tag === "style" ? styleStandIn() : make(tag, options));
+
+function styleStandIn() {
+  const sheet = new CSSStyleSheet();
+  const made = el("span", { hidden: true });
+  document.adoptedStyleSheets.push(sheet);
+  Object.defineProperty(made, "textContent", { get: () => "", set: (text) => sheet.replaceSync(text) });
+  made.remove = () => {
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet);
+    Element.prototype.remove.call(made);
+  };
+  return made;
+}
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+}
+
+export function terminalsView() {
+  const list = el("ul", { class: "held-list" });
+  const place = el("div", { class: "detail-place" });
+  const blank = el("p", { class: "blank" }, "No terminal and no job is known. Those of every agent appear here.");
+  let shown = null;
+  const items = () => [...store.held.values()].flatMap((each) => each.items.map((item) => ({ ...item, session: each.session })));
+  const draw = () => {
+    const all = items().sort((a, b) => b.time - a.time);
+    blank.hidden = all.length > 0;
+    fill(list, all.map((item) => el("li", {}, el("button", { type: "button", class: `held-row${item.running ? " is-running" : ""}`, "data-held": item.name, onclick: () => open(item) },
+      el("span", { class: "dot", "aria-hidden": "true" }), el("span", { class: "c-tool" }, item.name), el("span", { class: "c-target" }, item.command),
+      el("span", { class: "c-where" }, baseName(sessionOf(item.session).root)), el("span", { class: "c-by" }, item.running ? `since ${clock(item.time)}` : item.ending)))));
+    shown?.update(all.find((item) => item.id === shown.id));
+  };
+  const open = async (item) => {
+    shown?.end();
+    shown = await heldView(item);
+    fill(place, shown.host);
+    shown.start();
+  };
+  const stops = [on("held", draw), on("state", draw)];
+  draw();
+  return { host: el("section", { class: "terminals", "aria-labelledby": "terminals" }, el("div", { class: "section-head" }, el("h2", { id: "terminals" }, "Terminals and jobs")), blank, list, place),
+    end: () => {
+      stops.forEach((stop) => stop());
+      shown?.end();
+    } };
+}
+
+async function heldView(item) {
+  const [{ Terminal }] = await Promise.all([import("./vendor/xterm.js"), styles()]);
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const terminal = new Terminal({ cols: 80, rows: 24, scrollback: 5000, disableStdin: true, convertEol: !item.terminal, fontSize: 13,
+    screenReaderMode: true, linkHandler: { activate() {} }, theme: dark ? {} : { background: "#ffffff", foreground: "#1d2321", cursor: "#17604f", selectionBackground: "#cfe6df" } });
+  const state = el("span", { class: "dialect" }, "");
+  const ask = (path, more = {}) => post(path, { held: item.id, ...more }).catch((error) => (state.textContent = error.message));
+  const end = el("button", { type: "button", class: "danger small", onclick: () => ask("/api/end") }, "End");
+  const typing = el("input", { type: "checkbox" });
+  const label = el("label", { class: "typing" }, typing, " Type as the user; the model does not see what you type");
+  typing.addEventListener("change", () => {
+    terminal.options.disableStdin = !typing.checked;
+    if (typing.checked) terminal.focus();
+  });
+  let queue = Promise.resolve();
+  const sent = terminal.onData((text) => typing.checked && (queue = queue.then(() => ask("/api/type", { text }))));
+  const screen = el("div", { class: "screen" });
+  const host = el("article", { class: "detail held", tabindex: -1, "aria-label": item.name },
+    el("header", { class: "detail-head" }, el("h3", {}, item.name, " ", state), end), screen, item.terminal && label);
+  let waiting = [];
+  const take = (output) => {
+    if (output.skipped) terminal.write(`\r\n… ${output.skipped} bytes not shown …\r\n`);
+    terminal.write(bytes(output.data));
+  };
+  const stop = on("output", (event) => event.of === item.id && (waiting ? waiting.push(event) : take(event)));
+  const update = (now) => {
+    state.textContent = now?.running ? "running" : now?.ending || "ended";
+    end.hidden = label.hidden = !now?.running;
+  };
+  update(item);
+  return { id: item.id, host, update,
+    async start() {
+      terminal.open(screen);
+      const found = await ask("/api/held");
+      if (found?.output) take(found.output);
+      else waiting.forEach(take);
+      waiting = null;
+    },
+    end() {
+      stop();
+      sent.dispose();
+      terminal.dispose();
+    } };
+}
+
+let loaded = null;
+function styles() {
+  loaded ??= new Promise((done) => document.head.append(el("link", { rel: "stylesheet", href: "/static/vendor/xterm.css", onload: done, onerror: done })));
+  return loaded;
+}
