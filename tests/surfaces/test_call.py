@@ -180,8 +180,8 @@ def _file_tools() -> list[str]:
 def test_call_read_only_refuses_writing_tool(root: Path) -> None:
     (root / "a").write_text("a")
     done = handrail("call", "file.delete", "path=a", "--root", str(root), "--read-only", "--approve", "auto")
-    assert done.returncode == 1
-    assert done.stdout.startswith("✗ Unknown tool 'file.delete'\n")
+    assert done.returncode == 3
+    assert done.stdout.startswith("✗ file.delete was not approved: the workspace is open for reading only\n")
     assert (root / "a").exists()
     assert handrail("call", "file.read", "path=a", "--root", str(root), "--read-only").returncode == 0
 

@@ -136,7 +136,7 @@ def test_mcp_read_only_offers_no_writing_tools(root: Path, era: str) -> None:
 
     names, refused = talk(over_stdio("--root", root, "--read-only"), act, era)
     assert names == [name for name, tool in load("file").tools.items() if not tool.requires_approval]
-    assert refused["error"]["code"] == "unknown_tool"
+    assert refused["error"]["code"] == "approval_denied"
     assert [*root.iterdir()] == []
 
 

@@ -69,7 +69,7 @@ def test_cli_in_subdirectory_takes_project_and_says_so(project: Path) -> None:
 def test_cli_settings_file_above_counts_in_subdirectory(project: Path) -> None:
     (project / ".handrail.toml").write_text("read_only = true\n")
     done = handrail("call", "file.write", "path=a", "content=b", "--json", cwd=project / "src")
-    assert json.loads(done.stdout)["error"]["code"] == "unknown_tool"
+    assert json.loads(done.stdout)["error"]["code"] == "approval_denied"
     assert done.stderr == f"handrail: using the workspace {project}, which has a .handrail.toml\n"
 
 

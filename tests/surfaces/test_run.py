@@ -107,7 +107,7 @@ def test_run_ambiguous_tool_needs_dialect(root: Path) -> None:
 def test_run_read_only_refuses_writing_tool(root: Path) -> None:
     lines = '{"tool": "file.write", "params": {"path": "a", "content": ""}}\n{"tool": "file.list"}\n'
     first, second = run(root, lines, "--read-only", "--approve", "auto")
-    assert first["error"]["code"] == "unknown_tool"
+    assert first["error"]["code"] == "approval_denied"
     assert second["success"] is True
 
 
