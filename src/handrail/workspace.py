@@ -14,6 +14,7 @@ from handrail.kernel.host.session_log import warn
 from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
+from handrail.layered import LayeredWork, open_layer
 from handrail.load_settings import rules_for, settings_for, with_directories
 from handrail.model.faults import PathFault
 from handrail.ops.glob.protected_names import protection
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
 
     from handrail.history import History
+    from handrail.kernel.layers.workspace_layer import WorkspaceLayer
     from handrail.policy.callback import AnyApprover
 
 
-class Workspace(RawAccess):
+class Workspace(RawAccess, LayeredWork):
     """A directory in which tools work. No call leaves it, and nothing changes in it without approval.
 
     Use it in a `with` or `async with` statement, or close it. Every keyword but `approver` and `tell` is a setting:
@@ -66,6 +68,8 @@ class Workspace(RawAccess):
         telemetry_contents: Put parameters and results into the spans.
         models: Globs of model names, each with a dialect, for `tools_for`; they come before the built-in table.
         hooks: The user's own programs that judge calls or act after them, by event (docs/hooks.md).
+        layered: Leave the root as it is, and keep all changes in a layer over it: True for the usual layer of this
+            root, or the name of another one (docs/layers.md).
         limits: Numbers that differ from the defaults, by name (docs/limits.md).
 
     Raises:
@@ -106,12 +110,13 @@ class Workspace(RawAccess):
         telemetry_contents: bool | None = None,
         hooks: Mapping[str, Any] | None = None,
         limits: Mapping[str, float] | None = None,
+        layered: bool | str = False,
     ) -> None:
         given = locals()
         settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
         if log is not None:
             settings["log"] = _text(log)
-        self._begin(_text(root), settings, approver, tell)
+        self._begin(_text(root), settings, approver, tell, layered)
 
     @classmethod
     def from_settings(
@@ -121,10 +126,11 @@ class Workspace(RawAccess):
         *,
         approver: "AnyApprover | None" = None,
         tell: Callable[[str], None] | None = None,
+        layered: bool | str = False,
     ) -> Self:
         """Open a workspace with settings by name, as the caller has loaded them. Raises what the class raises."""
         made = cls.__new__(cls)
-        made._begin(_text(root), settings, approver, tell)  # noqa: SLF001  of its own class
+        made._begin(_text(root), settings, approver, tell, layered)  # noqa: SLF001  of its own class
         return made
 
     def _begin(
@@ -133,11 +139,13 @@ class Workspace(RawAccess):
         settings: Mapping[str, Any],
         approver: "AnyApprover | None",
         tell: Callable[[str], None] | None,
+        layered: bool | str,
     ) -> None:
         self._tell: Callable[[str], None] = tell or warn
+        self._given, self._approver = dict(settings), approver
         boundary = _boundary(root)
         try:
-            self._open(boundary, settings)
+            self._open(boundary, settings, layered)
         except BaseException:
             boundary.close()
             raise
@@ -145,14 +153,26 @@ class Workspace(RawAccess):
         self._closing, self._closed = threading.RLock(), False
         self._default = self.session(approver=approver)
 
-    def _open(self, boundary: FsBoundary, given: Mapping[str, Any]) -> None:
+    def _open(self, boundary: FsBoundary, given: Mapping[str, Any], layered: bool | str) -> None:
         asked, self.warnings = settings_for(boundary, given)
         """The warnings for the user about the settings and the state of the workspace."""
         self.settings = with_directories(asked, boundary.root, self.warnings)
-        limits = self.settings.limits
         own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
         own = inside(boundary.root, *own_files)
-        state = State(boundary.root)
+        layer = open_layer(boundary, layered) if layered else None
+        try:
+            self._serve(boundary, own, own_files, layer)
+        except BaseException:
+            if layer is not None:
+                layer.close()
+            raise
+
+    def _serve(
+        self, boundary: FsBoundary, own: tuple[str, ...], own_files: Sequence[str], layer: "WorkspaceLayer | None"
+    ) -> None:
+        """Open the parts of the workspace over an open root, or over the view of a layer."""
+        limits, rules_state = self.settings.limits, State(boundary.root)
+        state = rules_state if layer is None else State.within(layer.path)
         if self.settings.protect or own:
             remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
             boundary.protected = ProtectedFiles(boundary.fd, protection(self.settings.protect), limits, own, remembered)
@@ -162,8 +182,8 @@ class Workspace(RawAccess):
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
         trees = Trees(boundary, state.path)
         writer = Writer(trees, state, journal, durability)
-        self._services = Services(trees, state, limits, writer, self.settings.powers, journal, own_files)
-        self._rules = rules_for(self.settings, state, self.warnings)
+        self._services = Services(trees, state, limits, writer, self.settings.powers, journal, layer, tuple(own_files))
+        self._rules = rules_for(self.settings, rules_state, self.warnings)
         self.recovered = self._recover(writer)
         """The number of commits of killed processes that were rolled back or finished."""
 

@@ -86,9 +86,8 @@ def test_second_mount_of_an_upper_is_refused(tmp_path: Path) -> None:
     path = f"{tmp_path}/layer"
     code = "import sys; from handrail.kernel.layers.upper import Upper; Upper.open(sys.argv[1])"
     with Upper.open(path):
-        with pytest.raises(LayerBusy) as caught:
+        with pytest.raises(LayerBusy):
             Upper.open(path)
-        assert caught.value.process == os.getpid()
         other = subprocess.run([sys.executable, "-P", "-c", code, path], capture_output=True, check=False)
         assert b"LayerBusy" in other.stderr
     Upper.open(path).close()

@@ -9,8 +9,8 @@ from handrail.model.effects import DANGEROUS, SAFE_WRITE, Effect, risk_level
 from handrail.model.files import Change, Put
 from handrail.model.rights import Rights
 
-KINDS = ("undo", "redo", "restore")
-"""The names that approval rules use for the operations on the history."""
+KINDS = ("undo", "redo", "restore", "apply")
+"""The names that approval rules use for the operations on the history, and for bringing a layer into its root."""
 
 
 class Question(NamedTuple):

@@ -135,6 +135,10 @@ class Limits(NamedTuple):
     """The most places that the answer to an ambiguous edit lists."""
     nearest_bytes: int = 32 * MIB
     """The most bytes that are searched for the place most similar to a text that was not found."""
+    layer_depth: int = 60
+    """The most layers below a fork; with more of them they become one."""
+    layer_copy_bytes: int = GIB
+    """The largest root that is copied where the system has no layers."""
     command_seconds: float = 120.0
     """The time limit of a command if the call names none."""
     output_bytes: int = 256 * KIB

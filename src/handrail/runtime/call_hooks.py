@@ -71,8 +71,9 @@ class CallHooks:
 
     def close(self) -> None:
         """End every process that a hook has left."""
-        if self._programs is not None:
-            self._programs.close()
+        programs, self._programs = self._programs, None
+        if programs is not None:
+            programs.close()
 
     # ── before a call ──
 
@@ -248,6 +249,7 @@ def hook_programs(services: "Services") -> HookPrograms:
         f"{services.state.path}/output",
         agents=agents_directories(boundary.root, powers.writable),
         guarded=services.guarded_names if kept else (),
+        enter=services.enter,
     )
 
 

@@ -15,10 +15,11 @@ class OpenCalls:
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)
         self._running, self._owner = 0, os.getpid()
-        self.closed = False
+        self.closed = self._held = False
 
     def __enter__(self) -> None:
         with self._lock:
+            self._wait_for_release()
             if self.closed:
                 raise Closed
             self._running += 1
@@ -26,7 +27,7 @@ class OpenCalls:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._running -= 1
-            if self.closed:
+            if self.closed or self._held:
                 self._left.notify_all()
 
     @contextmanager
@@ -37,9 +38,31 @@ class OpenCalls:
             yield
         finally:
             with self._lock:
+                self._wait_for_release()
                 self._running += 1
         if self.closed:
             raise Closed
+
+    @property
+    def running(self) -> int:
+        """The number of running calls, without those that wait for an answer."""
+        with self._lock:
+            return self._running
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no new call begin during the block: such a call waits for its end."""
+        with self._lock:
+            self._held = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held = False
+                self._left.notify_all()
+
+    def _wait_for_release(self) -> None:
+        self._left.wait_for(lambda: not self._held)
 
     def close(self) -> None:
         """Reject new calls from now on."""

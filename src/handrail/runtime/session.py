@@ -39,12 +39,14 @@ if TYPE_CHECKING:
 
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import CommandChanges
+    from handrail.kernel.layers.workspace_layer import WorkspaceLayer
     from handrail.kernel.process.bounded_output import Output
     from handrail.kernel.process.job_records import JobRecord
     from handrail.kernel.process.jobs import JobFacts, Jobs
     from handrail.kernel.process.remembered_shell import Shells
     from handrail.kernel.process.runner import Processes
     from handrail.kernel.process.terminals import Terminals
+    from handrail.kernel.sandbox.levels import Enter
     from handrail.kernel.sandbox.sandbox import Sandbox
     from handrail.kernel.search.searcher import Searcher
     from handrail.kernel.web.fetcher import Fetcher
@@ -63,6 +65,8 @@ class Services:
     writer: Writer
     powers: Powers
     journal: Journal
+    layer: "WorkspaceLayer | None" = None
+    """The layer that takes the changes; None for a plain workspace."""
     own: tuple[str, ...] = ()
     """Handrail's own files and directories, which no tool and no command may read."""
 
@@ -70,6 +74,11 @@ class Services:
     def boundary(self) -> FsBoundary:
         """The boundary of the workspace."""
         return self.trees.workspace
+
+    @property
+    def enter(self) -> "Enter | None":
+        """Returns the command that enters the view of a layer; None for a plain workspace."""
+        return None if self.layer is None else self.layer.enter
 
     @cached_property
     def reader(self) -> Reader:
@@ -117,7 +126,13 @@ class Services:
     def command_changes(self) -> "CommandChanges":
         from handrail.kernel.journal.command_changes import CommandChanges  # noqa: PLC0415  loaded on first use
 
-        return CommandChanges(self.boundary, self.state, self.journal, self.limits)
+        return CommandChanges(self.boundary, self.state, self.journal, self.limits, self.layer)
+
+    def forget_commands(self) -> None:
+        """Forget what is known of the files for the record of commands; the next command begins anew."""
+        if "command_changes" in vars(self):
+            self.command_changes.close()
+            del self.command_changes
 
     def close(self) -> None:
         """Release all handles, and prune the journal once a day."""
@@ -130,6 +145,8 @@ class Services:
             prune_daily(self.state, self.journal, self.limits)
         self.journal.blobs.close()
         self.trees.close()
+        if self.layer is not None:
+            self.layer.close(remove=self.layer.record.forked)
 
 
 class LastCommand(NamedTuple):
@@ -216,6 +233,7 @@ class Session:
                     hidden=services.own,
                     hosts=powers.network,
                     private_hosts=powers.allow_hosts,
+                    enter=services.enter,
                     limits=services.limits,
                 )
                 self._sandbox = Sandbox(
@@ -341,6 +359,18 @@ class Session:
     def known_jobs(self) -> "Jobs | None":
         """The jobs of this session; None if it has started none."""
         return self._jobs
+
+    def end_processes(self) -> None:
+        """End everything that runs for this client; the next command starts a new sandbox."""
+        with self._lock:
+            parts = (self._terminals, self._jobs, self._shells, self._processes, self._sandbox)
+            self._terminals = self._jobs = self._shells = self._processes = self._sandbox = None
+        for part in (*parts, self.hooks):
+            if part is not None:
+                part.close()
+        if "git" in vars(self):
+            self._record_last_git_check()
+            del self.git
 
     def close(self) -> None:
         """End all processes of this client, and wait for the calls that still run."""

@@ -59,18 +59,22 @@ class UndoTree:
 
     def plan_reverse(self, file: ChangedPath) -> None:
         """Plan the reverse of one recorded change; note a conflict if that is not possible."""
+        self.plan_step(file.path, file.after, file.before)
+
+    def plan_step(self, path: str, after: KeptNode | Node | None, before: KeptNode | Node | None) -> None:
+        """Plan that a path goes from the state `after` to the state `before`; note a conflict if it has another one."""
         try:
-            now = self._now(file.path)
-            if "directory" in (file.before and file.before.kind, file.after and file.after.kind):
-                self._reverse_directory(file, now)
+            now = self._now(path)
+            if "directory" in (before and before.kind, after and after.kind):
+                self._step_of_directory(path, after, before, now)
                 return
-            was, then = self._load(file.after), self._load(file.before)
+            was, then = self._load(after), self._load(before)
             if _same(now, was):
-                self._wanted[file.path] = _with_mode(then, file.before, file.after, now)
+                self._wanted[path] = _with_mode(then, before, after, now)
             elif not _same(now, then):
-                self._merge(file, now, was, then)
+                self._merge(path, now, was, then)
         except _CannotRestore as problem:
-            self._plan.conflicts.append(UndoConflict(file.path, problem.why, problem.diff))
+            self._plan.conflicts.append(UndoConflict(path, problem.why, problem.diff))
 
     def make(self, path: str, node: KeptNode | None, latest: KeptNode | None) -> None:
         """Plan that a path becomes `node`. Only `latest`, its last recorded state, may give way to a directory."""
@@ -155,9 +159,9 @@ class UndoTree:
             self._directories[path] = found
         return self._directories.get(path, True)
 
-    def _load(self, node: KeptNode | None) -> Node | None:
-        if node is None:
-            return None
+    def _load(self, node: KeptNode | Node | None) -> Node | None:
+        if node is None or isinstance(node, Node):
+            return node
         if node.kind == "file":
             if not node.kept:
                 raise _CannotRestore("not_kept")
@@ -167,26 +171,27 @@ class UndoTree:
                 raise _CannotRestore("damaged") from None
         return Node(node.kind, node.kept.encode(errors="surrogateescape"), node.mode)
 
-    def _reverse_directory(self, file: ChangedPath, now: Node | None) -> None:
-        if file.before is None:
+    def _step_of_directory(
+        self, path: str, after: KeptNode | Node | None, before: KeptNode | Node | None, now: Node | None
+    ) -> None:
+        if before is None:
             if now is not None and now.kind == "directory":
-                self._wanted[file.path] = None
-        elif _same(now, self._load(file.after)):
-            self._wanted[file.path] = self._load(file.before)
-        elif not _same(now, self._load(file.before)):
+                self._wanted[path] = None
+        elif _same(now, self._load(after)):
+            self._wanted[path] = self._load(before)
+        elif not _same(now, self._load(before)):
             raise _CannotRestore("in_the_way")
 
-    def _merge(self, file: ChangedPath, now: Node | None, was: Node | None, then: Node | None) -> None:
+    def _merge(self, path: str, now: Node | None, was: Node | None, then: Node | None) -> None:
         kinds = {each and each.kind for each in (now, was, then)}
         if kinds != {"file"} or now is None or was is None or then is None:
-            raise _CannotRestore("in_the_way" if "directory" in kinds else "changed", _difference(file.path, was, now))
+            raise _CannotRestore("in_the_way" if "directory" in kinds else "changed", _difference(path, was, now))
         merged = merge(was.data, now.data, then.data)
         if merged is None:
-            raise _CannotRestore("changed", _difference(file.path, was, now))
-        turned = Node("file", merged, then.mode)
-        self._wanted[file.path] = _with_mode(turned, file.before, file.after, now)
-        if file.path not in self._plan.merged:
-            self._plan.merged.append(file.path)
+            raise _CannotRestore("changed", _difference(path, was, now))
+        self._wanted[path] = _with_mode(Node("file", merged, then.mode), then, was, now)
+        if path not in self._plan.merged:
+            self._plan.merged.append(path)
 
     def _would_be_empty(self, path: str) -> bool:
         inside = [f"{path}/{entry.name}" for entry in self._services.reader_of(path).entries(quote(path))]
@@ -211,7 +216,9 @@ def _same(one: Node | None, two: Node | None) -> bool:
     return one is None if two is None else two.same(one)
 
 
-def _with_mode(then: Node | None, before: KeptNode | None, after: KeptNode | None, now: Node | None) -> Node | None:
+def _with_mode(
+    then: Node | None, before: KeptNode | Node | None, after: KeptNode | Node | None, now: Node | None
+) -> Node | None:
     """Return the node with its former mode, unless the mode was changed since."""
     if then is None or then.kind != "file" or now is None or now.kind != "file":
         return then

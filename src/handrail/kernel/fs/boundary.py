@@ -109,6 +109,10 @@ class FsBoundary:
         self.protected: ProtectedFiles | None = None
         """The protected files. The session sets them when it has read the settings."""
 
+    def show(self, fd: int) -> None:
+        """Work in another directory from now on, under the same path and the same number of the handle."""
+        os.dup2(fd, self.fd, inheritable=False)
+
     def close(self) -> None:
         """Close the root and forget its handle: the system may reuse the number for another directory."""
         fd, self.fd = self.fd, -1

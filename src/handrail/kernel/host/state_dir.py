@@ -41,29 +41,36 @@ class State:
     """Holds the state directory of one workspace, named after the root's path; makes it if necessary."""
 
     def __init__(self, root: str) -> None:
-        key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-        label = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.path.basename(root))[:40]
+        name = _name_of(root)
         self.warning: str | None = None
-        self.path = os.path.join(state_home(), "workspaces", f"{label}-{key}")
+        path = os.path.join(state_home(), "workspaces", name)
         try:
-            self._make()
+            self._make(path)
         except OSError as error:
-            self.warning = f"the state directory {self.path} cannot be used: {error.strerror}"
-            self.path = os.path.join(_own_temporary_directory(), f"{label}-{key}")
-            self._make()
-        self.pending = os.path.join(self.path, "pending")
-        self.sessions = os.path.join(self.path, "sessions")
-        self._lock = os.path.join(self.path, "lock")
+            self.warning = f"the state directory {path} cannot be used: {error.strerror}"
+            self._make(os.path.join(_own_temporary_directory(), name))
+        make_private(self.sessions)
+
+    @classmethod
+    def within(cls, path: str) -> "State":
+        """Return the state in a directory of Handrail's own. Raises OSError."""
+        made = cls.__new__(cls)
+        made.warning = None
+        made._make(path)
+        return made
 
     @classmethod
     def of(cls, root: str) -> "State":
         """Return the state of the workspace with this root."""
         return cls(os.path.realpath(root))
 
-    def _make(self) -> None:
-        make_private(os.path.join(self.path, "pending"))
-        make_private(os.path.join(self.path, "sessions"))
-        if os.stat(self.path).st_uid != os.geteuid() or not os.access(self.path, os.W_OK | os.X_OK):
+    def _make(self, path: str) -> None:
+        self.path = path
+        self.pending = os.path.join(path, "pending")
+        self.sessions = os.path.join(path, "sessions")
+        self._lock = os.path.join(path, "lock")
+        make_private(self.pending)
+        if os.stat(path).st_uid != os.geteuid() or not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(13, "it belongs to another user")
 
     def session_log(self, session_id: str) -> str:
@@ -73,6 +80,18 @@ class State:
     def lock(self) -> AbstractContextManager[None]:
         """Return a lock for one writer at a time, among threads and processes: each holder opens the file itself."""
         return _locked(os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _name_of(root: str) -> str:
+    """Return the name of the directory for one root: readable, and different for each root."""
+    key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    label = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.path.basename(root))[:40]
+    return f"{label}-{key}"
+
+
+def layers_of(root: str) -> str:
+    """Return the directory for the layers over one root."""
+    return os.path.join(state_home(), "layers", _name_of(root))
 
 
 def _own_temporary_directory() -> str:

@@ -12,7 +12,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.git.watch import GitChecks, in_short
@@ -27,6 +27,10 @@ from handrail.model.faults import WriteFailed
 from handrail.model.limits import Limits
 from handrail.model.paths import quote
 from handrail.model.warnings import JournaledElsewhere, NotJournaled, NotKept, ScanIncomplete, ToolWarning, UndoPartial
+
+if TYPE_CHECKING:
+    from handrail.kernel.journal.layer_scan import LayerScan
+    from handrail.kernel.layers.workspace_layer import WorkspaceLayer
 
 _KIND = 0o170000
 _NAMED_PATHS = 5
@@ -44,12 +48,20 @@ class _Kept(NamedTuple):
 class CommandChanges:
     """Finds and records changes by commands. All sessions of a workspace share it: each change is recorded once."""
 
-    def __init__(self, boundary: FsBoundary, state: State, journal: Journal, limits: Limits) -> None:
+    def __init__(
+        self,
+        boundary: FsBoundary,
+        state: State,
+        journal: Journal,
+        limits: Limits,
+        layer: "WorkspaceLayer | None" = None,
+    ) -> None:
         self._fd, self._state, self._journal, self._limits = boundary.fd, state, journal, limits
         self._protected = boundary.protected
         self._lock = threading.Lock()
         self._leave_out = frozenset([os.path.relpath(state.path, boundary.root)])
-        self._scan = Scan(boundary.fd, limits, self._leave_out)
+        self._layer = layer
+        self._scan = self._new_scan()
         self._index = index_path(state)
         kept = load_index(self._index).items()
         self._kept: dict[str, _Kept] = {path: _Kept((*mark,), KeptNode(*node)) for path, (mark, node) in kept}
@@ -57,6 +69,13 @@ class CommandChanges:
         """The number of the last journal entry at the last scan; None before the first scan."""
         self._left: dict[str, tuple[Origin, Callable[[], bool]]] = {}
         """By session: the last call that left processes running, and whether some still run."""
+
+    def _new_scan(self) -> "Scan | LayerScan":
+        if self._layer is None:
+            return Scan(self._fd, self._limits, self._leave_out)
+        from handrail.kernel.journal.layer_scan import LayerScan  # noqa: PLC0415  for layered workspaces only
+
+        return LayerScan(self._layer, self._fd, self._limits)
 
     @contextmanager
     def around(
@@ -132,7 +151,7 @@ class CommandChanges:
 
     def find_repositories(self) -> list[str]:
         """Return the repositories that exist now. The next scan still finds all changes."""
-        scan = Scan(self._fd, self._limits, self._leave_out)
+        scan = self._new_scan()
         try:
             scan.changed()
             return scan.repositories
@@ -141,7 +160,7 @@ class CommandChanges:
 
     def cannot_keep(self) -> list[str]:
         """Return what undo could not restore if a command changed it now: directories and files, too large or many."""
-        scan, room = Scan(self._fd, self._limits, self._leave_out), _Room(self._limits)
+        scan, room = self._new_scan(), _Room(self._limits)
         try:
             found = [(path, new) for path, (_, new) in self._without_protected(scan.changed()).items()]
             files = [(path, new) for path, new in found if new is not None and stat.S_ISREG(new[0])]
@@ -256,7 +275,18 @@ class CommandChanges:
             and (kept.node.kind == "link" or self._journal.blobs.has(kept.node.kept))
         ):
             return kept.node
-        return KeptNode("file", "", stat.S_IMODE(old[0]))
+        return self._former_below(path, old) or KeptNode("file", "", stat.S_IMODE(old[0]))
+
+    def _former_below(self, path: str, old: Fingerprint) -> KeptNode | None:
+        """Return the entry before the command from below the layer; None if it is not there, or too large."""
+        if isinstance(self._scan, Scan):
+            return None
+        data = self._scan.content_before(path, old, self._limits.scan_file_bytes)
+        if data is None:
+            return None
+        if stat.S_ISLNK(old[0]):
+            return KeptNode("link", os.fsdecode(data), stat.S_IMODE(old[0]))
+        return KeptNode("file", self._journal.blobs.put(data), stat.S_IMODE(old[0]))
 
     def _remember(self, path: str, fingerprint: Fingerprint | None, node: KeptNode | None) -> None:
         if fingerprint is None or node is None or node.kind == "directory" or _unkept(node):
@@ -320,7 +350,7 @@ class _Room:
         return True
 
 
-def _in_order(scan: Scan, files: list[tuple[str, Fingerprint]]) -> list[tuple[str, Fingerprint]]:
+def _in_order(scan: "Scan | LayerScan", files: list[tuple[str, Fingerprint]]) -> list[tuple[str, Fingerprint]]:
     """Sort files as they are stored: the newest first, those that ignore files exclude last."""
     newest_first = sorted(files, key=lambda each: -each[1][3])
     return sorted(newest_first, key=lambda each: scan.is_ignored(each[0])) if scan.has_ignored else newest_first

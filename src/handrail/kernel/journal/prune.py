@@ -83,7 +83,7 @@ def prune_daily(state: State, journal: Journal, limits: Limits) -> None:
         os.close(os.open(journal.pruned, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         os.utime(journal.pruned)
         with state.lock():
-            for directory in (state.pending, state.sessions):
+            for directory in filter(os.path.isdir, (state.pending, state.sessions)):
                 for name in os.listdir(directory):
                     with suppress(OSError):  # continue with the other files
                         _drop_if_old(os.path.join(directory, name), limits.journal_days * DAY)

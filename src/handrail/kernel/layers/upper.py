@@ -5,7 +5,8 @@
     clear("/state/…/layer")                         # removes it, with what the kernel left in it
 
 A layer is a directory of its own user with mode 0700, reached without following a link, so that no other user could
-have made or can change it. It holds `upper` (the changes), `work` (the kernel's, empty between mounts) and `lock`.
+have made or can change it. It holds `upper` (the changes), `work` (the kernel's, empty between mounts) and the
+lock `mounted`.
 """
 
 import contextlib
@@ -18,16 +19,15 @@ from typing import Self
 from handrail.kernel.layers.overlay import Mount
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_UPPER, _WORK, _LOCK = "upper", "work", "lock"
+_UPPER, _WORK, _LOCK = "upper", "work", "mounted"
 
 
 class LayerBusy(Exception):  # noqa: N818  the caller words it
     """Says that a process, or this one, has a layer open."""
 
-    def __init__(self, path: str, process: int) -> None:
+    def __init__(self, path: str) -> None:
         super().__init__(path)
-        self.path, self.process = path, process
-        """The number of the process; 0 if it is not known."""
+        self.path = path
 
 
 class Upper:
@@ -50,13 +50,13 @@ class Upper:
             raise
         made = cls(path, fd, lock)
         try:
-            made._renew()
+            made.renew()
         except BaseException:
             made.close()
             raise
         return made
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
         """Make the directories that are missing, and an empty work directory."""
         clear_below(self.fd, _WORK)
         for name in (_UPPER, _WORK):
@@ -87,6 +87,11 @@ class Upper:
             finally:
                 os.close(work)
 
+    def empty(self) -> None:
+        """Forget the changes. The layer is not mounted."""
+        clear_below(self.fd, _UPPER)
+        self.renew()
+
     def close(self) -> None:
         """Give the layer up. Its mount is closed first."""
         fd, self.fd = self.fd, -1
@@ -116,11 +121,8 @@ def _locked(fd: int, path: str) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = os.pread(lock, 20, 0)
         os.close(lock)
-        raise LayerBusy(path, int(holder) if holder.isdigit() else 0) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+        raise LayerBusy(path) from None
     return lock
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from handrail.kernel.fs.trusted_paths import in_any, resolved
 from handrail.kernel.process.runner import Command, Processes
 from handrail.kernel.process.shells import BASH
+from handrail.kernel.sandbox.levels import Enter
 from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
 from handrail.model.limits import Limits
 from handrail.ops.glob.guarded_names import guarded_place
@@ -47,12 +48,23 @@ class HookPrograms:
     """Runs the hooks of one session, in the root of its workspace."""
 
     def __init__(
-        self, root_fd: int, root: str, limits: Limits, spools: str, *, agents: tuple[str, ...], guarded: tuple[str, ...]
+        self,
+        root_fd: int,
+        root: str,
+        limits: Limits,
+        spools: str,
+        *,
+        agents: tuple[str, ...],
+        guarded: tuple[str, ...],
+        enter: Enter | None = None,
     ) -> None:
-        """`agents` are the directories that commands can write; below a `guarded` name they cannot."""
+        """`agents` are the directories that commands can write; below a `guarded` name they cannot.
+
+        `enter` is that of a layered workspace: hooks see its view.
+        """
         self._root, self._limits, self._agents, self._guarded = root, limits, agents, guarded
         bounded = limits._replace(output_bytes=limits.hook_output_bytes, spool_bytes=0)
-        sandbox = Sandbox(root_fd, root, SandboxSettings("off", limits=bounded))
+        sandbox = Sandbox(root_fd, root, SandboxSettings("off", limits=bounded, enter=enter))
         self._processes = Processes(sandbox, spools)
 
     def run(

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from handrail.kernel.fs.trusted_paths import account_home, agents_directories, resolved
+from handrail.kernel.git.repositories import kind_at
 from handrail.kernel.sandbox import bwrap_args, find_bwrap, first_command, interpreter, seccomp
 from handrail.kernel.sandbox.levels import Level, SandboxSettings
 from handrail.kernel.sandbox.network_attempts import LOCAL_HOSTS, NAME_SERVER
@@ -154,10 +155,12 @@ def strict(view: WorkspaceView, program: str, occupied: OccupiedNames, alongside
     """Prepare bubblewrap. `alongside` is the quoted text of a first command that starts along with the sandbox."""
     handles = _Handles()
     try:
-        return _strict(view, program, occupied, alongside, handles)
+        prepared = _strict(view, program, occupied, alongside, handles)
     except OSError:
         handles.close()
         raise
+    _enter_view(prepared.launch, view.settings)
+    return prepared
 
 
 def _strict(
@@ -185,6 +188,16 @@ def _strict(
     guards = [fd for _, fd, _ in occupied.ordered()]
     launch.handles = [*handles.open, *guards, view.root_fd]
     return PreparedLaunch(launch, info, handles)
+
+
+def _enter_view(launch: Launch, settings: SandboxSettings) -> None:
+    """Make a launch enter the view of a layered workspace first; the user changes there, because root may enter it."""
+    if settings.enter is None:
+        return
+    if launch.program is not None:
+        launch.argv[0], launch.program = f"/proc/self/fd/{launch.program}", None
+    launch.argv = [*settings.enter(launch.user), *launch.argv]
+    launch.user = None
 
 
 def _first_process(settings: SandboxSettings, supervisor: list[str]) -> list[str]:
@@ -227,13 +240,13 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
         read_only=[(path, handles.path(real)) for path, real in readable],
         writable=[(path, handles.path(real)) for path, real in [*writable, *_held(view, hidden, writable)]],
         guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in occupied.ordered()],
-        hidden_files=[(path, handles.data(b"")) for path in hidden if not os.path.isdir(path)],
-        hidden_directories=[path for path in hidden if os.path.isdir(path)],
+        hidden_files=[(path, handles.data(b"")) for path, is_directory in hidden.items() if not is_directory],
+        hidden_directories=[path for path, is_directory in hidden.items() if is_directory],
         data=_etc_data(view, user, home, etc_files, handles, occupied.ignore_rules),
     )
 
 
-def _held(view: WorkspaceView, hidden: list[str], writable: Paths) -> Paths:
+def _held(view: WorkspaceView, hidden: Iterable[str], writable: Paths) -> Paths:
     """Return the directories between writable ones and hidden paths: each is mounted, so no command can rename it."""
     outside = [path for path in hidden if not visible_paths.is_inside(path, view.root)]
     parents = {str(parent) for path in outside for parent in PurePath(path).parents} - dict(writable).keys()
@@ -246,11 +259,26 @@ def _readable(view: WorkspaceView, user: Identity, etc_directories: list[str]) -
     return visible_paths.within_reach([*etc, *view.toolchains(), *view.trusted(view.settings.readable)], user.drop_to)
 
 
-def _hidden(view: WorkspaceView, visible: list[str]) -> list[str]:
-    """Return the outermost hidden paths that exist and would be visible otherwise; never one that holds the root."""
-    hidden = [os.path.realpath(path) for path in view.settings.hidden if os.path.exists(path)]
-    hidden = [path for path in hidden if any(visible_paths.is_inside(path, there) for there in visible)]
-    return visible_paths.outermost(path for path in hidden if not visible_paths.is_inside(view.root, path))
+def _hidden(view: WorkspaceView, visible: list[str]) -> dict[str, bool]:
+    """Return the outermost hidden paths that exist and would be visible otherwise; never one that holds the root.
+
+    Each says whether it is a directory.
+    """
+    kinds = {place: kind for path in view.settings.hidden for place, kind in [_real(view, path)] if kind is not None}
+    hidden = [path for path in kinds if any(visible_paths.is_inside(path, there) for there in visible)]
+    outer = visible_paths.outermost(path for path in hidden if not visible_paths.is_inside(view.root, path))
+    return {path: bool(kinds[path]) for path in outer}
+
+
+def _real(view: WorkspaceView, path: str) -> tuple[str, bool | None]:
+    """Return the real path of a hidden one, and whether it is a directory; None if it does not exist.
+
+    A path in a layered workspace is looked up in its view: under its name lies the root alone.
+    """
+    if view.settings.enter is not None and visible_paths.is_inside(path, view.root) and path != view.root:
+        kind = kind_at(view.root_fd, os.path.relpath(path, view.root))
+        return path, None if kind == "absent" else kind == "directory"
+    return os.path.realpath(path), os.path.isdir(path) if os.path.exists(path) else None
 
 
 def _etc_data(
@@ -290,7 +318,9 @@ def unconfined(view: WorkspaceView, *, reduced: bool) -> Launch:
         raise PermissionError(
             errno.EACCES, f"the workspace's owner ({user.uid}) can reach no interpreter of our version"
         )
-    return Launch([*entering([path]), "0"], handles, user.drop_to)
+    launch = Launch([*entering([path]), "0"], handles, user.drop_to)
+    _enter_view(launch, view.settings)
+    return launch
 
 
 def command_limits(settings: SandboxSettings, level: Level) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Defines the user's settings of the sandbox, and what each level cannot stop."""
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from handrail.model.limits import Limits
@@ -8,6 +9,9 @@ from handrail.model.rights import Rights
 from handrail.ops.glob.guarded_names import GUARDED
 
 Level = Literal["strict", "hosts", "network", "off", "reduced"]
+
+Enter = Callable[[tuple[int, int] | None], list[str]]
+"""Returns the command that enters a view, for a user and a group, or for those of this process."""
 
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASS|PWD$|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNING|_PAT$|DSN|DATABASE_URL|WEBHOOK",
@@ -43,6 +47,8 @@ class SandboxSettings(NamedTuple):
     """Those of them whose address need not be public."""
     user: int | None = None
     """The number of the user inside the sandbox; None for the usual one. It gives no right."""
+    enter: Enter | None = None
+    """Returns the command with which a user enters the view of a layered workspace; None for a plain workspace."""
     limits: Limits = Limits()
 
     def with_rights(self, rights: Rights) -> "SandboxSettings":

@@ -1,0 +1,128 @@
+"""Walks the uppers of overlays, and makes one of several.
+
+The kernel marks a deleted name with a character device 0:0, and a directory that hides the one below with the
+attribute `user.overlay.opaque`. A command cannot make these marks: the kernel escapes such attributes inside an
+overlay, and the sandbox has no right to make devices.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+
+_OPAQUE = "user.overlay.opaque"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def is_whiteout(found: os.stat_result) -> bool:
+    """Return whether an entry of an upper says that its name is deleted."""
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
+
+
+def is_opaque(fd: int) -> bool:
+    """Return whether a directory of an upper hides the one below."""
+    try:
+        return os.getxattr(f"/proc/self/fd/{fd}", _OPAQUE) in (b"y", b"x")
+    except OSError:
+        return False
+
+
+Entered = Callable[[str, os.stat_result], bool]
+
+
+def entries(upper: int, enters: Entered = lambda _path, _found: True) -> Iterator[tuple[str, os.stat_result, bool]]:
+    """Yield the path and the stat result of every entry of an upper, and whether it hides all that is below it.
+
+    A directory comes before its entries; `enters` says of each entry whether it counts. An entry hides what is below if
+    it is no directory, or an opaque one.
+    """
+    stack = [("", os.dup(upper), iter(sorted(os.listdir(upper))))]
+    try:
+        while stack:
+            stem, fd, names = stack[-1]
+            name = next(names, None)
+            if name is None:
+                os.close(stack.pop()[1])
+                continue
+            path, found = stem + name, os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if not enters(path, found):
+                continue
+            if not stat.S_ISDIR(found.st_mode):
+                yield path, found, True
+                continue
+            inner = os.open(name, _DIRECTORY, dir_fd=fd)
+            stack.append((f"{path}/", inner, iter(sorted(os.listdir(inner)))))
+            yield path, found, is_opaque(inner)
+    finally:
+        for _, fd, _ in stack:
+            os.close(fd)
+
+
+def flatten(uppers: list[str], target: str) -> None:
+    """Make one upper that shows the same as several stacked ones, the top one first. Files are hard links."""
+    os.mkdir(target, 0o700)
+    todo = [(uppers, target)]
+    while todo:
+        sources, place = todo.pop()
+        sources, opaque = _visible(sources)
+        for name in sorted({name for each in sources for name in os.listdir(each)}):
+            parts = _parts(sources, name)
+            if parts:
+                os.mkdir(os.path.join(place, name), 0o700)
+                todo.append((parts, os.path.join(place, name)))
+            else:
+                first = next(path for each in sources if os.path.lexists(path := os.path.join(each, name)))
+                _link(first, os.path.join(place, name))
+        _finish(sources[0], place, opaque=opaque)
+
+
+def _visible(sources: list[str]) -> tuple[list[str], bool]:
+    """Return the directories down to the first opaque one, and whether there is one."""
+    for count, each in enumerate(sources, 1):
+        fd = os.open(each, _DIRECTORY)
+        try:
+            if is_opaque(fd):
+                return sources[:count], True
+        finally:
+            os.close(fd)
+    return sources, False
+
+
+def _parts(sources: list[str], name: str) -> list[str]:
+    """Return the directories of this name that together make the one that is seen; none if it is no directory."""
+    found: list[str] = []
+    for each in sources:
+        path = os.path.join(each, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            found.append(path)
+        elif os.path.lexists(path):
+            break
+    first = next((each for each in sources if os.path.lexists(os.path.join(each, name))), "")
+    return found if found and found[0] == os.path.join(first, name) else []
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # the file belongs to another user, or has too many links
+        found = os.lstat(source)
+        if is_whiteout(found):
+            os.mknod(target, stat.S_IFCHR)
+        else:
+            shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _finish(source: str, target: str, *, opaque: bool) -> None:
+    """Give a directory the mode, owner, attributes and times of the top one."""
+    found = os.lstat(source)
+    if opaque:
+        os.setxattr(target, _OPAQUE, b"y")
+    for name in os.listxattr(source):
+        if not name.startswith("user.overlay."):
+            with contextlib.suppress(OSError):
+                os.setxattr(target, name, os.getxattr(source, name))
+    with contextlib.suppress(PermissionError):
+        os.chown(target, found.st_uid, found.st_gid)
+    os.chmod(target, stat.S_IMODE(found.st_mode))
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
