@@ -34,7 +34,6 @@ class LayeredWork:
     _approver: "AnyApprover | None"
     _tell: Callable[[str], None]
     warnings: list[str]
-    root: str
 
     @classmethod
     def from_settings(
@@ -52,7 +51,7 @@ class LayeredWork:
     @property
     def layer(self) -> str | None:
         """The name of the layer that takes the changes, for `layered=`; None for a plain workspace."""
-        return self._services.layer and self._services.layer.name
+        return None if self._services.layer is None else self._services.layer.name
 
     def changes(self) -> "list[LayerChange]":
         """Return what differs between a layered workspace and its root, sorted by path.
@@ -101,13 +100,13 @@ class LayeredWork:
         Each has a layer of its own, which is removed when it closes. `running` says what happens if a command runs:
         `refuse` raises CallError, `end` ends everything that runs, and says so in `warnings`.
         """
-        from handrail.kernel.journal.forked_history import copy_history  # noqa: PLC0415  for layered workspaces only
+        from handrail.kernel.journal.forked_state import copy_state  # noqa: PLC0415  for layered workspaces only
 
         layer, services = self._layer(), self._services
         store = layer.store
 
         def fill(place: str) -> None:
-            copy_history(services.state, services.journal, place)
+            copy_state(services.state, services.journal, place)
 
         with self._quiet(running, "fork"), _errors(), ExitStack() as opened:
             with store.locked():

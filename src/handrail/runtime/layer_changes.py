@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.fs.placeholder import SPARE, is_placeholder
+from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.journal import JournalEntry, KeptNode
 from handrail.kernel.layers.flatten import entries
 from handrail.kernel.layers.workspace_layer import WorkspaceLayer, walk_at
@@ -107,11 +108,22 @@ def plan_of(services: "Services", changes: list[LayerChange], root: "Services") 
     plan = Plan("apply", [])
     tree, firsts = UndoTree(root, plan), _first_states(services)
     for change in changes:
-        first = firsts.get(change.path, change.before)
-        lost = isinstance(first, KeptNode) and first.kind == "file" and not first.kept
-        tree.plan_step(change.path, change.before if lost else first, change.after)
+        tree.plan_step(change.path, _first(services, firsts, change), change.after)
     plan.changes = tree.changes()
     return plan
+
+
+def _first(services: "Services", firsts: "dict[str, KeptNode | None]", change: LayerChange) -> Node | None:
+    """Return what the layer found before its first change of a path; what the root has now if that is not stored."""
+    kept = firsts.get(change.path, change.before)
+    if not isinstance(kept, KeptNode):
+        return kept
+    if kept.kind != "file":
+        return Node(kept.kind, kept.kept.encode(errors="surrogateescape"), kept.mode)
+    try:
+        return Node("file", services.journal.blobs.get(kept.kept), kept.mode) if kept.kept else change.before
+    except BlobLost:
+        return change.before
 
 
 def _first_states(services: "Services") -> "dict[str, KeptNode | None]":

@@ -130,9 +130,9 @@ class Services:
 
     def forget_commands(self) -> None:
         """Forget what is known of the files for the record of commands; the next command begins anew."""
-        if "command_changes" in vars(self):
-            self.command_changes.close()
-            del self.command_changes
+        known = vars(self).pop("command_changes", None)
+        if known is not None:
+            known.close()
 
     def close(self) -> None:
         """Release all handles, and prune the journal once a day."""
