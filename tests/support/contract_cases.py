@@ -161,8 +161,8 @@ def params_of(step: Step, root: Path) -> Any:
     return json.loads(step.params.replace("$ROOT", json.dumps(str(root))[1:-1]))
 
 
-def check(step: Step, result: dict[str, Any], root: Path) -> None:
-    """Compare an envelope with the expectations of a step."""
+def check(step: Step, result: dict[str, Any], root: Path, files: Path | None = None) -> None:
+    """Compare an envelope with the expectations of a step; `files` is where the files are, if that is not the root."""
     failed = any(block.kind == "error" for block in step.expected)
     assert result["success"] is not failed, result
     for block in step.expected:
@@ -185,7 +185,7 @@ def check(step: Step, result: dict[str, Any], root: Path) -> None:
         elif block.kind == "output":
             assert json.loads(body) == result["output"], result["output"]
         elif block.kind in AFTERWARDS:
-            _look(block, root / unquote(block.argument))
+            _look(block, (files or root) / unquote(block.argument))
         else:
             raise ValueError(f"unknown expectation: {block.kind}")
 

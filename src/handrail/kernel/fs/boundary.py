@@ -106,11 +106,14 @@ class FsBoundary:
         self._fast = Openat2(self.fd, self._walk, limits.resolve_retries) if fast else None
         self._resolver: Resolver = self._fast or self._walk
         self.resolver = "openat2" if fast else "walk"
+        self.is_view = False
+        """True if the handle shows a layer over the root, and not the root itself."""
         self.protected: ProtectedFiles | None = None
         """The protected files. The session sets them when it has read the settings."""
 
     def show(self, fd: int) -> None:
-        """Work in another directory from now on, under the same path and the same number of the handle."""
+        """Work in the view of a layer from now on, under the same path and the same number of the handle."""
+        self.is_view = True
         os.dup2(fd, self.fd, inheritable=False)
 
     def close(self) -> None:

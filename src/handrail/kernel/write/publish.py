@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from contextlib import suppress
 
 from handrail.kernel.fs.placeholder import is_placeholder
@@ -76,7 +77,14 @@ def _content_of(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _keep(step: Step, fd: int, found: os.stat_result, path: str, *, alone: bool) -> None:
-    """Give the old file a second name, so that a rollback can restore it."""
+    """Give the old file a second name, so that a rollback can restore it.
+
+    A link that goes is moved: in a layer, a second name of a link has another inode number.
+    """
+    if step.removes and stat.S_ISLNK(found.st_mode):
+        os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
+        _expect_kept(step, fd, found, path)
+        return
     try:
         os.link(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
@@ -85,6 +93,10 @@ def _keep(step: Step, fd: int, found: os.stat_result, path: str, *, alone: bool)
         if alone and not step.removes:
             return  # one rename is atomic, and moving the file first would leave a moment without a file
         os.rename(step.name, step.old, src_dir_fd=fd, dst_dir_fd=fd)
+    _expect_kept(step, fd, found, path)
+
+
+def _expect_kept(step: Step, fd: int, found: os.stat_result, path: str) -> None:
     kept = Place(fd, step.old, step.old).stat()
     if kept is None or (kept.st_dev, kept.st_ino) != (found.st_dev, found.st_ino):
         raise Conflict(path)  # another process has just replaced the file

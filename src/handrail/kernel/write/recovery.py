@@ -30,9 +30,13 @@ class Recovery:
 
         Device numbers change between mounts and inode numbers are reused. So the root is recognized by its files: those
         that the commit wrote and those that it found. A copy of the root has other files; steps that belong to other
-        files are removed from the intent.
+        files are removed from the intent. The state of a layer belongs to this layer alone, and its files get other
+        inode numbers when it is mounted again: there, every intent counts.
         """
-        here = os.fstat(self._trees.workspace.fd)
+        workspace = self._trees.workspace
+        if workspace.is_view:
+            return True
+        here = os.fstat(workspace.fd)
         if intent.root[1] != here.st_ino:
             return False
         traces = [(self._trace(step), step) for step in intent.steps]
