@@ -33,6 +33,7 @@ class LayerScan:
         self._above = set[str]()
         self.cut = False
         """True if there are more changes than the limit allows."""
+        self.has_ignored = False
         self.unseen: list[str] = []
         self.too_large: list[str] = []
 
