@@ -51,7 +51,10 @@ def start(
     pass_fds: tuple[int, ...] = (),
     files: bool = True,
 ) -> "Popen[bytes]":
-    """Start `argv` in the open directory, with no input and no environment. `files` forbids it all other files."""
+    """Start `argv` in the open directory, with no input and no variable but PWD. `files` forbids it all other files.
+
+    The system cannot name the directory of a layer for a program outside its mount namespace; PWD does.
+    """
     from subprocess import Popen  # noqa: PLC0415  saves start-up time: most calls start nothing
 
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -66,7 +69,8 @@ def start(
             elif abi() >= _FIRST_WITHOUT_FILES:
                 _restrict(None)
             here = f"/proc/self/fd/{dir_fd}"
-            started.append(Popen(argv, cwd=here, env={}, stdin=null, stdout=stdout, stderr=stderr, pass_fds=pass_fds))
+            own = {"PWD": os.readlink(here)}
+            started.append(Popen(argv, cwd=here, env=own, stdin=null, stdout=stdout, stderr=stderr, pass_fds=pass_fds))
         except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
             failed.append(error)
 
