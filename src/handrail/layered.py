@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from handrail.client_session import ClientSession
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
+    from handrail.layer_changes import LayerChange
     from handrail.policy.callback import AnyApprover
-    from handrail.runtime.layer_changes import LayerChange
     from handrail.runtime.session import Services
     from handrail.runtime.undo_plan import Plan
 
@@ -60,7 +60,7 @@ class LayeredWork:
         """
         from handrail.kernel.fs.boundary import FsBoundary  # noqa: PLC0415  for layered workspaces only
         from handrail.kernel.fs.reader import Reader  # noqa: PLC0415  for layered workspaces only
-        from handrail.runtime.layer_changes import layer_changes  # noqa: PLC0415  for layered workspaces only
+        from handrail.layer_changes import layer_changes  # noqa: PLC0415  for layered workspaces only
 
         layer = self._layer()
         with _errors():
@@ -153,11 +153,11 @@ class LayeredWork:
 
     def _applied(self, layer: "WorkspaceLayer") -> "Plan":
         """Carry the changes out in the root, with a plain workspace of its own."""
+        from handrail.layer_changes import layer_changes, plan_of  # noqa: PLC0415  for layered workspaces only
         from handrail.model.effects import Effect  # noqa: PLC0415  for layered workspaces only
         from handrail.model.faults import Conflict  # noqa: PLC0415  for layered workspaces only
         from handrail.runtime.call import Call  # noqa: PLC0415  for layered workspaces only
         from handrail.runtime.file_access import BOTH_TREES  # noqa: PLC0415  for layered workspaces only
-        from handrail.runtime.layer_changes import layer_changes, plan_of  # noqa: PLC0415  for layered workspaces only
 
         plain: Any = self._reopened(layer.store.root, layered=False)
         with plain:
