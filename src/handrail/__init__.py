@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from handrail.history import History
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.host.session_log import SessionLog
+    from handrail.kernel.layers.layer_archive import Snapshot
     from handrail.model.approval import Keep, Question, Verdict
     from handrail.raw_access import ExecResult
     from handrail.settings import Settings
@@ -46,6 +47,7 @@ __all__ = [
     "SessionLog",
     "Settings",
     "SettingsError",
+    "Snapshot",
     "ToolResult",
     "ToolRouter",
     "UndoError",
@@ -73,6 +75,7 @@ _HOMES = {
     "SessionLog": "kernel.host.session_log",
     "Settings": "settings",
     "SettingsError": "errors",
+    "Snapshot": "kernel.layers.layer_archive",
     "ToolResult": "tools.tool",
     "ToolRouter": "tools.router",
     "UndoError": "errors",

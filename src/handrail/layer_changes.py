@@ -70,7 +70,9 @@ def layer_changes(services: "Services", root: "Reader") -> list[LayerChange]:
 def changed_paths(services: "Services") -> list[str]:
     """Return the paths that the layers over a root mention, sorted, and those that they hide."""
     layer = services.layer
-    assert layer is not None  # noqa: S101  the caller has checked it
+    if layer is None:
+        assert services.copied is not None  # noqa: S101  the caller has checked it
+        return services.copied.changed_paths(services.limits.scan_files)
     found = set[str]()
     with layer.all_uppers() as uppers:
         for upper in uppers:
@@ -129,10 +131,11 @@ def _first(services: "Services", firsts: "dict[str, KeptNode | None]", change: L
 def _first_states(services: "Services") -> "dict[str, KeptNode | None]":
     """Return what the layer found at each path before its first recorded change."""
     found: dict[str, KeptNode | None] = {}
-    assert services.layer is not None  # noqa: S101  the caller has checked it
+    layer = services.layer or services.copied
+    assert layer is not None  # noqa: S101  the caller has checked it
     for entry in services.journal.backwards():
         if isinstance(entry, JournalEntry):
-            if entry.n <= services.layer.record.since:
+            if entry.n <= layer.record.since:
                 break
             found.update({file.path: file.before for file in entry.files})
     return found

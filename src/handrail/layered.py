@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from handrail.client_session import ClientSession
     from handrail.kernel.fs.boundary import FsBoundary
+    from handrail.kernel.layers.copied_layer import CopiedLayer
+    from handrail.kernel.layers.layer_archive import Snapshot
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
     from handrail.layer_changes import LayerChange
+    from handrail.model.limits import Limits
     from handrail.policy.callback import AnyApprover
     from handrail.runtime.session import Services
     from handrail.runtime.undo_plan import Plan
@@ -22,6 +25,8 @@ Running = Literal["refuse", "end"]
 """What happens if a command runs: the method is refused, or the command ends."""
 
 
+TEMPORARY = "temporary-"
+"""The name of a layer that is removed when it closes begins with this."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
 
 
@@ -51,7 +56,8 @@ class LayeredWork:
     @property
     def layer(self) -> str | None:
         """The name of the layer that takes the changes, for `layered=`; None for a plain workspace."""
-        return None if self._services.layer is None else self._services.layer.name
+        found = self._services.layer or self._services.copied
+        return None if found is None else found.name
 
     def changes(self) -> "list[LayerChange]":
         """Return what differs between a layered workspace and its root, sorted by path.
@@ -103,10 +109,12 @@ class LayeredWork:
         from handrail.kernel.journal.forked_state import copy_state  # noqa: PLC0415  for layered workspaces only
 
         layer, services = self._layer(), self._services
-        store = layer.store
+        store, copied = layer.store, services.copied
 
         def fill(place: str) -> None:
             copy_state(services.state, services.journal, place)
+            if copied is not None:
+                copied.copy_for_fork(place)
 
         with self._quiet(running, "fork"), _errors(), ExitStack() as opened:
             with store.locked():
@@ -119,14 +127,56 @@ class LayeredWork:
             opened.pop_all()
             return made
 
+    def snapshot(self, *, running: Running = "refuse") -> "Snapshot":
+        """Return the changes, the journal and the memory of this workspace as a value: store it, send it, open it.
+
+        `Workspace.open` makes a workspace of it, over a root with the same content. `running` is as for `fork`.
+        """
+        from handrail.kernel.layers.content_id import content_id  # noqa: PLC0415  for snapshots only
+        from handrail.kernel.layers.layer_archive import About, pack  # noqa: PLC0415  for snapshots only
+
+        layer, services = self._services.layer, self._services
+        if layer is None:
+            self._layer()
+            raise CallError(
+                "a copy has no snapshot", "Use a machine with layers: see handrail doctor", code="no_layers"
+            )
+        with self._quiet(running, "snapshot"), _errors():
+            about = About(layer.store.root, content_id(layer.root_fd, f"{layer.store.path}/digests.json"))
+            with layer.frozen(services.limits.layer_depth) as upper:
+                return pack(upper, services.state.path, about, layer.store.path)
+
+    @classmethod
+    def open(
+        cls,
+        snapshot: "Snapshot",
+        root: "str | PathLike[str] | None" = None,
+        *,
+        approver: "AnyApprover | None" = None,
+        tell: Callable[[str], None] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Open a snapshot over a root, by default the one that it was taken of, as a layered workspace.
+
+        The root must have the content that it had then. The layer of the workspace is removed when it closes. Raises
+        WorkspaceError for a root with another content and for a file that is no snapshot.
+        """
+        name, place = _restored(snapshot, None if root is None else str(root))
+        try:
+            return cls.from_settings(place, settings, approver=approver, tell=tell, layered=name)
+        except BaseException:
+            _remove(place, name)
+            raise
+
     def _reopened(self, root: str, layered: bool | str) -> Self:
         """Open another workspace with the settings and the approver of this one."""
         return self.from_settings(root, self._given, approver=self._approver, tell=self._tell, layered=layered)
 
-    def _layer(self) -> "WorkspaceLayer":
-        if self._services.layer is None:
+    def _layer(self) -> "WorkspaceLayer | CopiedLayer":
+        found = self._services.layer or self._services.copied
+        if found is None:
             raise CallError("the workspace has no layer", "Open it with layered=True", code="not_layered")
-        return self._services.layer
+        return found
 
     @contextmanager
     def _quiet(self, running: Running, what: str) -> Iterator[None]:
@@ -151,7 +201,7 @@ class LayeredWork:
                 held.enter_context(session.seen.own_command(self._services.reader))
             yield
 
-    def _applied(self, layer: "WorkspaceLayer") -> "Plan":
+    def _applied(self, layer: "WorkspaceLayer | CopiedLayer") -> "Plan":
         """Carry the changes out in the root, with a plain workspace of its own."""
         from handrail.layer_changes import layer_changes, plan_of  # noqa: PLC0415  for layered workspaces only
         from handrail.model.effects import Effect  # noqa: PLC0415  for layered workspaces only
@@ -178,14 +228,20 @@ class LayeredWork:
                 return plan
         raise CallError("the files of the root keep changing; nothing was done", code="conflict")
 
-    def _emptied(self, layer: "WorkspaceLayer") -> None:
+    def _emptied(self, layer: "WorkspaceLayer | CopiedLayer") -> None:
         journal = self._services.journal
         layer.discard(journal.last_number() if journal.on else 0)
 
 
-def open_layer(boundary: "FsBoundary", layered: bool | str) -> "WorkspaceLayer":
-    """Open a layer over a root and show its view through the boundary. Raises WorkspaceError."""
+def open_layer(
+    boundary: "FsBoundary", layered: bool | str, limits: "Limits", warnings: list[str]
+) -> "WorkspaceLayer | CopiedLayer":
+    """Open a layer over a root and show its view through the boundary; open a copy where the system has no layers.
+
+    Raises WorkspaceError.
+    """
     from handrail.kernel.layers.layer_store import DEFAULT, LayerStore  # noqa: PLC0415  for layered workspaces only
+    from handrail.kernel.layers.overlay import OverlayRefused  # noqa: PLC0415  for layered workspaces only
     from handrail.kernel.layers.upper import LayerBusy  # noqa: PLC0415  for layered workspaces only
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer  # noqa: PLC0415  for layered workspaces only
 
@@ -197,8 +253,62 @@ def open_layer(boundary: "FsBoundary", layered: bool | str) -> "WorkspaceLayer":
     except LayerBusy:
         why = f"cannot open the layer {name} of {boundary.root}: it is open already"
         raise WorkspaceError(why, "Close the other workspace, or name another layer") from None
+    except OverlayRefused as refused:
+        return _open_copy(boundary, name, refused.strerror or str(refused), limits, warnings)
     except OSError as error:
         raise WorkspaceError(f"cannot open a layer over {boundary.root}: {error.strerror or error}") from error
+
+
+def _open_copy(boundary: "FsBoundary", name: str, why: str, limits: "Limits", warnings: list[str]) -> "CopiedLayer":
+    """Open a copy of the root in the place of a layer, and warn that it is one. Raises WorkspaceError."""
+    from handrail.kernel.host.scratch import CopyTooLarge  # noqa: PLC0415  where the system has no layers
+    from handrail.kernel.layers.copied_layer import CopiedLayer  # noqa: PLC0415  where the system has no layers
+    from handrail.kernel.layers.layer_store import LayerStore  # noqa: PLC0415  for layered workspaces only
+
+    try:
+        copied = CopiedLayer(LayerStore(boundary.root), name, boundary, why, limits.layer_copy_bytes)
+    except (CopyTooLarge, OSError) as error:
+        problem = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkspaceError(
+            f"{boundary.root} cannot have a layer here: {why}; nor can it be copied: {problem}"
+        ) from None
+    warnings.append(f"this workspace is a copy in {copied.place}, not a layer: {why}")
+    return copied
+
+
+def _restored(snapshot: "Snapshot", root: str | None) -> tuple[str, str]:
+    """Make a layer from a snapshot; return its name and its root. Raises WorkspaceError."""
+    from handrail.kernel.fs.boundary import FsBoundary  # noqa: PLC0415  for snapshots only
+    from handrail.kernel.layers.content_id import content_id  # noqa: PLC0415  for snapshots only
+    from handrail.kernel.layers.layer_archive import BadSnapshot, unpack  # noqa: PLC0415  for snapshots only
+    from handrail.kernel.layers.layer_store import LayerRecord, LayerStore  # noqa: PLC0415  for snapshots only
+    from handrail.model.faults import PathFault  # noqa: PLC0415  for snapshots only
+    from handrail.tools.fault_errors import workspace_error  # noqa: PLC0415  for snapshots only
+
+    try:
+        with snapshot.read() as (about, archive):
+            boundary = FsBoundary(about.root if root is None else root)
+            try:
+                store = LayerStore(boundary.root)
+                if content_id(boundary.fd, f"{store.path}/digests.json") != about.content:
+                    raise WorkspaceError(f"{boundary.root} has another content than the root of the snapshot")
+                with store.locked():
+                    record = LayerRecord(boundary.root, forked=True)
+                    return store.add(record, lambda place: unpack(archive, place)), boundary.root
+            finally:
+                boundary.close()
+    except PathFault as fault:
+        raise workspace_error(root or "", fault) from fault
+    except BadSnapshot as bad:
+        raise WorkspaceError(f"this is no snapshot that can be opened: {bad}") from None
+    except OSError as error:
+        raise WorkspaceError(f"the snapshot cannot be opened: {error.strerror or error}") from error
+
+
+def _remove(root: str, name: str) -> None:
+    from handrail.kernel.layers.layer_store import LayerStore  # noqa: PLC0415  for snapshots only
+
+    LayerStore(root).remove(name)
 
 
 @contextmanager

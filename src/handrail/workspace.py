@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
 
     from handrail.history import History
+    from handrail.kernel.layers.copied_layer import CopiedLayer
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
     from handrail.policy.callback import AnyApprover
 
@@ -159,19 +160,23 @@ class Workspace(RawAccess, LayeredWork):
         self.settings = with_directories(asked, boundary.root, self.warnings)
         own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
         own = inside(boundary.root, *own_files)
-        layer = open_layer(boundary, layered) if layered else None
+        layer = open_layer(boundary, layered, asked.limits, self.warnings) if layered else None
         try:
-            self._serve(boundary, own, own_files, layer)
+            self._serve(boundary if layer is None else layer.boundary, own, own_files, layer)
         except BaseException:
             if layer is not None:
                 layer.close()
             raise
 
     def _serve(
-        self, boundary: FsBoundary, own: tuple[str, ...], own_files: Sequence[str], layer: "WorkspaceLayer | None"
+        self,
+        boundary: FsBoundary,
+        own: tuple[str, ...],
+        own_files: Sequence[str],
+        layer: "WorkspaceLayer | CopiedLayer | None",
     ) -> None:
         """Open the parts of the workspace over an open root, or over the view of a layer."""
-        limits, rules_state = self.settings.limits, State(boundary.root)
+        limits, rules_state = self.settings.limits, State(boundary.root if layer is None else layer.store.root)
         state = rules_state if layer is None else State.within(layer.path)
         if self.settings.protect or own:
             remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
@@ -182,7 +187,9 @@ class Workspace(RawAccess, LayeredWork):
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
         trees = Trees(boundary, state.path)
         writer = Writer(trees, state, journal, durability)
-        self._services = Services(trees, state, limits, writer, self.settings.powers, journal, layer, tuple(own_files))
+        parts = {} if layer is None else {"copied" if layer.why else "layer": layer}
+        powers, hidden = self.settings.powers, tuple(own_files)
+        self._services = Services(trees, state, limits, writer, powers, journal, own=hidden, **parts)  # type: ignore[arg-type]
         self._rules = rules_for(self.settings, rules_state, self.warnings)
         self.recovered = self._recover(writer)
         """The number of commits of killed processes that were rolled back or finished."""

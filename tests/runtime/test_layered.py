@@ -1,16 +1,19 @@
 """Tests layered workspaces: what they change, what reaches the root, and what forks share."""
 
 import os
+import pickle
 import select
 import stat
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.layers import needs_overlays
+from support.layers import deny_user_namespaces, needs_overlays
+from support.ordinary_user import as_ordinary_user
 
-from handrail import CallError, DeniedError, Question, ToolResult, Verdict, Workspace, WorkspaceError
+from handrail import CallError, DeniedError, Question, Snapshot, ToolResult, Verdict, Workspace, WorkspaceError
 from handrail.kernel.layers.layer_store import LayerStore
 
 pytestmark = [needs_overlays, pytest.mark.sandbox]
@@ -315,3 +318,90 @@ def test_command_at_level_off_works_in_the_view(tree: Path) -> None:
         assert sh(workspace, "cat a.txt; echo new >a.txt; pwd") == f"old\n{tree}\n"
         assert workspace.read_bytes("a.txt") == b"new\n"
     assert (tree / "a.txt").read_text() == "old\n"
+
+
+def test_snapshot_opens_elsewhere_with_files_journal_and_memory(tree: Path, tmp_path: Path) -> None:
+    with opened(tree) as workspace:
+        sh(workspace, CHANGE)
+        workspace.call("claude", "memory", {"command": "create", "path": "/memories/m.md", "file_text": "note\n"})
+        workspace.fork()[0].close()  # a frozen layer, and changes over it
+        sh(workspace, "rm -r d; mkdir sub; echo again >sub/c; printf '\\377' >bytes")
+        snapshot = workspace.snapshot()
+        expected = {(each.path, each.kind, each.diff) for each in workspace.changes()}
+    snapshot.save(tmp_path / "saved")
+    elsewhere = tmp_path / "elsewhere"
+    subprocess.run(["cp", "-a", tree, elsewhere], check=True)
+    for copy in (Snapshot.load(tmp_path / "saved"), pickle.loads(pickle.dumps(snapshot))):
+        assert copy == snapshot
+        with Workspace.open(copy, elsewhere, approve="auto") as other:
+            assert {(each.path, each.kind, each.diff) for each in other.changes()} == expected
+            assert "note" in other.call("claude", "memory", {"command": "view", "path": "/memories/m.md"}).text
+            other.history().undo()
+            assert sh(other, "ls d sub; cat bytes").split()[:2] == ["d:", "e"]
+            assert other.apply().done
+    assert (elsewhere / "a.txt").read_text() == "new\n"
+    assert (tree / "a.txt").read_text() == "old\n"
+
+
+def test_snapshot_over_root_with_other_content_is_refused(tree: Path) -> None:
+    with opened(tree) as workspace:
+        workspace.write_bytes("n", b"1")
+        snapshot = workspace.snapshot()
+    (tree / "a.txt").write_text("changed\n")
+    with pytest.raises(WorkspaceError, match="another content"):
+        Workspace.open(snapshot)
+    (tree / "a.txt").write_text("old\n")
+    with Workspace.open(snapshot, approve="auto") as again:
+        assert again.read_bytes("n") == b"1"
+
+
+def test_snapshot_while_command_runs_is_refused(tree: Path) -> None:
+    with opened(tree) as workspace:
+        sh(workspace, "sleep 600 & echo")
+        with pytest.raises(CallError, match="a command is running"):
+            workspace.snapshot()
+        assert workspace.snapshot(running="end").size > 0
+
+
+def without_layers(root: str) -> dict[str, Any]:
+    """Work in a layered workspace as a user who may not make user namespaces."""
+    place = Path(root, "tree")
+    place.mkdir()
+    (place / "a.txt").write_text("old\n")
+    deny_user_namespaces()
+    os.environ["HANDRAIL_ALLOW_REDUCED"] = "true"
+    with Workspace(place, approve="auto", layered=True, sandbox="off") as workspace:
+        result = workspace.call("codex", "shell", {"command": "echo new >a.txt; echo n >n"})
+        forks = workspace.fork(2)
+        forks[0].write_bytes("a.txt", b"fork\n")
+        found = {
+            "warning": workspace.warnings[-1],
+            "metadata": result.metadata["layer"],
+            "root": (place / "a.txt").read_text(),
+            "forks": [each.read_bytes("a.txt") for each in forks],
+            "changes": [each.path for each in workspace.changes()],
+            "applied": workspace.apply().done,
+            "after": ((place / "a.txt").read_text(), workspace.changes()),
+        }
+        for each in forks:
+            each.close()
+        try:
+            workspace.snapshot()
+        except CallError as error:
+            found["snapshot"] = error.code
+    (place / "large").write_bytes(b"x" * 100_000)
+    try:
+        Workspace(place, layered="other", limits={"layer_copy_bytes": 50_000})
+    except WorkspaceError as error:
+        found["too large"] = str(error)
+    return found
+
+
+def test_layered_workspace_without_namespaces_is_a_copy_and_says_so() -> None:
+    found = as_ordinary_user(without_layers)
+    assert "user namespaces" in found["warning"]
+    assert "user namespaces" in found["metadata"]
+    assert (found["root"], found["forks"]) == ("old\n", [b"fork\n", b"new\n"])
+    assert (found["changes"], found["applied"], found["after"]) == (["a.txt", "n"], True, ("new\n", []))
+    assert found["snapshot"] == "no_layers"
+    assert "holds more than 50000 bytes" in found["too large"]

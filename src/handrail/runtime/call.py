@@ -148,6 +148,8 @@ class Call:
 
     def note_beginning(self) -> None:
         """Add the warnings that are known before the tool runs."""
+        if self.session.services.copied is not None:
+            self.metadata["layer"] = f"a copy: {self.session.services.copied.why}"
         if self.session.services.boundary.was_replaced():
             self.warnings.append(RootReplaced())
         self.warnings += self.known_warnings

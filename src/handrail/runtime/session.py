@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from handrail.kernel.git.watch import GitWatch
     from handrail.kernel.journal.command_changes import CommandChanges
+    from handrail.kernel.layers.copied_layer import CopiedLayer
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
     from handrail.kernel.process.bounded_output import Output
     from handrail.kernel.process.job_records import JobRecord
@@ -67,6 +68,8 @@ class Services:
     journal: Journal
     layer: "WorkspaceLayer | None" = None
     """The layer that takes the changes; None for a plain workspace."""
+    copied: "CopiedLayer | None" = None
+    """The copy that takes the place of a layer where the system has none."""
     own: tuple[str, ...] = ()
     """Handrail's own files and directories, which no tool and no command may read."""
 
@@ -145,8 +148,9 @@ class Services:
             prune_daily(self.state, self.journal, self.limits)
         self.journal.blobs.close()
         self.trees.close()
-        if self.layer is not None:
-            self.layer.close(remove=self.layer.record.forked)
+        for layer in (self.layer, self.copied):
+            if layer is not None:
+                layer.close(remove=layer.record.forked)
 
 
 class LastCommand(NamedTuple):

@@ -46,11 +46,13 @@ def scratch_copy(root: str, most: int) -> Iterator[str]:
     home = os.path.realpath(tempfile.mkdtemp(prefix="handrail-replay-"))
     copy = os.path.join(home, "workspace")
     with _removed_at_the_end(home, State(copy).path):
-        _copy_tree(root, copy, _Copier(most))
+        copy_tree(root, copy, most)
         yield copy
 
 
-def _copy_tree(root: str, copy: str, copier: "_Copier") -> None:
+def copy_tree(root: str, copy: str, most: int) -> None:
+    """Copy a directory with links as links, without set-id bits. Raises CopyTooLarge above `most` bytes."""
+    copier = _Copier(most)
     try:
         shutil.copytree(root, copy, symlinks=True, ignore=copier.left_out, copy_function=copier)
     except RecursionError:

@@ -62,19 +62,19 @@ def entries(upper: int, enters: Entered = lambda _path, _found: True) -> Iterato
 def flatten(uppers: list[str], target: str) -> None:
     """Make one upper that shows the same as several stacked ones, the top one first. Files are hard links."""
     os.mkdir(target, 0o700)
-    todo = [(uppers, target)]
+    todo = [(uppers, target, False)]
     while todo:
-        sources, place = todo.pop()
+        sources, place, closed = todo.pop()
         sources, opaque = _visible(sources)
         for name in sorted({name for each in sources for name in os.listdir(each)}):
-            parts = _parts(sources, name)
+            parts, ends = _parts(sources, name)
             if parts:
                 os.mkdir(os.path.join(place, name), 0o700)
-                todo.append((parts, os.path.join(place, name)))
+                todo.append((parts, os.path.join(place, name), ends))
             else:
                 first = next(path for each in sources if os.path.lexists(path := os.path.join(each, name)))
                 _link(first, os.path.join(place, name))
-        _finish(sources[0], place, opaque=opaque)
+        _finish(sources[0], place, opaque=opaque or closed)
 
 
 def _visible(sources: list[str]) -> tuple[list[str], bool]:
@@ -89,17 +89,19 @@ def _visible(sources: list[str]) -> tuple[list[str], bool]:
     return sources, False
 
 
-def _parts(sources: list[str], name: str) -> list[str]:
-    """Return the directories of this name that together make the one that is seen; none if it is no directory."""
+def _parts(sources: list[str], name: str) -> tuple[list[str], bool]:
+    """Return the directories of this name that together make the one that is seen; none if it is no directory.
+
+    Also return whether something else of this name, such as a mark of deletion, hides what is below them.
+    """
     found: list[str] = []
     for each in sources:
         path = os.path.join(each, name)
         if os.path.isdir(path) and not os.path.islink(path):
             found.append(path)
         elif os.path.lexists(path):
-            break
-    first = next((each for each in sources if os.path.lexists(os.path.join(each, name))), "")
-    return found if found and found[0] == os.path.join(first, name) else []
+            return found, True
+    return found, False
 
 
 def _link(source: str, target: str) -> None:

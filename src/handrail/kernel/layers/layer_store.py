@@ -25,6 +25,8 @@ from handrail.kernel.layers.upper import Upper, clear, is_busy
 from handrail.model.limits import DAY
 
 DEFAULT = "default"
+TEMPORARY = "temporary-"
+"""The names of layers that are removed when they close begin with this."""
 _NAMED, _FROZEN, _RECORD = "named", "frozen", "layer.json"
 _ABANDONED_SECONDS = 7 * DAY
 """The time after which the layer of a fork whose process was killed is removed."""
@@ -81,13 +83,19 @@ class LayerStore:
             try:
                 record = self.record(name)
                 if record is None:
-                    record = LayerRecord(self.root)
+                    record = LayerRecord(self.root, forked=name.startswith(TEMPORARY))
                     self.write(name, record, sync=False)
                 self._finish_freezing(upper, record)
             except BaseException:
                 upper.close()
                 raise
             return upper, record
+
+    def flat(self, record: LayerRecord) -> str | None:
+        """Return one frozen layer that shows what all of a layer show; None if none is there. Needs the lock."""
+        if len(record.frozen) < 2:
+            return record.frozen[0] if record.frozen else None
+        return self._flattened(record)
 
     def names(self) -> list[str]:
         """Return the names of all whole layers."""
@@ -112,6 +120,8 @@ class LayerStore:
         More than `most` frozen layers become one.
         """
         record = self.record(name) or LayerRecord(self.root)
+        if upper.is_empty():
+            return record
         made = os.urandom(8).hex()
         make_private(self.frozen(made))
         record = record._replace(frozen=(made, *record.frozen))
@@ -137,16 +147,14 @@ class LayerStore:
         flatten([os.path.join(self.frozen(each), "upper") for each in record.frozen], os.path.join(place, "upper"))
         return made
 
-    def add(self, record: LayerRecord, fill: Callable[[str], None], upper: str | None = None) -> str:
-        """Make a layer with a new upper, or with the directory `upper`; return its name. Call it under the lock.
+    def add(self, record: LayerRecord, fill: Callable[[str], None]) -> str:
+        """Make a layer; return its name. Call it under the lock.
 
-        `fill` writes the state of its workspace into a directory.
+        `fill` writes the state of its workspace into its directory, and the upper, if that is not empty.
         """
         name = f"fork-{os.urandom(6).hex()}"
         make_private(self.place(name))
         fill(self.place(name))
-        if upper is not None:
-            os.rename(upper, os.path.join(self.place(name), "upper"))
         self.write(name, record, sync=False)
         return name
 

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Self
 
+from handrail.kernel.layers.flatten import is_opaque
 from handrail.kernel.layers.overlay import Mount
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -86,6 +87,11 @@ class Upper:
                 return Mount.make(lowers, upper, work, at)
             finally:
                 os.close(work)
+
+    def is_empty(self) -> bool:
+        """Return whether there are no changes."""
+        with self.upper() as fd:
+            return not os.listdir(fd) and not is_opaque(fd)
 
     def empty(self) -> None:
         """Forget the changes. The layer is not mounted."""

@@ -21,9 +21,12 @@ _NAME = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 class WorkspaceLayer:
     """One open layer. It shows the view through the boundary of its workspace, whose handle stays the same number."""
 
+    why = ""
+    """Why it is a copy: it is none."""
+
     def __init__(self, store: LayerStore, name: str, boundary: FsBoundary) -> None:
         """Open and mount a layer; make it if there is none. Raises LayerBusy, OverlayRefused and OSError."""
-        self.store, self.name, self._boundary = store, name, boundary
+        self.store, self.name, self.boundary = store, name, boundary
         self.root_fd = os.dup(boundary.fd)
         """The root itself, without the layer."""
         self._below: Mount | None = None
@@ -51,7 +54,7 @@ class WorkspaceLayer:
         assert self._upper is not None  # noqa: S101  opened above
         with self.lowers() as lowers:
             self._mount = self._upper.mount(lowers, self.store.root)
-        self._boundary.show(self._mount.fd)
+        self.boundary.show(self._mount.fd)
 
     @contextlib.contextmanager
     def lowers(self) -> Iterator[list[int]]:
@@ -87,6 +90,8 @@ class WorkspaceLayer:
         Nothing may run in the view. Returns the record for a fork.
         """
         assert self._upper is not None  # noqa: S101  it is open
+        if self._upper.is_empty():
+            return self.record._replace(forked=True)
         self._unmount()
         try:
             self.record = self.store.freeze(self._upper, self.name, most)
@@ -107,9 +112,25 @@ class WorkspaceLayer:
                 self._show()
         self.store.sweep()
 
+    @contextlib.contextmanager
+    def frozen(self, most: int) -> Iterator[int]:
+        """Freeze the changes, and open one directory with all of them for the time of the block.
+
+        Nothing may run in the view before the block.
+        """
+        with self.store.locked():
+            self.freeze(most)
+            flat = self.store.flat(self.record)
+            place = self.path if flat is None else self.store.frozen(flat)
+            fd = os.open(os.path.join(place, "upper"), _DIRECTORY)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+
     def _unmount(self) -> None:
         nothing = os.open("/dev/null", _NAME)
-        self._boundary.show(nothing)  # whatever goes wrong from here, no call reaches the root itself
+        self.boundary.show(nothing)  # whatever goes wrong from here, no call reaches the root itself
         os.close(nothing)
         for mount in (self._mount, self._below):
             if mount is not None:

@@ -1,0 +1,216 @@
+"""What a layer costs: mounts, commands, reads, searches, forks and snapshots, beside copies, worktrees and tar."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.measure import Row, compare, row, show
+from handrail import Snapshot, Workspace
+from handrail.kernel.layers.overlay import refusal
+from handrail.kernel.layers.upper import Upper
+
+ONE_MS = 1.0
+FILES, FILE_BYTES = 5_000, 14_000
+FORKS = 8
+MANY_FORKS = 200
+BIG_FILES, BIG_BYTES = 3_000, 33_000
+
+
+def run() -> list[Row]:
+    if why := refusal():
+        raise SystemExit(f"layers cannot be measured: {why}")
+    with tempfile.TemporaryDirectory(prefix="handrail-bench-") as home:
+        os.environ["HANDRAIL_STATE_DIR"] = f"{home}/state"
+        os.environ["HANDRAIL_CONFIG_DIR"] = f"{home}/config"
+        tree = _tree(Path(home, "tree"), FILES, FILE_BYTES)
+        return [
+            *_mounts(Path(home), tree),
+            *_first_command(Path(home), tree),
+            *_beside_plain(tree),
+            *_forks(Path(home), tree),
+            *_snapshots(Path(home)),
+        ]
+
+
+def _tree(place: Path, count: int, size: int) -> Path:
+    for number in range(count):
+        file = place / f"d{number % 200}" / f"f{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((f"line {number}\n" * (size // 10))[:size].encode())
+    return place
+
+
+def _median(act: Callable[[], object], rounds: int = 15, after: Callable[[], object] = lambda: None) -> float:
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        act()
+        times.append((time.perf_counter() - began) * 1000)
+        after()
+    return statistics.median(times)
+
+
+def _mounts(home: Path, tree: Path) -> list[Row]:
+    lower, opened = os.open(tree, os.O_PATH), []
+
+    def mount() -> None:
+        upper = Upper.open(f"{home}/layer")
+        opened.extend([upper.mount([lower], str(tree)), upper])
+
+    def close() -> None:
+        while opened:
+            opened.pop(0).close()
+
+    took = _median(mount, 25, close)
+    os.close(lower)
+    return [row("mount a layer / 1 ms", took, ONE_MS, 5)]
+
+
+def _first_command(home: Path, tree: Path) -> list[Row]:
+    """Measure the first command on a tree of 5000 files and 70 MB, and what the state holds afterwards."""
+    times, sizes = [], []
+    for number in range(5):
+        with Workspace(tree, approve="auto", layered=f"first{number}") as workspace:
+            began = time.perf_counter()
+            assert workspace.exec(["true"]).ok
+            times.append((time.perf_counter() - began) * 1000)
+            sizes.append(_disk(Path(workspace._services.state.path)) / 1e6)
+            workspace.discard()
+    name = f"first command on {FILES} files, 70 MB"
+    return [
+        row(f"{name} / 1 ms", statistics.median(times), ONE_MS, 60),
+        row(f"{name}: MB of state / 1 MB", statistics.median(sizes), 1.0, 0.1),
+    ]
+
+
+def _beside_plain(tree: Path) -> list[Row]:
+    with Workspace(tree, approve="auto") as plain, Workspace(tree, approve="auto", layered="beside") as layered:
+        names = [f"d{number}/f{number}.txt" for number in range(100)]
+
+        def reading(workspace: Workspace) -> Callable[[], object]:
+            reader = workspace._services.reader
+            return lambda: [reader.read(name) for name in names]
+
+        def searching(workspace: Workspace) -> Callable[[], object]:
+            tools = workspace.tools("file")
+            return lambda: tools.call("file.search", {"pattern": "line 4999$"})
+
+        def true(workspace: Workspace) -> Callable[[], object]:
+            return lambda: workspace.exec(["true"])
+
+        rows = [
+            compare("read 100 files in a layer / plain", reading(layered), reading(plain), 2.0),
+            compare(f"search {FILES} files in a layer / plain", searching(layered), searching(plain), 1.5),
+        ]
+        true(plain)(), true(layered)()
+        beside = compare("true", true(layered), true(plain), 9, rounds=25)
+        more = max(beside["ours_ms"] - beside["limit_ms"], 0.001)
+        return [*rows, row("true in a layer, more than plain / 1 ms", more, ONE_MS, 3)]
+
+
+def _forks(home: Path, tree: Path) -> list[Row]:
+    rows = []
+    with Workspace(tree, approve="auto", layered="parent") as parent:
+        times, sizes = [], []
+        store = Path(parent._services.layer.store.path)  # type: ignore[union-attr]
+        for number in range(5):
+            parent.write_bytes("changed.txt", str(number).encode())
+            before = _disk(store)
+            began = time.perf_counter()
+            forks = parent.fork(FORKS)
+            times.append((time.perf_counter() - began) * 1000)
+            sizes.append((_disk(store) - before) / 1024)
+            for fork in forks:
+                fork.close()
+        eight = statistics.median(times)
+        copy = _once(lambda: subprocess.run(["cp", "-a", tree, home / "copy"], check=True)) * FORKS
+        shutil.rmtree(home / "copy")
+        rows += [
+            row(f"{FORKS} forks / 1 ms", eight, ONE_MS, 50),
+            row(f"{FORKS} forks: KiB on disk / 1 KiB", statistics.median(sizes), 1.0, 256),
+            row(f"{FORKS} forks / {FORKS} times cp -a", eight, copy, 0.1),
+            row(f"{FORKS} forks / {FORKS} git worktrees", eight, _worktrees(home, tree), 0.1),
+            _many_forks(parent),
+        ]
+    return rows
+
+
+def _many_forks(parent: Workspace) -> Row:
+    """Measure the memory of a process that has many forks open, each with a live sandbox, for one fork."""
+    before, forks = _memory(), parent.fork(MANY_FORKS)
+    for fork in forks:
+        assert fork.exec(["true"]).ok
+    used = (_memory() - before) / MANY_FORKS
+    for fork in forks:
+        fork.close()
+    return row(f"one of {MANY_FORKS} forks with a sandbox: MB of memory / 1 MB", used, 1.0, 5)
+
+
+def _memory() -> float:
+    """Return the proportional memory of this process and of those that it started, in MB."""
+    total, pids = 0, [os.getpid()]
+    for pid in pids:
+        try:
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                total += int(line.split()[1]) if line.startswith("Pss:") else 0
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                pids += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total / 1024
+
+
+def _worktrees(home: Path, tree: Path) -> float:
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.test", "-C", str(home / "repository")]
+    shutil.copytree(tree, home / "repository")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    add = [*git, "worktree", "add", "-q", "--detach", str(home / "worktree")]
+    return _once(lambda: subprocess.run(add, check=True, capture_output=True)) * FORKS
+
+
+def _snapshots(home: Path) -> list[Row]:
+    """Measure the snapshot of a change of 100 MB and its restore, beside tar."""
+    root, source = home / "small", _tree(home / "change", BIG_FILES, BIG_BYTES)
+    root.mkdir()
+    with Workspace(root, approve="auto", layered="big") as workspace:
+        view = f"/proc/self/fd/{workspace._services.boundary.fd}/change"
+        shutil.copytree(source, view)
+        os.sync()
+        tar, untar = home / "change.tar", home / "untarred"
+        pack = ["tar", "-cf", str(tar), "-C", str(home), "change"]
+        both = [
+            _once(lambda: subprocess.run(pack, check=True)),
+            _once(lambda: (untar.mkdir(), subprocess.run(["tar", "-xf", tar, "-C", untar], check=True))),
+        ]
+        snapshots = list[Snapshot]()
+        ours = _once(lambda: snapshots.append(workspace.snapshot()))
+        opened = list[Workspace]()
+        restored = _once(lambda: opened.append(Workspace.open(snapshots[0], root, approve="auto")))
+        opened[0].close()
+    return [
+        row("snapshot of 100 MB of changes / tar -c", ours, both[0], 2),
+        row("restore of 100 MB of changes / tar -x", restored, both[1], 2),
+    ]
+
+
+def _once(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return (time.perf_counter() - began) * 1000
+
+
+def _disk(path: Path) -> int:
+    """Return the bytes that a directory takes on the disk."""
+    return sum(
+        os.lstat(f"{place}/{name}").st_blocks * 512 for place, dirs, files in os.walk(path) for name in dirs + files
+    )
+
+
+if __name__ == "__main__":
+    show(__doc__ or "", run())
