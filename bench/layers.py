@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.measure import Row, compare, row, show
 from handrail import Snapshot, Workspace
-from handrail.kernel.layers.overlay import refusal
+from handrail.kernel.layers.overlay import Mount, refusal
 from handrail.kernel.layers.upper import Upper
 
 ONE_MS = 1.0
@@ -56,7 +56,7 @@ def _median(act: Callable[[], object], rounds: int = 15, after: Callable[[], obj
 
 
 def _mounts(home: Path, tree: Path) -> list[Row]:
-    lower, opened = os.open(tree, os.O_PATH), []
+    lower, opened = os.open(tree, os.O_PATH), list[Mount | Upper]()
 
     def mount() -> None:
         upper = Upper.open(f"{home}/layer")
@@ -183,10 +183,11 @@ def _snapshots(home: Path) -> list[Row]:
         shutil.copytree(source, view)
         os.sync()
         tar, untar = home / "change.tar", home / "untarred"
+        untar.mkdir()
         pack = ["tar", "-cf", str(tar), "-C", str(home), "change"]
         both = [
             _once(lambda: subprocess.run(pack, check=True)),
-            _once(lambda: (untar.mkdir(), subprocess.run(["tar", "-xf", tar, "-C", untar], check=True))),
+            _once(lambda: subprocess.run(["tar", "-xf", tar, "-C", untar], check=True)),
         ]
         snapshots = list[Snapshot]()
         ours = _once(lambda: snapshots.append(workspace.snapshot()))

@@ -61,11 +61,10 @@ def test_command_cannot_make_a_whiteout_or_reach_the_store(root: Path) -> None:
     (root / "file").write_text("x")
     with opened(root) as workspace:
         store = workspace._services.layer.store.path  # type: ignore[union-attr]
-        said = sh(workspace, f"mknod w c 0 0; ls -la '{store}' /proc/1/root'{store}'; mount; ls /proc/self/fd")
-        assert "Operation not permitted" in said
-        assert os.path.basename(store) not in said.replace(store, "")
-        assert not any("upperdir=" + store in line for line in said.splitlines())
-        assert said.split()[-4:] == ["0", "1", "2", "3"]
+        assert "Operation not permitted" in sh(workspace, "mknod w c 0 0")
+        for place in (store, f"/proc/1/root{store}"):  # commands may read whole outputs there, and nothing else
+            assert "upper" not in sh(workspace, f"find '{place}'")
+        assert sh(workspace, "ls /proc/self/fd").split() == ["0", "1", "2", "3"]  # 3 is the directory that ls reads
 
 
 def test_setuid_through_tools_and_commands_is_not_kept(root: Path, tmp_path: Path) -> None:
@@ -95,8 +94,8 @@ def test_store_that_others_can_reach_is_refused(root: Path) -> None:
     os.chmod(store.path, 0o700)
     os.makedirs(store.place("default"), mode=0o700)
     os.chmod(store.place("default"), 0o770)
-    with pytest.raises(WorkspaceError, match="other users"):
-        opened(root)
+    with opened(root):  # what another user could have filled is thrown away
+        assert stat.S_IMODE(os.stat(store.place("default")).st_mode) == 0o700
 
 
 @pytest.mark.root
@@ -110,13 +109,15 @@ def test_links_in_store_are_not_followed(root: Path, tmp_path: Path) -> None:
     store = LayerStore(os.path.realpath(root))
     (tmp_path / "victim").mkdir()
     (tmp_path / "victim/file").write_text("precious")
+    (tmp_path / "victim/layer.json").write_text("{}")
     os.symlink(tmp_path / "victim", store.place("default"))
     with pytest.raises(WorkspaceError):
         opened(root)
+    os.unlink(store.place("default"))
     with opened(root, "other") as workspace:
         os.symlink(tmp_path / "victim", f"{store.path}/frozen/planted")
         os.symlink(tmp_path / "victim", f"{workspace._services.layer.path}/work/work/planted")  # type: ignore[union-attr]
-    assert (tmp_path / "victim/file").read_text() == "precious"
+    assert sorted(os.listdir(tmp_path / "victim")) == ["file", "layer.json"]
 
 
 def test_links_exchanged_during_apply_and_changes_never_lead_outside(root: Path, tmp_path: Path) -> None:
@@ -171,6 +172,7 @@ def hostile(*entries: tarfile.TarInfo, head: dict[str, Any] | None = None, data:
         archive.addfile(first, io.BytesIO(text))
         for each in entries:
             archive.addfile(each, io.BytesIO(data) if each.isreg() else None)
+        archive.addfile(tarfile.TarInfo("end"))
     return Snapshot.of(made.getvalue())
 
 

@@ -338,7 +338,8 @@ def test_snapshot_opens_elsewhere_with_files_journal_and_memory(tree: Path, tmp_
             assert "note" in other.call("claude", "memory", {"command": "view", "path": "/memories/m.md"}).text
             other.history().undo()
             assert sh(other, "ls d sub; cat bytes").split()[:2] == ["d:", "e"]
-            assert other.apply().done
+    with Workspace.open(snapshot, elsewhere, approve="auto") as other:
+        assert other.apply().done
     assert (elsewhere / "a.txt").read_text() == "new\n"
     assert (tree / "a.txt").read_text() == "old\n"
 
@@ -371,7 +372,8 @@ def without_layers(root: str) -> dict[str, Any]:
     deny_user_namespaces()
     os.environ["HANDRAIL_ALLOW_REDUCED"] = "true"
     with Workspace(place, approve="auto", layered=True, sandbox="off") as workspace:
-        result = workspace.call("codex", "shell", {"command": "echo new >a.txt; echo n >n"})
+        result = workspace.call("file", "file.write", {"path": "a.txt", "content": "new\n"})
+        workspace.write_bytes("n", b"n\n")
         forks = workspace.fork(2)
         forks[0].write_bytes("a.txt", b"fork\n")
         found = {

@@ -1,7 +1,7 @@
 """Writes a layer with the state of its workspace into one file, and makes a layer from such a file again.
 
-The file is a tar archive: `snapshot.json`, then `state/…` (journal, contents, memory), then `upper/…` as the kernel
-keeps an upper: a deleted name is a character device 0:0, an opaque directory has an attribute. A file that comes from
+The file is a tar archive: `snapshot.json`, `state/…` (journal, contents, memory), `upper/…`, `end`. The upper is as the
+kernel keeps it: a deleted name is a character device 0:0, an opaque directory has an attribute. A file that comes from
 elsewhere is read like any hostile input: every name is taken apart, nothing is followed, no entry replaces another one.
 """
 
@@ -22,7 +22,7 @@ from handrail.kernel.layers.flatten import entries, is_opaque, is_whiteout
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_HEAD, _STATE, _UPPER = "snapshot.json", "state", "upper"
+_HEAD, _STATE, _UPPER, _END = "snapshot.json", "state", "upper", "end"
 _STATES = ("journal.jsonl", "kept.json", "unkept.json", "protected.json", "git.json", "blobs", "memories")
 """The names in a state directory that a snapshot may hold."""
 _CHUNK = 1 << 20
@@ -157,6 +157,7 @@ def pack(upper: int, state: str, about: About, directory: str) -> Snapshot:
                 _add_entry(archive, top, path, found)
         finally:
             os.close(top)
+        archive.addfile(_info(_END, None))
     file.flush()
     return Snapshot(file, output.digest.hexdigest())
 
@@ -271,7 +272,9 @@ class _Unpacking:
     def run(self) -> None:
         os.mkdir(_UPPER, 0o700, dir_fd=self._top)
         try:
-            while (info := self._archive.next()) is not None:
+            while (info := self._archive.next()) is None or info.name != _END:
+                if info is None:
+                    raise BadSnapshot("it is cut short")
                 try:
                     self._write(info)
                 except FileExistsError:

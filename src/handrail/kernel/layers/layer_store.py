@@ -67,7 +67,11 @@ class LayerStore:
         """Return what a layer consists of; None if there is no such layer."""
         try:
             facts = json.loads(read_text(os.path.join(self.place(name), _RECORD)) or "null")
-            return facts and LayerRecord(facts["root"], tuple(facts["frozen"]), facts["forked"], facts["since"])
+            return (
+                None
+                if facts is None
+                else LayerRecord(facts["root"], tuple(facts["frozen"]), facts["forked"], facts["since"])
+            )
         except (ValueError, KeyError, TypeError):
             raise OSError(5, "its record is damaged", self.place(name)) from None
 
@@ -167,8 +171,12 @@ class LayerStore:
             self._sweep()
 
     def _remove(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.place(name), _RECORD))  # from now on it counts as half made
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            fd = os.open(self.place(name), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.unlink(_RECORD, dir_fd=fd)  # from now on it counts as half made
+            finally:
+                os.close(fd)
         clear(self.place(name))
 
     def sweep(self) -> None:
