@@ -17,7 +17,19 @@ from handrail.kernel.sandbox.levels import REDUCED_CANNOT_STOP
 from handrail.kernel.search import rg_process
 from handrail.surfaces.cli import doctor
 
-NAMES = ["system", "openat2", "Landlock", "pages", "bubblewrap", "ripgrep", "shell", "bash", "state", "configuration"]
+NAMES = [
+    "system",
+    "openat2",
+    "Landlock",
+    "pages",
+    "bubblewrap",
+    "layers",
+    "ripgrep",
+    "shell",
+    "bash",
+    "state",
+    "configuration",
+]
 CANARIES = [
     "writes outside the workspace are refused",
     "the home directory is hidden",

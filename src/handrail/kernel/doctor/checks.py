@@ -8,6 +8,7 @@ from handrail.kernel.doctor.canaries import Canary, check
 from handrail.kernel.doctor.hosts_canary import HostsTrial, try_hosts
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.state_dir import config_home, state_home
+from handrail.kernel.layers.overlay import refusal
 from handrail.kernel.process.runner import Processes
 from handrail.kernel.process.shells import BASH, users_shell
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
@@ -47,6 +48,8 @@ class MachineFacts(NamedTuple):
     """Every bubblewrap that was found, best first, with the reason why it is not used; "" for a usable one."""
     ripgrep: FoundProgram
     ripgrep_in_workspace: bool
+    no_layers: str
+    """Why there are no layers; empty if there are."""
     """True if ripgrep is not run because an agent could have put it there."""
     shell: ProgramFacts
     bash: ProgramFacts
@@ -85,6 +88,7 @@ def examine(root: str) -> MachineFacts:
         can_filter_calls=can_filter(),
         bubblewraps=find_bwrap.examined(root),
         ripgrep=ripgrep,
+        no_layers=refusal(),
         ripgrep_in_workspace=ripgrep.path is not None and lies_in(os.path.realpath(root), ripgrep.path),
         shell=_program(users_shell()),
         bash=_program(BASH),

@@ -89,12 +89,20 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
         _landlock(facts),
         _pages(facts),
         _bubblewrap(facts),
+        _layers(facts),
         _ripgrep(facts),
         _program("shell", facts.shell, "run_in_terminal"),
         _program("bash", facts.bash, "the commands of the other dialects"),
         _directory("state", facts.state),
         _directory("configuration", facts.configuration),
     ]
+
+
+def _layers(facts: MachineFacts) -> Finding:
+    """Word whether layered workspaces and forks are layers, or copies."""
+    if facts.no_layers:
+        return Finding("layers", good=False, says=f"layered workspaces are copies: {facts.no_layers}")
+    return Finding("layers", good=True, says="layered workspaces can be mounted")
 
 
 def sandbox_findings(facts: SandboxFacts) -> list[Finding]:
