@@ -40,6 +40,7 @@ def test_handrail_exports_public_names() -> None:
         "Question",
         "SessionLog",
         "Settings",
+        "Snapshot",
         "ToolResult",
     ]
     names += ["ToolRouter", "Verdict", "Workspace", "dialect_for"]
