@@ -18,6 +18,7 @@ MODULES = (
     "journal",
     "approvals",
     "agent_loop",
+    "layers",
     "race.alone",
 )
 
