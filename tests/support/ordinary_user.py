@@ -19,7 +19,7 @@ _NOBODY = 65534
 _DROP_FROM_BOUNDING_SET, _CAPABILITIES_3 = 24, 0x20080522
 _READ_EVERYTHING = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _LIBRARIES = ("regex", "tree_sitter", "tree_sitter_bash")
-_NOT_LOADED = ("handrail.__main__", "handrail.agent", "handrail.chat", "handrail.surfaces")
+_NOT_LOADED = ("handrail.__main__", "handrail.agent", "handrail.chat", "handrail.fleet", "handrail.surfaces")
 
 
 def as_ordinary_user(function: Callable[[str], Any], strangers_file: str = "") -> Any:
