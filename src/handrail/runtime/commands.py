@@ -30,8 +30,7 @@ from handrail.model.warnings import (
     SandboxRefused,
     SandboxRestarted,
 )
-from handrail.runtime.command_checks import check_command
-from handrail.runtime.session import LastCommand
+from handrail.runtime.command_checks import LastCommand, check_command
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

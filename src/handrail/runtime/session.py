@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.reader import Reader
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from handrail.kernel.journal.command_changes import CommandChanges
     from handrail.kernel.layers.copied_layer import CopiedLayer
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
-    from handrail.kernel.process.bounded_output import Output
     from handrail.kernel.process.job_records import JobRecord
     from handrail.kernel.process.jobs import JobFacts, Jobs
     from handrail.kernel.process.remembered_shell import Shells
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from handrail.kernel.search.searcher import Searcher
     from handrail.kernel.web.fetcher import Fetcher
     from handrail.runtime.call_hooks import CallHooks
+    from handrail.runtime.command_checks import LastCommand
     from handrail.runtime.page_session import PageSession
     from handrail.runtime.spans import Spans
 
@@ -67,9 +67,8 @@ class Services:
     powers: Powers
     journal: Journal
     layer: "WorkspaceLayer | None" = None
-    """The layer that takes the changes; None for a plain workspace."""
+    """The layer that takes the changes; None for a plain workspace. Where there are none, `copied` takes them."""
     copied: "CopiedLayer | None" = None
-    """The copy that takes the place of a layer where the system has none."""
     own: tuple[str, ...] = ()
     """Handrail's own files and directories, which no tool and no command may read."""
 
@@ -151,16 +150,6 @@ class Services:
         for layer in (self.layer, self.copied):
             if layer is not None:
                 layer.close(remove=layer.record.forked)
-
-
-class LastCommand(NamedTuple):
-    """Remembers the last command of a session, for the tools that ask for it."""
-
-    command: str
-    exit_code: int | None
-    stdout: "Output"
-    stderr: "Output"
-    executed_at: float
 
 
 class Session:

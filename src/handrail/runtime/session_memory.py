@@ -5,7 +5,8 @@ from typing import Any
 from handrail.kernel.process.bounded_output import Output
 from handrail.model.faults import PathFault
 from handrail.model.paths import quote
-from handrail.runtime.session import LastCommand, Session
+from handrail.runtime.command_checks import LastCommand
+from handrail.runtime.session import Session
 
 Json = dict[str, Any]
 
