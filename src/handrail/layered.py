@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from handrail.errors import CallError, DeniedError, WorkspaceError
 
@@ -27,7 +27,16 @@ Running = Literal["refuse", "end"]
 
 TEMPORARY = "temporary-"
 """The name of a layer that is removed when it closes begins with this."""
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+LAYER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+
+
+class ImagePlace(NamedTuple):
+    """Says which image is a workspace, and which directory in it."""
+
+    image: str
+    """As the user names it: `oci:PATH[:TAG]` or `docker-archive:PATH`."""
+    workdir: str | None = None
+    """An absolute path in the image; None for the one that its configuration names."""
 
 
 class LayeredWork:
@@ -38,17 +47,20 @@ class LayeredWork:
     _given: Mapping[str, Any]
     _approver: "AnyApprover | None"
     _tell: Callable[[str], None]
+    _place: "ImagePlace | None"
     warnings: list[str]
 
     @classmethod
     def from_settings(
         cls,
-        root: "str | PathLike[str]",
+        root: "str | PathLike[str] | None",
         settings: Mapping[str, Any],
         *,
         approver: "AnyApprover | None" = None,
         tell: Callable[[str], None] | None = None,
         layered: bool | str = False,
+        image: str | None = None,
+        workdir: str | None = None,
     ) -> Self:
         """Open a workspace with settings by name."""
         raise NotImplementedError
@@ -70,7 +82,7 @@ class LayeredWork:
 
         layer = self._layer()
         with _errors():
-            boundary = FsBoundary(layer.store.root)
+            boundary = FsBoundary(layer.store.root if layer.image is None else f"/proc/self/fd/{layer.below()}")
             try:
                 return layer_changes(self._services, Reader(boundary, self._services.limits))
             finally:
@@ -88,6 +100,8 @@ class LayeredWork:
 
         """
         layer = self._layer()
+        if layer.image is not None:
+            raise CallError("an image has no directory to apply changes to", "Use commit", code="no_root")
         with self._quiet(running, "apply"), _errors():
             plan = self._applied(layer)
             if plan.done:
@@ -141,6 +155,8 @@ class LayeredWork:
             raise CallError(
                 "a copy has no snapshot", "Use a machine with layers: see handrail doctor", code="no_layers"
             )
+        if layer.image is not None:
+            raise CallError("an image has no snapshot", "Use commit, which writes a new image", code="not_layered")
         with self._quiet(running, "snapshot"), _errors():
             about = About(layer.store.root, content_id(layer.root_fd, f"{layer.store.path}/digests.json"))
             with layer.frozen(services.limits.layer_depth) as upper:
@@ -170,7 +186,11 @@ class LayeredWork:
 
     def _reopened(self, root: str, layered: bool | str) -> Self:
         """Open another workspace with the settings and the approver of this one."""
-        return self.from_settings(root, self._given, approver=self._approver, tell=self._tell, layered=layered)
+        image: dict[str, Any] = {} if self._place is None else self._place._asdict()
+        place = root if self._place is None else None
+        return self.from_settings(
+            place, self._given, approver=self._approver, tell=self._tell, layered=layered, **image
+        )
 
     def _layer(self) -> "WorkspaceLayer | CopiedLayer":
         found = self._services.layer or self._services.copied
@@ -246,7 +266,7 @@ def open_layer(
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer  # noqa: PLC0415  for layered workspaces only
 
     name = DEFAULT if layered is True else str(layered)
-    if not _NAME.fullmatch(name):
+    if not LAYER_NAME.fullmatch(name):
         raise WorkspaceError(f"{name!r} is no name of a layer", "Use letters, digits, dots, dashes and underscores")
     try:
         return WorkspaceLayer(LayerStore(boundary.root), name, boundary)

@@ -68,14 +68,14 @@ def users_models() -> Mapping[str, str]:
     return _users_settings().models
 
 
-def users_limits() -> Limits:
-    """Return the user's limits, for what belongs to no workspace."""
-    return _users_settings().limits
+def users_limits(flags: Mapping[str, Any] | None = None) -> Limits:
+    """Return the limits of the user and the caller, for what is read before a workspace is open."""
+    return _users_settings({name: each for name, each in (flags or {}).items() if name == "limits"}).limits
 
 
-def _users_settings() -> Settings:
+def _users_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     user_file, user = _users_file()
-    return load_settings(user=user, user_file=user_file)[0]
+    return load_settings(user=user, user_file=user_file, flags=flags or {})[0]
 
 
 def _users_file() -> tuple[str, str]:

@@ -2,9 +2,12 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from handrail.client_session import ClientSession, Internals
+from handrail.errors import WorkspaceError
+from handrail.image_work import ImageWork, open_image_layer, refuse_unconfined
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.protected_files import ProtectedFiles
 from handrail.kernel.fs.trees import Trees
@@ -14,8 +17,8 @@ from handrail.kernel.host.session_log import warn
 from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
-from handrail.layered import LayeredWork, open_layer
-from handrail.load_settings import rules_for, settings_for, with_directories
+from handrail.layered import ImagePlace, open_layer
+from handrail.load_settings import rules_for, settings_for, users_limits, with_directories
 from handrail.model.faults import PathFault
 from handrail.ops.glob.protected_names import protection
 from handrail.raw_access import RawAccess
@@ -33,14 +36,14 @@ if TYPE_CHECKING:
     from handrail.policy.callback import AnyApprover
 
 
-class Workspace(RawAccess, LayeredWork):
+class Workspace(RawAccess, ImageWork):
     """A directory in which tools work. No call leaves it, and nothing changes in it without approval.
 
     Use it in a `with` or `async with` statement, or close it. Every keyword but `approver` and `tell` is a setting:
     None means that the user's and the project's files, the environment or the default decide (docs/settings.md).
 
     Args:
-        root: The directory.
+        root: The directory; None with an image.
         approver: Decides on calls that change, run or fetch something when the policy is to ask and no rule decides.
             A function, or an async function, from a `Question` to a `Verdict` or a bool. An exception is a refusal.
         tell: Is called with a line for the user that says what would allow a refused call. The model never sees it.
@@ -69,12 +72,16 @@ class Workspace(RawAccess, LayeredWork):
         telemetry_contents: Put parameters and results into the spans.
         models: Globs of model names, each with a dialect, for `tools_for`; they come before the built-in table.
         hooks: The user's own programs that judge calls or act after them, by event (docs/hooks.md).
+        image: Work in a container image instead of a directory: `oci:PATH[:TAG]` or `docker-archive:PATH`. Its changes
+            are forgotten at the end, unless `layered` names a layer that keeps them (docs/images.md).
+        workdir: The directory of the image that tools see; the one of its configuration if not given.
         layered: Leave the root as it is, and keep all changes in a layer over it: True for the usual layer of this
             root, or the name of another one (docs/layers.md).
         limits: Numbers that differ from the defaults, by name (docs/limits.md).
 
     Raises:
         WorkspaceError: The root cannot be opened.
+        ImageError: The image cannot be used.
         SettingsError: A setting is not valid.
         RuleError: A file with approval rules is not valid.
 
@@ -82,7 +89,7 @@ class Workspace(RawAccess, LayeredWork):
 
     def __init__(  # noqa: PLR0913  every setting is spelled out, so that editors and type checkers know it
         self,
-        root: "str | PathLike[str]",
+        root: "str | PathLike[str] | None" = None,
         *,
         approver: "AnyApprover | None" = None,
         tell: Callable[[str], None] | None = None,
@@ -112,31 +119,35 @@ class Workspace(RawAccess, LayeredWork):
         hooks: Mapping[str, Any] | None = None,
         limits: Mapping[str, float] | None = None,
         layered: bool | str = False,
+        image: str | None = None,
+        workdir: str | None = None,
     ) -> None:
         given = locals()
         settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
         if log is not None:
             settings["log"] = _text(log)
-        self._begin(_text(root), settings, approver, tell, layered)
+        self._begin(_place(root, image, workdir), settings, approver, tell, layered)
 
     @classmethod
     def from_settings(
         cls,
-        root: "str | PathLike[str]",
+        root: "str | PathLike[str] | None",
         settings: Mapping[str, Any],
         *,
         approver: "AnyApprover | None" = None,
         tell: Callable[[str], None] | None = None,
         layered: bool | str = False,
+        image: str | None = None,
+        workdir: str | None = None,
     ) -> Self:
         """Open a workspace with settings by name, as the caller has loaded them. Raises what the class raises."""
         made = cls.__new__(cls)
-        made._begin(_text(root), settings, approver, tell, layered)  # noqa: SLF001  of its own class
+        made._begin(_place(root, image, workdir), settings, approver, tell, layered)  # noqa: SLF001  of its own class
         return made
 
     def _begin(
         self,
-        root: str,
+        place: str | ImagePlace,
         settings: Mapping[str, Any],
         approver: "AnyApprover | None",
         tell: Callable[[str], None] | None,
@@ -144,28 +155,40 @@ class Workspace(RawAccess, LayeredWork):
     ) -> None:
         self._tell: Callable[[str], None] = tell or warn
         self._given, self._approver = dict(settings), approver
-        boundary = _boundary(root)
-        try:
-            self._open(boundary, settings, layered)
-        except BaseException:
-            boundary.close()
-            raise
+        self._place = place if isinstance(place, ImagePlace) else None
+        with ExitStack() as opened:
+            if isinstance(place, str):
+                boundary, layer = _boundary(place), None
+            else:
+                boundary, layer = open_image_layer(place, layered, users_limits(settings), opened)
+            try:
+                self._open(boundary, settings, layered, layer)
+            except BaseException:
+                boundary.close()
+                raise
+            self._opened = opened.pop_all()
         self._sessions: set[ClientSession] = set()
         self._closing, self._closed = threading.RLock(), False
         self._default = self.session(approver=approver)
 
-    def _open(self, boundary: FsBoundary, given: Mapping[str, Any], layered: bool | str) -> None:
-        asked, self.warnings = settings_for(boundary, given)
-        """The warnings for the user about the settings and the state of the workspace."""
-        self.settings = with_directories(asked, boundary.root, self.warnings)
-        own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
-        own = inside(boundary.root, *own_files)
-        layer = open_layer(boundary, layered, asked.limits, self.warnings) if layered else None
+    def _open(
+        self, boundary: FsBoundary, given: Mapping[str, Any], layered: bool | str, image: "WorkspaceLayer | None"
+    ) -> None:
+        layer: WorkspaceLayer | CopiedLayer | None = image
         try:
+            asked, self.warnings = settings_for(boundary, given)
+            """The warnings for the user about the settings and the state of the workspace."""
+            self.settings = with_directories(asked, boundary.root, self.warnings)
+            if image is not None:
+                refuse_unconfined(self.settings, self.warnings)
+            own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
+            own = inside(boundary.root, *own_files)
+            if layered and image is None:
+                layer = open_layer(boundary, layered, asked.limits, self.warnings)
             self._serve(boundary if layer is None else layer.boundary, own, own_files, layer)
         except BaseException:
             if layer is not None:
-                layer.close()
+                layer.close(remove=layer.record.forked)
             raise
 
     def _serve(
@@ -278,6 +301,7 @@ class Workspace(RawAccess, LayeredWork):
             for session in [*self._sessions]:
                 session.close()
             self._services.close()
+            self._opened.close()
             self._closed = True
 
     def __enter__(self) -> Self:
@@ -311,6 +335,15 @@ _SETTINGS = tuple(name for name in Settings._fields if name != "rules")
 
 def _text(path: "str | PathLike[str]") -> str:
     return path if isinstance(path, str) else path.__fspath__()
+
+
+def _place(root: "str | PathLike[str] | None", image: str | None, workdir: str | None) -> str | ImagePlace:
+    """Return what a workspace works in. Raises WorkspaceError unless it is either a directory or an image."""
+    if image is not None and root is None:
+        return ImagePlace(image, workdir)
+    if root is None or image is not None or workdir is not None:
+        raise WorkspaceError("a workspace needs either a directory, or image=, which may have a workdir=")
+    return _text(root)
 
 
 def _boundary(root: str) -> FsBoundary:

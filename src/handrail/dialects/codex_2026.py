@@ -155,7 +155,7 @@ def exec_command(p: ExecCommand, c: Call) -> ExecOutput:
     rights, c.session.next_rights = c.session.next_rights, Rights()
     if p.sandbox_permissions == "with_additional_permissions" and p.additional_permissions:
         rights = p.additional_permissions.wanted(c)
-    options = JobOptions(terminal=bool(p.tty), program=(_shell(p.shell), "-lc" if p.login else "-c"))
+    options = JobOptions(terminal=bool(p.tty), program=(_shell(p.shell) or c.session.shell, "-lc" if p.login else "-c"))
     wait = _between(10_000 if p.yield_time_ms is None else p.yield_time_ms, 250, 30_000)
     began = time.monotonic()
     read = c.jobs.start(
@@ -274,9 +274,9 @@ def _shown(c: Call, read: JobRead, began: float, asked: int | None) -> ExecOutpu
 
 
 def _shell(name: str | None) -> str:
-    """Return the shell to start. A rule reads `cmd` as shell text, so that only shells may run it."""
+    """Return the shell to start; empty for the usual one. A rule reads `cmd` as shell text: only shells may run it."""
     if name is None:
-        return "/bin/bash"
+        return ""
     directory, _, last = name.rpartition("/")
     if last not in _SHELLS or directory not in ("", "/bin", "/usr/bin", "/usr/local/bin"):
         raise BadParameters([Problem("shell", "choice", ", ".join(_SHELLS), name)])

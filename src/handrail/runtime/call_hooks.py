@@ -244,12 +244,12 @@ def hook_programs(services: "Services") -> HookPrograms:
     kept = powers.sandbox != "off" and not powers.allow_reduced  # at the level `reduced` commands change guarded files
     return HookPrograms(
         boundary.fd,
-        boundary.root,
+        boundary.root if services.image is None else services.state.path,  # hooks run outside, and not in an image
         services.limits,
         f"{services.state.path}/output",
         agents=agents_directories(boundary.root, powers.writable),
         guarded=services.guarded_names if kept else (),
-        enter=services.enter,
+        enter=services.enter if services.image is None else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.kernel.host.session_log import shorten
 from handrail.kernel.process.bounded_output import shares
-from handrail.kernel.process.shells import BASH, users_shell
+from handrail.kernel.process.shells import users_shell
 from handrail.kernel.sandbox.denials import Printed, explain, lacks_git_identity
 from handrail.model.approval import Verdict
 from handrail.model.effects import Effect
@@ -101,7 +101,8 @@ class Commands:
         if relative_only and is_absolute(directory):
             raise AbsoluteDirectory(directory)
         cwd = self.place(directory)
-        shell = users_shell() if in_users_shell else BASH
+        on_host = self._session.services.image is None
+        shell = users_shell() if in_users_shell and on_host else self._session.shell
         return self._carry_out(text, self.ask(text, cwd), cwd, shell, seconds, merged=merged, parts=int(bounded))
 
     def run_all(self, texts: list[str], *, seconds: float | None = None) -> list[Ran]:
@@ -109,7 +110,7 @@ class Commands:
         for text in texts:
             check_command(self._call, text)
         verdicts = [self.ask(text, "") for text in texts]
-        run = partial(self._carry_out, cwd="", shell=BASH, seconds=seconds, parts=len(texts))
+        run = partial(self._carry_out, cwd="", shell=self._session.shell, seconds=seconds, parts=len(texts))
         return [run(text, verdict) for text, verdict in zip(texts, verdicts, strict=True)]
 
     def _carry_out(
@@ -224,7 +225,7 @@ class Commands:
         cwd = self.place(directory)
         verdict = self.ask(text, cwd)
         with self.recorded(text, verdict):
-            terminal = self._session.terminals.start(name, [BASH, "-c", text], cwd=cwd)
+            terminal = self._session.terminals.start(name, [self._session.shell, "-c", text], cwd=cwd)
             self.note_sandbox(terminal.confinement, restarted=terminal.restarted)
             return self._read(terminal, text, cwd)
 
@@ -379,7 +380,8 @@ class Commands:
         if confinement.level == "reduced":
             wanted = self._session.services.powers.level
             self._call.warnings.append(SandboxReduced(wanted, "; ".join(confinement.why)))
-        if self._session.services.boundary.protected is not None and not confinement.by_bubblewrap:
+        covered = confinement.by_bubblewrap and self._session.services.image is None
+        if self._session.services.boundary.protected is not None and not covered:
             self._call.warnings.append(ProtectedInToolsOnly(confinement.level))
         if self._session.services.boundary.protected is not None and (
             trouble := self._session.services.boundary.protected.trouble

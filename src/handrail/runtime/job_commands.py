@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.process.jobs import Job, JobFacts, JobReading, JobStart, number_of
-from handrail.kernel.process.shells import BASH
 from handrail.kernel.sandbox.denials import Printed
 from handrail.model.job_faults import JobEnded
 from handrail.model.rights import Rights
@@ -22,8 +21,8 @@ class JobOptions(NamedTuple):
 
     seconds: float | None = None
     """After how long the job is ended; None for never."""
-    program: tuple[str, ...] = (BASH, "-c")
-    """The program and options in front of the text."""
+    program: tuple[str, ...] = ()
+    """The program and options in front of the text; the shell of the session if there are none."""
     terminal: bool = False
     """True if the job has a terminal, so that a call can type; otherwise its input is empty."""
     merged: bool = True
@@ -80,7 +79,7 @@ class JobCommands:
         verdict = self._commands.ask(text, cwd, justification=justification, rights=rights, targets=rights.guarded)
         granted = rights if verdict.rights is None else verdict.rights
         size = TERMINAL_SIZE if options.terminal else None
-        argv = [*options.program, text]
+        argv = [*(options.program or (self._session.shell, "-c")), text]
         start = JobStart(text, argv, cwd, options.seconds, size, options.merged, options.to_file, granted)
         with self._commands.recorded(text, verdict, rights=granted):
             job = self._session.jobs.start(start)

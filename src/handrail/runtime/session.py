@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from handrail.kernel.process.terminals import Terminals
     from handrail.kernel.sandbox.levels import Enter
     from handrail.kernel.sandbox.sandbox import Sandbox
+    from handrail.kernel.sandbox.view.image_root import ImageRoot
     from handrail.kernel.search.searcher import Searcher
     from handrail.kernel.web.fetcher import Fetcher
     from handrail.runtime.call_hooks import CallHooks
@@ -82,6 +83,11 @@ class Services:
         """Returns the command that enters the view of a layer; None for a plain workspace."""
         return None if self.layer is None else self.layer.enter
 
+    @property
+    def image(self) -> "ImageRoot | None":
+        """The view of a container image in which commands run; None if they run over the system of the host."""
+        return None if self.layer is None else self.layer.image
+
     @cached_property
     def reader(self) -> Reader:
         """Reads the workspace."""
@@ -99,6 +105,8 @@ class Services:
     @cached_property
     def guarded_names(self) -> tuple[str, ...]:
         """The names that no command can change and no rule approves: usual or configured ones, and Handrail's own."""
+        if self.image is not None:
+            return ()  # no program of the host runs what lies in an image
         names = GUARDED if self.powers.guarded is None else self.powers.guarded
         return (*names, *own_places(self.boundary.root))
 
@@ -110,7 +118,11 @@ class Services:
     def masks(self) -> dict[str, tuple[int, int]]:
         """Return the protected paths that exist now, with their identities, for a sandbox to cover."""
         protected, root = self.boundary.protected, self.boundary.root
-        return {} if protected is None else {f"{root}/{name}": found for name, found in protected.masks().items()}
+        return (
+            {}
+            if protected is None or self.image is not None
+            else {f"{root}/{name}": found for name, found in protected.masks().items()}
+        )
 
     @cached_property
     def searcher(self) -> "Searcher":
@@ -224,6 +236,7 @@ class Session:
                     environment=powers.environment,
                     guarded=(*services.guarded_names, *OWN_FILES),
                     hidden=services.own,
+                    image=services.image,
                     hosts=powers.network,
                     private_hosts=powers.allow_hosts,
                     enter=services.enter,
@@ -238,6 +251,12 @@ class Session:
                 )
                 self._processes = Processes(self._sandbox, spools)  # makes the directory that the sandbox shows
             return self._sandbox
+
+    @property
+    def shell(self) -> str:
+        """The path of the shell that runs commands: bash, or the best that a container image has."""
+        image = self.services.image
+        return "/bin/bash" if image is None else image.shell or "/bin/sh"
 
     def part(self, name: str) -> "AbstractContextManager[Span | None]":
         """Open a span for a part of a call; without telemetry nothing happens."""
@@ -260,11 +279,10 @@ class Session:
         """Checks git directories before and after this session's commands."""
         from handrail.kernel.git.watch import GitWatch  # noqa: PLC0415  most sessions run no command
 
-        services, level = self.services, self.services.powers.sandbox
+        services = self.services
+        on = services.powers.sandbox != "off" and services.image is None
         record = f"{services.state.path}/git.json"
-        return GitWatch(
-            services.boundary.fd, services.boundary.root, record, services.limits, self.is_busy, on=level != "off"
-        )
+        return GitWatch(services.boundary.fd, services.boundary.root, record, services.limits, self.is_busy, on=on)
 
     def is_busy(self) -> bool:
         """Return True if a process runs that a finished call has started."""
@@ -314,7 +332,7 @@ class Session:
         processes = self.processes
         with self._lock:
             if self._shells is None:
-                self._shells = Shells(processes)
+                self._shells = Shells(processes, self.shell)
             return self._shells
 
     @property

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _MOST_FOREGROUND, _MOST_BACKGROUND = 600_000, 7_200_000
 _SHELL = (  # one line, so that bash counts the lines of the command from 1
-    '__text=$1; set --; trap \'test $SECONDS -lt {seconds} && printf "{mark}%s\\n" "$(pwd -P)"\' EXIT; eval "$__text"'
+    '__text=$1; set --; trap \'test ${{SECONDS:-0}} -lt {seconds} && printf "{mark}%s\\n" "$(pwd -P)"\' EXIT; '
+    'eval "$__text"'
 )
 
 
@@ -78,13 +79,12 @@ def _started(p: CodeBash, c: Call, wait: float, mark: str) -> "JobRead":
 
 
 def _options(p: CodeBash, c: Call, wait: float, mark: str) -> "JobOptions":
-    from handrail.kernel.process.shells import BASH  # noqa: PLC0415  only commands need it
     from handrail.runtime.job_commands import JobOptions  # noqa: PLC0415  the same
 
     seconds = c.limits.claude_code_background_seconds
     if p.run_in_background:
         return JobOptions(p.timeout / 1000 if p.timeout else seconds, merged=True, to_file=True)
-    shell = (BASH, "-c", _SHELL.format(seconds=math.ceil(wait), mark=mark.replace("\n", "\\n")), "bash")
+    shell = (c.session.shell, "-c", _SHELL.format(seconds=math.ceil(wait), mark=mark.replace("\n", "\\n")), "bash")
     return JobOptions(max(wait, seconds), shell, merged=False, to_file=True, brief=True)
 
 

@@ -100,6 +100,8 @@ class FsBoundary:
         """The root's path, for messages and to split absolute paths; never opened again."""
         self.mount = mount
         """The only path by which callers know this root, and with which its resolved paths begin; usually empty."""
+        self._elsewhere = False
+        """True if the root is shown under a path that another system has, such as a container image."""
         self._roots = (self.root, given) if given != self.root and not mount else (self.root,)
         self._walk = PathWalk(self.fd, self._roots, limits)
         fast = resolver == "openat2" or (resolver == "auto" and Openat2.works(self.fd))
@@ -111,10 +113,13 @@ class FsBoundary:
         self.protected: ProtectedFiles | None = None
         """The protected files. The session sets them when it has read the settings."""
 
-    def show(self, fd: int) -> None:
-        """Work in the view of a layer from now on, under the same path and the same number of the handle."""
+    def show(self, fd: int, root: str = "") -> None:
+        """Work in the view of a layer from now on, under the same number of the handle and the path `root`, if given."""
         self.is_view = True
         os.dup2(fd, self.fd, inheritable=False)
+        if root:
+            self.root, self._roots, self._elsewhere = root, (root,), True
+            self._walk.roots = self._roots
 
     def close(self) -> None:
         """Close the root and forget its handle: the system may reuse the number for another directory."""
@@ -134,6 +139,8 @@ class FsBoundary:
 
     def was_replaced(self) -> bool:
         """Return whether the root's path now names another directory. The open handle keeps the original."""
+        if self._elsewhere:
+            return False  # the host knows no such path
         try:
             now = os.stat(self.root)
         except OSError:

@@ -121,7 +121,7 @@ class PathWalk:
     """Resolves paths component by component and checks every link; keeps parents open, so that `..` returns to them."""
 
     def __init__(self, root_fd: int, roots: tuple[str, ...], limits: Limits) -> None:
-        self.root_fd, self._roots, self._limits = root_fd, roots, limits
+        self.root_fd, self.roots, self._limits = root_fd, roots, limits
 
     def open(self, parts: tuple[str, ...], flags: int) -> int:
         """Open a path and return the handle; retry if another process replaces an entry meanwhile."""
@@ -192,7 +192,7 @@ class PathWalk:
         route.todo.extendleft(reversed([part for part in target.split("/") if part not in ("", ".")]))
 
     def _inside_root(self, target: str) -> str:
-        for root in self._roots:
+        for root in self.roots:
             stem = root.rstrip("/")
             if target == stem or target.startswith(stem + "/"):
                 return target[len(stem) :]

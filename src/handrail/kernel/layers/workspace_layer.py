@@ -13,6 +13,7 @@ from handrail.kernel.layers.overlay import Mount
 
 if TYPE_CHECKING:
     from handrail.kernel.layers.upper import Upper
+    from handrail.kernel.sandbox.view.image_root import ImageRoot
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,6 +33,8 @@ class WorkspaceLayer:
         self._below: Mount | None = None
         self._mount: Mount | None = None
         self._upper: Upper | None = None
+        self.image: ImageRoot | None = None
+        """The view of a container image; None for a layer over a directory."""
         self.record = LayerRecord(store.root)
         try:
             self._upper, self.record = store.open(name)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from handrail.kernel.process.held_program import OutputProgram, numbers, request
 from handrail.kernel.process.runner import CANCEL_POLL_SECONDS, CommandOutcome, ending_of
-from handrail.kernel.process.shells import BASH
+from handrail.kernel.process.shells import is_bash
 from handrail.kernel.sandbox.sandbox import StartedCommand
 from handrail.model.faults import CommandNotStarted
 from handrail.model.job_faults import ShellEnded
@@ -31,8 +31,8 @@ from handrail.model.limits import DAY
 if TYPE_CHECKING:
     from handrail.kernel.process.runner import Processes
 
-_REPORTS = 199
-"""The handle in the shell on which it reports; commands use low numbers."""
+_REPORTS, _REPORTS_OF_SH = 199, 9
+"""The handles in a bash, and in another shell, on which it reports; commands use low numbers."""
 _REPORT_BYTES = 1024
 """No report of the shell itself is longer."""
 _ENVIRONMENT = {"PS1": "", "PS2": "", "TERM": "dumb"}
@@ -48,9 +48,10 @@ class RememberedShell(OutputProgram):
         processes: "Processes",
         started: StartedCommand,
         streams: Sequence[int],
-        lines: int,
-        reports: int,
+        ends: tuple[int, int],
+        shell: str,
     ) -> None:
+        """Take a started shell. `ends` are the pipes of the lines to it and of its reports; `shell` is its path."""
         super().__init__(processes, started, streams)
         self.name, self.why_ended = name, "exited"
         self.turn = threading.Lock()
@@ -62,7 +63,8 @@ class RememberedShell(OutputProgram):
         """The processes that the commands have left, at the last look."""
         self._told: tuple[int, ...] = ()
         self.directory = ""
-        self._lines, self._reports = lines, reports
+        self._lines, self._reports = ends
+        self._shell = shell
         self._report = b""
         self._mark = b""
         self._exit_code: int | None = None
@@ -136,12 +138,12 @@ class RememberedShell(OutputProgram):
         """Run a command to its end. A timeout or a cancellation ends the shell and everything that it started."""
         began, mark = time.monotonic(), secrets.token_hex(16).encode()
         if "\0" in text:
-            raise CommandNotStarted(BASH, self.directory, "EINVAL")
+            raise CommandNotStarted(self._shell, self.directory, "EINVAL")
         with self.changed:
             self._mark, self._exit_code = mark, None
         self.tried_network()
         alone = not self.children
-        finished = self._send(_line(text, mark), began + seconds) and self._wait(began + seconds, cancel)
+        finished = self._send(_line(text, mark, self._shell), began + seconds) and self._wait(began + seconds, cancel)
         cancelled = not finished and cancel is not None and cancel.is_set()
         if not finished or self.forged:
             self.end_surely(self._processes.sandbox)
@@ -219,8 +221,9 @@ class RememberedShell(OutputProgram):
 class Shells:
     """Holds the shells of one session by name, also those that have ended, until they are restarted."""
 
-    def __init__(self, processes: "Processes") -> None:
-        self._processes = processes
+    def __init__(self, processes: "Processes", shell: str) -> None:
+        """`shell` is the path of the program that remembers."""
+        self._processes, self._shell = processes, shell
         self._lock = threading.Lock()
         self._all: dict[str, RememberedShell] = {}
 
@@ -262,7 +265,8 @@ class Shells:
         (their_lines, lines), (reports, their_reports), *outputs = pipes
         theirs = [their_lines, *(each[1] for each in (outputs * 2)[:2]), their_reports]
         try:
-            wanted = request(sandbox, [BASH, "--noprofile", "--norc"], "", _ENVIRONMENT)
+            options = ["--noprofile", "--norc"] if is_bash(self._shell) else []
+            wanted = request(sandbox, [self._shell, *options], "", _ENVIRONMENT)
             started = sandbox.begin(wanted, *theirs)
         except BaseException:
             for fd in (lines, reports, *(each[0] for each in outputs)):
@@ -272,15 +276,21 @@ class Shells:
             for fd in set(theirs):
                 os.close(fd)
         os.set_blocking(lines, False)
-        os.write(lines, b"exec %d>&3 3>&-\n" % _REPORTS)
-        shell = RememberedShell(name, self._processes, started, [each[0] for each in outputs], lines, reports)
+        os.write(lines, b"exec %d>&3 3>&-\n" % _reports(self._shell))
+        ours = [each[0] for each in outputs]
+        shell = RememberedShell(name, self._processes, started, ours, (lines, reports), self._shell)
         shell.watch()
         shell.tried_network(idle=True)
         return shell
 
 
-def _line(text: str, mark: bytes) -> bytes:
+def _reports(shell: str) -> int:
+    return _REPORTS if is_bash(shell) else _REPORTS_OF_SH
+
+
+def _line(text: str, mark: bytes, shell: str) -> bytes:
     """Return the line that evaluates a command with an empty input and then reports its mark and its exit code."""
-    quoted = os.fsencode(shlex.quote(text))
-    closed = b"</dev/null %d>&-" % _REPORTS
-    return b"builtin eval -- %s %s; builtin printf '%s %%d\\n' $? >&%d\n" % (quoted, closed, mark, _REPORTS)
+    quoted, reports = os.fsencode(shlex.quote(text)), _reports(shell)
+    evaluate, own = (b"builtin eval --", b"builtin") if is_bash(shell) else (b"command eval", b"command")
+    line = b"%s %s </dev/null %d>&-; %s printf '%s %%d\\n' $? >&%d\n"
+    return line % (evaluate, quoted, reports, own, mark, reports)

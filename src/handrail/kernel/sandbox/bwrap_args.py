@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from handrail.kernel.sandbox.view.image_root import TOOLS
 from handrail.model.limits import Limits
 
 _BIND = {True: "--bind-fd", False: "--ro-bind-fd"}
@@ -30,18 +31,27 @@ class Mounts:
     hidden_directories: list[str] = field(default_factory=list)
     data: list[tuple[str, int]] = field(default_factory=list)
     """(path, handle to copy from)"""
+    image: str = ""
+    """The path of the view of a container image, which is the root of the sandbox; empty for that of the host."""
+    tools: str = ""
+    """With an image: the directory with the interpreter of the supervisor."""
     copies: list[tuple[str, int]] = field(default_factory=list)
     """The same for executable files of the copied interpreter, in a directory that commands cannot write."""
 
 
 def arguments(mounts: Mounts, seccomp_fd: int, info_fd: int | None) -> list[str]:
     """Return the arguments. Later mounts cover earlier ones: system, private, toolchains, workspace, guards."""
-    return [
+    begin = [
         *_isolation(mounts),
         "--seccomp",
         str(seccomp_fd),
         *([] if info_fd is None else ["--info-fd", str(info_fd)]),
         *_environment(mounts.environment),
+    ]
+    if mounts.image:
+        return [*begin, *_image(mounts), "--chdir", mounts.root]
+    return [
+        *begin,
         *_system(mounts),
         *_private(mounts),
         *_files("0555", mounts.copies),
@@ -95,12 +105,26 @@ def _files(mode: str, pairs: list[tuple[str, int]]) -> list[str]:
     return [word for path, fd in pairs for word in ("--perms", mode, "--file", str(fd), path)]
 
 
-def _private(mounts: Mounts) -> list[str]:
+def _image(mounts: Mounts) -> list[str]:
+    """Show the view of an image. Bubblewrap makes nothing in it: it would follow the links of the image."""
+    return ["--bind", mounts.image, "/", *_kernel_places(mounts, ("--ro-bind", mounts.tools, TOOLS))]
+
+
+def _kernel_places(mounts: Mounts, *in_dev: tuple[str, ...]) -> list[str]:
+    """Return what every sandbox has of its own: processes, devices and temporary files."""
     size = str(mounts.limits.sandbox_tmp_bytes)
     return [
         *("--proc", "/proc", "--remount-ro", "/proc"),
-        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108  private to the sandbox
-        *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  private to the sandbox
+        *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"),  # noqa: S108  private to the sandbox
+        *(word for words in in_dev for word in words),
+        *("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  private to the sandbox
+    ]
+
+
+def _private(mounts: Mounts) -> list[str]:
+    size = str(mounts.limits.sandbox_tmp_bytes)
+    return [
+        *_kernel_places(mounts),
         *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108  private to the sandbox
         *("--perms", "0700", "--size", size, "--tmpfs", mounts.home),
     ]

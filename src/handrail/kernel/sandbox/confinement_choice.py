@@ -8,6 +8,8 @@ workspace makes it fail: then no command runs, because the agent that put it the
 same bubblewrap, tried on an empty directory (`probe.py`), tells the two apart.
 """
 
+import os
+
 from handrail.kernel.sandbox import find_bwrap, probe
 from handrail.kernel.sandbox.launch import WorkspaceView
 from handrail.kernel.sandbox.levels import (
@@ -35,10 +37,11 @@ class ConfinementChoice:
         if settings.level == "off":
             return [Confinement("off", "nothing", ("everything",))]
         cannot = {"network": NETWORK_CANNOT_STOP, "hosts": HOSTS_CANNOT_STOP}.get(settings.level, ())
-        ways = [Confinement(settings.level, path, cannot) for path in find_bwrap.candidates(self._view.root)]
+        root = self._view.root if settings.image is None else os.devnull  # an image holds no program of the host
+        ways = [Confinement(settings.level, path, cannot) for path in find_bwrap.candidates(root)]
         if not ways:
             self._why_not.append("bubblewrap: none outside the workspace")
-        if not settings.allow_reduced:
+        if not settings.allow_reduced or settings.image is not None:
             return ways
         shared = NETWORK_CANNOT_STOP if settings.level == "network" else ()
         return [*ways, Confinement("reduced", "landlock", (*REDUCED_CANNOT_STOP, *shared), tuple(self._why_not))]

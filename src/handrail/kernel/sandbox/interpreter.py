@@ -42,20 +42,26 @@ def inside(user: tuple[int, int] | None) -> Interpreter:
     path = find(user)
     if path is not None:
         return Interpreter([path], {})
+    program, lib, files = copies(PREFIX)
+    return Interpreter(["/usr/bin/env", f"LD_LIBRARY_PATH={lib}", program, "-X", "utf8"], files)
+
+
+def copies(prefix: str) -> tuple[str, str, dict[str, str]]:
+    """Return the interpreter's path below a prefix, the directory of its libraries, and what to copy: to, from."""
     own, stdlib = _own(), os.path.realpath(os.path.dirname(os.__file__))
-    lib = os.path.join(PREFIX, os.path.basename(os.path.dirname(stdlib)))
+    lib = os.path.join(prefix, os.path.basename(os.path.dirname(stdlib)))
     within = os.path.join(lib, os.path.basename(stdlib))
-    program = f"{PREFIX}/bin/{os.path.basename(own)}"
-    copies = {program: own, **{os.path.join(lib, os.path.basename(each)): each for each in _libraries()}}
+    program = f"{prefix}/bin/{os.path.basename(own)}"
+    files = {program: own, **{os.path.join(lib, os.path.basename(each)): each for each in _libraries()}}
     for file in map(os.path.realpath, _module_files()):
         name = (
             os.path.relpath(file, stdlib)
             if visible_paths.is_inside(file, stdlib)
             else f"lib-dynload/{os.path.basename(file)}"
         )
-        copies[os.path.join(within, name)] = file
-    copies[f"{within}/lib-dynload/.keep"] = os.devnull  # without this directory the interpreter prints a warning
-    return Interpreter(["/usr/bin/env", f"LD_LIBRARY_PATH={lib}", program, "-X", "utf8"], copies)
+        files[os.path.join(within, name)] = file
+    files[f"{within}/lib-dynload/.keep"] = os.devnull  # without this directory the interpreter prints a warning
+    return program, lib, files
 
 
 def _own() -> str:

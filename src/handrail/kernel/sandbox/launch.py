@@ -16,9 +16,11 @@ from handrail.kernel.sandbox.levels import Level, SandboxSettings
 from handrail.kernel.sandbox.network_attempts import LOCAL_HOSTS, NAME_SERVER
 from handrail.kernel.sandbox.supervisor_link import Launch, entering, memory_file
 from handrail.kernel.sandbox.view import git_identity, visible_paths
+from handrail.kernel.sandbox.view.image_root import IMAGE_PATH, ImageRoot, checked, write_etc
+from handrail.kernel.sandbox.view.image_tools import image_tools
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.kernel.sandbox.view.toolchains import Toolchains
-from handrail.model.limits import KIB
+from handrail.model.limits import KIB, MIB
 from handrail.model.record import record
 
 INSIDE_UID = 1000
@@ -166,11 +168,13 @@ def strict(view: WorkspaceView, program: str, occupied: OccupiedNames, alongside
 def _strict(
     view: WorkspaceView, program: str, occupied: OccupiedNames, alongside: str | None, handles: _Handles
 ) -> PreparedLaunch:
-    user = identity(view.root_fd)
+    user, image = identity(view.root_fd), view.settings.image
+    if image is not None:
+        user = user._replace(uid=image.uid, gid=image.gid)
     if view.settings.user is not None:
         user = user._replace(uid=view.settings.user, gid=view.settings.user)
-    mounts = _mounts(view, user, handles, occupied)
-    supervisor, copies = interpreter.inside(user.drop_to)
+    mounts = _mounts(view, user, handles, occupied) if image is None else _image_mounts(view, image, user)
+    supervisor, copies = interpreter.inside(user.drop_to) if image is None else (image_tools()[1], {})
     mounts.copies.extend((path, handles.content(source)) for path, source in copies.items())
     inside = [*entering(supervisor), "0"]
     if alongside is not None:
@@ -186,7 +190,7 @@ def _strict(
     arguments = bwrap_args.arguments(mounts, filter_fd, info_writer)
     launch.argv[2] = str(handles.data(b"".join(os.fsencode(word) + b"\0" for word in arguments)))
     guards = [fd for _, fd, _ in occupied.ordered()]
-    launch.handles = [*handles.open, *guards, view.root_fd]
+    launch.handles = [*handles.open, *guards, *([view.root_fd] if image is None else [])]
     return PreparedLaunch(launch, info, handles)
 
 
@@ -246,6 +250,33 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
     )
 
 
+def _image_mounts(view: WorkspaceView, image: ImageRoot, user: Identity) -> bwrap_args.Mounts:
+    """Check an image, write what depends on the network, and return its mounts. Raises ImageRefused."""
+    checked(image.fd, view.root)
+    own = {"hosts": LOCAL_HOSTS, "resolv.conf": NAME_SERVER}
+    write_etc(image.fd, {name: _of_machine(name) for name in own} if view.network else own)
+    return bwrap_args.Mounts(
+        root=view.root,
+        root_fd=view.root_fd,
+        home="",
+        uid=user.uid,
+        gid=user.gid,
+        network=view.network,
+        environment={},
+        limits=view.settings.limits,
+        image=image.at,
+        tools=image_tools()[0],
+    )
+
+
+def _of_machine(name: str) -> bytes:
+    try:
+        with open(f"/etc/{name}", "rb") as file:
+            return file.read(MIB)
+    except OSError:
+        return b""
+
+
 def _held(view: WorkspaceView, hidden: Iterable[str], writable: Paths) -> Paths:
     """Return the directories between writable ones and hidden paths: each is mounted, so no command can rename it."""
     outside = [path for path in hidden if not visible_paths.is_inside(path, view.root)]
@@ -296,7 +327,11 @@ def _etc_data(
 
 
 def _variables(view: WorkspaceView, home: str) -> dict[str, str]:
+    image = view.settings.image
     variables = visible_paths.environment(view.user_environment, home, view.settings.environment)
+    if image is not None:
+        kept = {name: value for name, value in variables.items() if name not in ("SHELL", "USER", "LOGNAME")}
+        variables = {**kept, "PATH": IMAGE_PATH, "HOME": "/" if image.uid else "/root", **image.variables}
     return variables if view.settings.level in ("network", "off") else NO_VERSION_CHECK | variables
 
 

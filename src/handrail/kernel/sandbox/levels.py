@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from handrail.model.limits import Limits
 from handrail.model.rights import Rights
 from handrail.ops.glob.guarded_names import GUARDED
+
+if TYPE_CHECKING:
+    from handrail.kernel.sandbox.view.image_root import ImageRoot
 
 Level = Literal["strict", "hosts", "network", "off", "reduced"]
 
@@ -49,6 +52,8 @@ class SandboxSettings(NamedTuple):
     """The number of the user inside the sandbox; None for the usual one. It gives no right."""
     enter: Enter | None = None
     """Returns the command with which a user enters the view of a layered workspace; None for a plain workspace."""
+    image: "ImageRoot | None" = None
+    """The view of a container image, in which commands run; None if they run over the system of the host."""
     limits: Limits = Limits()
 
     def with_rights(self, rights: Rights) -> "SandboxSettings":

@@ -36,7 +36,9 @@ def _works_in(root: str, view: launch.WorkspaceView, bwrap: str) -> bool:
         os.chown(root, *owner)
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        empty = view._replace(root=os.path.realpath(root), root_fd=fd, settings=settings._replace(hidden=()))
+        empty = view._replace(
+            root=os.path.realpath(root), root_fd=fd, settings=settings._replace(hidden=(), image=None, enter=None)
+        )
         prepared = launch.strict(empty, bwrap, OccupiedNames(fd), None)
         return _runs(prepared, settings.limits.sandbox_start_seconds)
     finally:

@@ -166,6 +166,8 @@ class Sandbox:
 
     def refuses(self, path: str, directory: str = "") -> Refusal | None:
         """Tell by its text why commands in a directory below the root cannot change a path; None if they can."""
+        if self.settings.image is not None:
+            return None
         full = os.path.normpath(os.path.join(self.root, directory, path))
         if visible_paths.is_inside(full, self.root):
             return "guarded" if self._occupied.guards(os.path.relpath(full, self.root)) else None
@@ -234,7 +236,8 @@ class Sandbox:
         return launch.environment(self._view, self._private) | found
 
     def _can_start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> bool:
-        alone = self._choice.uses_bubblewrap and not self._choice.current.needs_proxy
+        on_host = self.settings.image is None
+        alone = on_host and self._choice.uses_bubblewrap and not self._choice.current.needs_proxy
         return alone and first_command.can_start_along(request, len(streams), self.root)
 
     def _start_along(self, request: dict[str, Any], streams: tuple[int, ...]) -> StartedCommand | None:
@@ -324,7 +327,8 @@ class Sandbox:
         try:
             with self._names:
                 self._occupied.remove()
-                self._occupied.occupy(self.settings.guarded)
+                if self.settings.image is None:  # no program of the host runs what lies in an image
+                    self._occupied.occupy(self.settings.guarded)
         except OSError as error:  # no weaker way instead: an agent could have caused this
             self._occupied.remove()  # it may hold all handles that this process is allowed
             self._drop_link()
