@@ -114,7 +114,7 @@ class FsBoundary:
         """The protected files. The session sets them when it has read the settings."""
 
     def show(self, fd: int, root: str = "") -> None:
-        """Work in the view of a layer from now on, under the same number of the handle and the path `root`, if given."""
+        """Work in the view of a layer from now on, under the same number of the handle and a path, if given."""
         self.is_view = True
         os.dup2(fd, self.fd, inheritable=False)
         if root:

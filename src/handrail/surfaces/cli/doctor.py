@@ -93,6 +93,7 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
         _ripgrep(facts),
         _program("shell", facts.shell, "run_in_terminal"),
         _program("bash", facts.bash, "the commands of the other dialects"),
+        _layers(facts),
         _directory("state", facts.state),
         _directory("configuration", facts.configuration),
     ]
@@ -185,6 +186,12 @@ def _program(name: str, program: ProgramFacts, runs: str) -> Finding:
     good = program.executable
     says = f"{program.path}, for {runs}" if good else f"{program.path} cannot be run: {runs} would fail"
     return Finding(name, good, says)
+
+
+def _layers(facts: MachineFacts) -> Finding:
+    why = facts.no_overlay
+    says = f"not possible: {why}; container images are refused" if why else "layered workspaces and container images"
+    return Finding("layers", not why, says)
 
 
 def _directory(name: str, directory: DirectoryFacts) -> Finding:

@@ -12,7 +12,11 @@ from handrail.surfaces.cli.light.finding import found_workspace
 
 
 def _root(ctx: click.Context, _param: click.Parameter, given: str | None) -> str:
-    """Return the given root, or find one and print which one it is."""
+    """Return the given root, or find one and print which one it is; with `--image` there is none."""
+    if ctx.params.get("image"):
+        if given is not None:
+            raise click.UsageError("give --root or --image, not both")
+        return ""
     return given if given is not None else found_workspace(silent=ctx.resilient_parsing)  # silent during completion
 
 

@@ -9,6 +9,7 @@ from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.light.serve_mcp import run
 from handrail.surfaces.cli.options import (
     dialect_options,
+    image_options,
     log_option,
     network_option,
     preset_option,
@@ -26,6 +27,7 @@ from handrail.surfaces.cli.options import (
     shell_complete=complete_paths.directories,
     help="A workspace; if there are several, each call names one.",
 )
+@image_options
 @dialect_options
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option

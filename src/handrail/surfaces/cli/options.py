@@ -46,6 +46,14 @@ network_option = click.option(
 )
 
 
+def image_options(function: _Function) -> _Function:
+    """Add `--image` and `--workdir`, which choose a container image instead of a directory, to a command."""
+    named = "Work in a container image, whose changes are forgotten at the end: oci:PATH[:TAG] or docker-archive:PATH."
+    image = click.option("--image", metavar="IMAGE", is_eager=True, help=named)
+    workdir = click.option("--workdir", metavar="DIR", help="The directory of the image that tools see.")
+    return image(workdir(function))
+
+
 def dialect_options(function: _Function) -> _Function:
     """Add `--dialect` and `--model` to a command, which receives the chosen dialect, or None, as `dialect`."""
 
@@ -81,6 +89,7 @@ def workspace_options(function: _Function) -> _Function:
         preset_option,
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch."),
         root_option,
+        image_options,
         dialect_options,
     ):
         function = option(function)

@@ -12,6 +12,7 @@ from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.light.opening import open_workspace
 from handrail.surfaces.cli.options import (
+    image_options,
     log_option,
     network_option,
     preset_option,
@@ -66,6 +67,7 @@ def needs_extra() -> Iterator[None]:
 @preset_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
 @root_option
+@image_options
 @read_only_option
 @sandbox_option
 @network_option

@@ -43,7 +43,7 @@ def run(
     **flags: Any,
 ) -> int:
     """Call one tool, print its answer, and return the exit code of the process."""
-    place = found_workspace() if root is None else root
+    place = found_workspace() if root is None and not flags.get("image") else root or ""
     dialect_name = dialect_of(tool, dialect)
     params = given_params(dialect_name, tool, arguments)
     progress, hints = Progress(), AllowHints()

@@ -58,6 +58,8 @@ class Ordinary(NamedTuple):
 
 
 WORKSPACE_OPTIONS = {
+    "--image": Option("image"),
+    "--workdir": Option("workdir"),
     "--dialect": Option("dialect", NAMES),
     "--read-only": Option("read_only", FLAG),
     "--preset": Option("preset", (*PRESETS,)),

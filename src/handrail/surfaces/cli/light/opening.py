@@ -25,9 +25,23 @@ def usage_errors(root: str) -> Iterator[None]:
         raise usage_error(f"cannot open the workspace {root}: {error}") from None
 
 
-def open_workspace(root: str, *, approver: Any = None, tell: Any = None, **flags: Any) -> Workspace:
-    with usage_errors(root):
-        workspace = Workspace.from_settings(root, flags, approver=approver, tell=tell)
+def open_workspace(
+    root: str,
+    *,
+    approver: Any = None,
+    tell: Any = None,
+    image: str | None = None,
+    workdir: str | None = None,
+    **flags: Any,
+) -> Workspace:
+    """Open a directory, or an image, for a command; report what is wrong as a usage error."""
+    if workdir is not None and image is None:
+        raise usage_error("--workdir needs --image")
+    if root and image is not None:
+        raise usage_error("give --root or --image, not both")
+    with usage_errors(root or str(image)):
+        place = root if image is None else None
+        workspace = Workspace.from_settings(place, flags, approver=approver, tell=tell, image=image, workdir=workdir)
     for note in workspace.warnings:
         echo(f"handrail: {note}", err=True)
     if workspace.recovered:

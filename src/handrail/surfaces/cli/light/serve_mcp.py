@@ -58,8 +58,9 @@ def run(
         raise usage_error(f"unknown tool {min(unknown)}: the {dialect_name.name} dialect does not have it")
     tokens, no_token = _tokens(token_file) if token_file else [], flags.pop("no_token")
     flags["network"] = flags["network"] or None
+    places = roots or ("" if flags.get("image") else _here(),)
     with ExitStack() as opened:
-        workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in roots or (_here(),)]
+        workspaces = [opened.enter_context(open_workspace(root, tell=_tell, **flags)) for root in places]
         if address is not None:
             _check_secrecy(workspaces, token_file, no_token=no_token)
 
