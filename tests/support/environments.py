@@ -14,8 +14,9 @@ from support.oci_images import directory, entry, layer, layout, symlink
 
 # fmt: off
 DEBIAN = (
-    "libc6", "libtinfo6", "libacl1", "libattr1", "libgmp10", "libselinux1", "libpcre2-8-0", "zlib1g", "libexpat1", "libssl3",
-    "bash", "dash", "coreutils", "grep", "sed", "findutils", "libpython3.11-minimal", "python3.11-minimal", "python3-minimal", "git",
+    "libc6", "libtinfo6", "libacl1", "libattr1", "libgmp10", "libselinux1", "libpcre2-8-0", "zlib1g", "libexpat1",
+    "libssl3", "bash", "dash", "coreutils", "grep", "sed", "findutils", "util-linux", "libpython3.11-minimal",
+    "python3.11-minimal", "python3-minimal", "git",
 )
 # fmt: on
 SETTINGS = {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "GREETING=from the image"], "WorkingDir": "/testbed"}

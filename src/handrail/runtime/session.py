@@ -22,6 +22,7 @@ from handrail.kernel.host.own_places import (
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.network.connection_log import ConnectionLog
+from handrail.kernel.process.shells import BASH
 from handrail.kernel.page.page_place import exists, page_socket
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
@@ -256,7 +257,7 @@ class Session:
     def shell(self) -> str:
         """The path of the shell that runs commands: bash, or the best that a container image has."""
         image = self.services.image
-        return "/bin/bash" if image is None else image.shell or "/bin/sh"
+        return BASH if image is None else image.shell or "/bin/sh"
 
     def part(self, name: str) -> "AbstractContextManager[Span | None]":
         """Open a span for a part of a call; without telemetry nothing happens."""

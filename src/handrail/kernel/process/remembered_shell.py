@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from handrail.kernel.process.held_program import OutputProgram, numbers, request
 from handrail.kernel.process.runner import CANCEL_POLL_SECONDS, CommandOutcome, ending_of
-from handrail.kernel.process.shells import is_bash
+from handrail.kernel.process.shells import BASH, is_bash
 from handrail.kernel.sandbox.sandbox import StartedCommand
 from handrail.model.faults import CommandNotStarted
 from handrail.model.job_faults import ShellEnded
@@ -221,7 +221,7 @@ class RememberedShell(OutputProgram):
 class Shells:
     """Holds the shells of one session by name, also those that have ended, until they are restarted."""
 
-    def __init__(self, processes: "Processes", shell: str) -> None:
+    def __init__(self, processes: "Processes", shell: str = BASH) -> None:
         """`shell` is the path of the program that remembers."""
         self._processes, self._shell = processes, shell
         self._lock = threading.Lock()
