@@ -22,8 +22,8 @@ from handrail.kernel.host.own_places import (
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.network.connection_log import ConnectionLog
-from handrail.kernel.process.shells import BASH
 from handrail.kernel.page.page_place import exists, page_socket
+from handrail.kernel.process.shells import BASH
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
@@ -106,10 +106,8 @@ class Services:
     @cached_property
     def guarded_names(self) -> tuple[str, ...]:
         """The names that no command can change and no rule approves: usual or configured ones, and Handrail's own."""
-        if self.image is not None:
-            return ()  # no program of the host runs what lies in an image
         names = GUARDED if self.powers.guarded is None else self.powers.guarded
-        return (*names, *own_places(self.boundary.root))
+        return () if self.image else (*names, *own_places(self.boundary.root))  # the host runs nothing of an image
 
     def guarded(self, paths: Iterable[str]) -> str:
         """Return the guarded name that one of these paths is, or is inside of; empty if there is none."""
@@ -198,6 +196,8 @@ class Session:
         self._shells: Shells | None = None
         self._jobs: Jobs | None = None
         self._own_spools = ""
+        self.shell = BASH if services.image is None else services.image.shell or "/bin/sh"
+        """The path of the shell that runs commands: bash, or the best that a container image has."""
         self.client = ""
         """The program that makes the calls, as the page shows it; empty for this program."""
         self._page_socket = page_socket()
@@ -252,12 +252,6 @@ class Session:
                 )
                 self._processes = Processes(self._sandbox, spools)  # makes the directory that the sandbox shows
             return self._sandbox
-
-    @property
-    def shell(self) -> str:
-        """The path of the shell that runs commands: bash, or the best that a container image has."""
-        image = self.services.image
-        return BASH if image is None else image.shell or "/bin/sh"
 
     def part(self, name: str) -> "AbstractContextManager[Span | None]":
         """Open a span for a part of a call; without telemetry nothing happens."""

@@ -30,7 +30,7 @@ class ImageConfig(NamedTuple):
     whole: dict[str, Any]
 
 
-class ImageLayer(NamedTuple):
+class LayerSource(NamedTuple):
     """One layer: its archive, and the digests that it must have."""
 
     diff_id: str
@@ -47,7 +47,7 @@ class Image(NamedTuple):
     digest: str
     """The digest of its configuration, which names all its layers."""
     config: ImageConfig
-    layers: tuple[ImageLayer, ...]
+    layers: tuple[LayerSource, ...]
 
 
 @contextmanager
@@ -162,7 +162,7 @@ class _Reader:
             user=self._text(inner.get("User") or "", "User"),
             whole=config,
         )
-        layers = [ImageLayer(diff, blob, name) for diff, (blob, name) in zip(diff_ids, blobs, strict=True)]
+        layers = [LayerSource(diff, blob, name) for diff, (blob, name) in zip(diff_ids, blobs, strict=True)]
         return Image(self._what, digest, settings, tuple(layers))
 
     def _variable(self, value: Any) -> str:

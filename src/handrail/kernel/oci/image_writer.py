@@ -68,7 +68,7 @@ class _Layout:
         self._announce(described)
         return str(described["digest"])
 
-    def _copied(self, below: image_manifest.ImageLayer) -> dict[str, Any]:
+    def _copied(self, below: image_manifest.LayerSource) -> dict[str, Any]:
         """Copy the blob of a layer of the image, and check its digest on the way."""
         with self._new_blob() as (fd, place):
             digest, at = hashlib.sha256(), 0

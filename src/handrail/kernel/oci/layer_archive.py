@@ -29,7 +29,7 @@ class WrittenLayer(NamedTuple):
     size: int
 
 
-class _Hashed:
+class _DigestWriter:
     """Passes bytes on, and computes their digest."""
 
     def __init__(self, to: IO[bytes]) -> None:
@@ -50,9 +50,9 @@ class _Hashed:
 
 def write_archive(top: int, to: IO[bytes]) -> WrittenLayer:
     """Write the tree below an open directory. Raises ImageError for a name that no layer can hold."""
-    stored = _Hashed(to)
+    stored = _DigestWriter(to)
     with gzip.GzipFile("", "wb", _LEVEL, cast("IO[bytes]", stored), mtime=0) as packed:
-        plain = _Hashed(cast("IO[bytes]", packed))
+        plain = _DigestWriter(cast("IO[bytes]", packed))
         with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             _add_all(archive, top)
     return WrittenLayer(stored.digest, plain.digest, stored.size)

@@ -26,7 +26,7 @@ from handrail.errors import ImageError
 from handrail.kernel.fs.syscalls import can_sync_whole, sync_whole
 from handrail.kernel.host.state_dir import make_private, read_small_text, state_home, write_whole
 from handrail.kernel.oci.blob_stream import BlobStream
-from handrail.kernel.oci.image_manifest import Image, ImageLayer
+from handrail.kernel.oci.image_manifest import Image, LayerSource
 from handrail.kernel.oci.layer_tree import LayerTree
 from handrail.kernel.oci.refusal import refused, shown
 from handrail.kernel.oci.tar_entries import TarEntries
@@ -99,7 +99,7 @@ class LayerCache:
             for each in held:
                 os.close(each.fd)
 
-    def _layer(self, layer: ImageLayer, what: str) -> CachedLayer:
+    def _layer(self, layer: LayerSource, what: str) -> CachedLayer:
         digits = layer.diff_id[_HEX:]
         while True:
             found = self._held(digits, layer.diff_id, unpacked=False)
@@ -139,7 +139,7 @@ class LayerCache:
 
     # unpacking
 
-    def _unpack(self, layer: ImageLayer, digits: str, what: str) -> None:
+    def _unpack(self, layer: LayerSource, digits: str, what: str) -> None:
         """Unpack a layer under its lock: stage it, check both digests, sync it, and give it its name."""
         staging = self._at("staging", digits)
         _remove(staging)
@@ -153,7 +153,7 @@ class LayerCache:
             _remove(staging)
             raise
 
-    def _fill(self, tree: str, layer: ImageLayer, what: str) -> tuple[int, bool]:
+    def _fill(self, tree: str, layer: LayerSource, what: str) -> tuple[int, bool]:
         os.mkdir(tree, 0o755)
         root = os.open(tree, _DIRECTORY)
         try:
