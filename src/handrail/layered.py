@@ -216,7 +216,9 @@ class LayeredWork:
                 session.open_calls.wait_until_empty()
             if busy:
                 self.warnings.append(f"{what} ended the commands that ran in {busy} session(s)")
-            self._services.forget_commands()
+            known = vars(self._services).pop("command_changes", None)
+            if known is not None:
+                known.close()  # the next command begins anew
             for session in sessions:
                 held.enter_context(session.seen.own_command(self._services.reader))
             yield

@@ -23,7 +23,6 @@ from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.journal import Journal, Origin
 from handrail.kernel.network.connection_log import ConnectionLog
 from handrail.kernel.page.page_place import exists, page_socket
-from handrail.kernel.process.shells import BASH
 from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
@@ -116,12 +115,8 @@ class Services:
 
     def masks(self) -> dict[str, tuple[int, int]]:
         """Return the protected paths that exist now, with their identities, for a sandbox to cover."""
-        protected, root = self.boundary.protected, self.boundary.root
-        return (
-            {}
-            if protected is None or self.image is not None
-            else {f"{root}/{name}": found for name, found in protected.masks().items()}
-        )
+        protected, root = None if self.image else self.boundary.protected, self.boundary.root
+        return {} if protected is None else {f"{root}/{name}": found for name, found in protected.masks().items()}
 
     @cached_property
     def searcher(self) -> "Searcher":
@@ -140,12 +135,6 @@ class Services:
         from handrail.kernel.journal.command_changes import CommandChanges  # noqa: PLC0415  loaded on first use
 
         return CommandChanges(self.boundary, self.state, self.journal, self.limits, self.layer)
-
-    def forget_commands(self) -> None:
-        """Forget what is known of the files for the record of commands; the next command begins anew."""
-        known = vars(self).pop("command_changes", None)
-        if known is not None:
-            known.close()
 
     def close(self) -> None:
         """Release all handles, and prune the journal once a day."""
@@ -196,8 +185,7 @@ class Session:
         self._shells: Shells | None = None
         self._jobs: Jobs | None = None
         self._own_spools = ""
-        self.shell = BASH if services.image is None else services.image.shell or "/bin/sh"
-        """The path of the shell that runs commands: bash, or the best that a container image has."""
+        self.shell = "/bin/bash" if services.image is None else services.image.shell  # runs commands
         self.client = ""
         """The program that makes the calls, as the page shows it; empty for this program."""
         self._page_socket = page_socket()
@@ -274,9 +262,8 @@ class Session:
         """Checks git directories before and after this session's commands."""
         from handrail.kernel.git.watch import GitWatch  # noqa: PLC0415  most sessions run no command
 
-        services = self.services
+        services, record = self.services, f"{self.services.state.path}/git.json"
         on = services.powers.sandbox != "off" and services.image is None
-        record = f"{services.state.path}/git.json"
         return GitWatch(services.boundary.fd, services.boundary.root, record, services.limits, self.is_busy, on=on)
 
     def is_busy(self) -> bool:

@@ -53,8 +53,6 @@ class MachineFacts(NamedTuple):
     """True if ripgrep is not run because an agent could have put it there."""
     shell: ProgramFacts
     bash: ProgramFacts
-    no_overlay: str
-    """Why this machine mounts no overlays; empty if it does."""
     state: DirectoryFacts
     configuration: DirectoryFacts
 
@@ -94,7 +92,6 @@ def examine(root: str) -> MachineFacts:
         ripgrep_in_workspace=ripgrep.path is not None and lies_in(os.path.realpath(root), ripgrep.path),
         shell=_program(users_shell()),
         bash=_program(BASH),
-        no_overlay=refusal(),
         state=DirectoryFacts(state_home(), _can_write(state_home())),
         configuration=DirectoryFacts(config_home(), _can_write(config_home())),
     )

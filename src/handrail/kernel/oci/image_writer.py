@@ -18,7 +18,7 @@ from handrail.kernel.layers.upper import clear
 from handrail.kernel.oci import image_manifest
 from handrail.kernel.oci.image_layer import ImageLayer
 from handrail.kernel.oci.image_names import ImageName, new_image_name
-from handrail.kernel.oci.layer_archive import WrittenLayer, write_archive
+from handrail.kernel.oci.layer_writer import WrittenLayer, write_archive
 from handrail.kernel.oci.refusal import refused, shown
 from handrail.model.limits import MIB, Limits
 

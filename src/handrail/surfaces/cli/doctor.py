@@ -93,7 +93,6 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
         _ripgrep(facts),
         _program("shell", facts.shell, "run_in_terminal"),
         _program("bash", facts.bash, "the commands of the other dialects"),
-        _layers(facts),
         _directory("state", facts.state),
         _directory("configuration", facts.configuration),
     ]
@@ -102,8 +101,10 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
 def _layers(facts: MachineFacts) -> Finding:
     """Word whether layered workspaces and forks are layers, or copies."""
     if facts.no_layers:
-        return Finding("layers", good=False, says=f"layered workspaces are copies: {facts.no_layers}")
-    return Finding("layers", good=True, says="layered workspaces can be mounted")
+        return Finding(
+            "layers", good=False, says=f"layered workspaces are copies, and images are refused: {facts.no_layers}"
+        )
+    return Finding("layers", good=True, says="layered workspaces and container images can be mounted")
 
 
 def sandbox_findings(facts: SandboxFacts) -> list[Finding]:
@@ -186,12 +187,6 @@ def _program(name: str, program: ProgramFacts, runs: str) -> Finding:
     good = program.executable
     says = f"{program.path}, for {runs}" if good else f"{program.path} cannot be run: {runs} would fail"
     return Finding(name, good, says)
-
-
-def _layers(facts: MachineFacts) -> Finding:
-    why = facts.no_overlay
-    says = f"not possible: {why}; container images are refused" if why else "layered workspaces and container images"
-    return Finding("layers", not why, says)
 
 
 def _directory(name: str, directory: DirectoryFacts) -> Finding:

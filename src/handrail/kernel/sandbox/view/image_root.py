@@ -45,7 +45,7 @@ class ImageRoot(NamedTuple):
     uid: int
     gid: int
     shell: str
-    """The path of its best shell, inside; empty if it has none."""
+    """The path of its best shell, inside."""
 
 
 class ImageRefused(OSError):  # noqa: N818  its text is a message for the user
@@ -126,7 +126,7 @@ def _content(etc: int, name: str, most: int) -> bytes | None:
 
 
 def find_shell(fd: int) -> str:
-    """Return the best shell of an image, as a path inside; empty if it has none."""
+    """Return the best shell of an image, as a path inside; that of sh if it has none."""
     for name in SHELLS:
         with suppress(OSError):
             found = _opened(fd, name, _PATH, _IN_ROOT)
@@ -135,7 +135,7 @@ def find_shell(fd: int) -> str:
                     return f"/{name}"
             finally:
                 os.close(found)
-    return ""
+    return "/bin/sh"
 
 
 def _opened(above: int, name: str, flags: int, resolve: int) -> int:

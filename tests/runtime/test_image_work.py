@@ -1,0 +1,156 @@
+"""Tests workspaces in container images: what tools see, what stays, forks, and images that are written."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import environments
+from support.command_line import handrail
+from support.layers import needs_overlays
+from support.oci_images import layer, layout, symlink
+
+from handrail import CallError, ImageError, Workspace, WorkspaceError
+
+pytestmark = [needs_overlays, pytest.mark.sandbox]
+
+TREE = (
+    "cd / && find . -xdev \\( -path ./proc -o -path ./dev -o -path ./tmp -o -name resolv.conf -o -name hosts \\) -prune"
+    ' -o -print | sort | while read f; do stat -c \'%n %F %a\' "$f"; test -f "$f" && md5sum "$f"; done'
+)
+
+
+@pytest.fixture
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return environments.busybox(environments.shared_place(tmp_path_factory))
+
+
+@pytest.fixture
+def debian(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return environments.debian(environments.shared_place(tmp_path_factory))
+
+
+def sh(workspace: Workspace, text: str) -> str:
+    ran = workspace.exec(["sh", "-c", text])
+    return (ran.stdout + ran.stderr).decode()
+
+
+def test_image_programs_and_configuration_hold_for_commands(debian: str) -> None:
+    with Workspace(image=debian, approve="auto") as workspace:
+        assert workspace.root == "/testbed"
+        assert sh(workspace, "pwd; echo $GREETING; id -u") == "/testbed\nfrom the image\n0\n"
+        assert sh(workspace, "python3 -c 'print(6 * 7)'; git --version").startswith("42\ngit version")
+        commit = "git init -q . && echo x > f && git add f && git -c user.name=a -c user.email=b commit -qm m"
+        assert sh(workspace, f"{commit} && git log --oneline").endswith(" m\n")
+
+
+def test_image_tools_and_commands_see_one_tree(image: str) -> None:
+    with Workspace(image=image, approve="auto") as workspace:
+        assert workspace.call("file", "file.write", {"path": "a.txt", "content": "from a tool\n"}).success
+        assert sh(workspace, "cat a.txt; echo from a command > b.txt") == "from a tool\n"
+        assert "from a command" in workspace.call("file", "file.read", {"path": "b.txt"}).text
+        assert "b.txt" in workspace.call("file", "file.search", {"pattern": "a command"}).text
+        assert [(each.path, each.kind) for each in workspace.changes()] == [("a.txt", "created"), ("b.txt", "created")]
+        workspace.history().undo()
+        assert not workspace.call("file", "file.read", {"path": "b.txt"}).success
+
+
+def test_image_shell_remembers_and_terminal_runs_without_bash(image: str) -> None:
+    with Workspace(image=image, approve="auto") as workspace:
+        assert workspace.call("claude", "bash", {"command": "cd /etc; x='a b'"}).success
+        assert "/etc a b" in workspace.call("claude", "bash", {"command": "echo $PWD $x"}).text
+        job = workspace.call("gemini-3", "run_shell_command", {"command": "echo job"})
+        assert "job" in job.text
+
+
+def test_image_changes_are_forgotten_unless_layer_is_named(image: str) -> None:
+    for layered, kept in ((False, False), ("mine", True)):
+        for seen in (False, kept):
+            with Workspace(image=image, approve="auto", layered=layered) as workspace:
+                assert (sh(workspace, "test -e /opt/new && echo there; touch /opt/new") == "there\n") is seen
+    layers = Path(os.environ["HANDRAIL_STATE_DIR"]) / "layers"
+    assert [path.name for path in layers.glob("*/named/*")] == ["mine"]
+
+
+def test_image_forks_begin_alike_and_part(image: str) -> None:
+    with Workspace(image=image, approve="auto") as workspace:
+        sh(workspace, "echo one > /opt/f; rm /bin/vi")
+        first, second = workspace.fork(2, running="end")
+        with first, second:
+            assert sh(first, "cat /opt/f; test -e /bin/vi || echo gone; echo two > /opt/f") == "one\ngone\n"
+            assert sh(second, "cat /opt/f") == "one\n"
+            [third] = first.fork(1, running="end")
+            with third:
+                assert sh(third, "cat /opt/f") == "two\n"
+        assert sh(workspace, "cat /opt/f") == "one\n"
+
+
+def test_image_commit_gives_equal_tree(image: str, tmp_path: Path) -> None:
+    change = (
+        "echo new > f; ln f g; ln -s f l; mkdir -p d/e; chmod 700 d; rm /bin/vi; rm -r /opt; mkdir /opt; "
+        "echo x > /opt/x; echo s > '/opt/with space'; chmod 444 f"
+    )
+    new = f"oci:{tmp_path}/made:v2"
+    with Workspace(image=image, approve="auto") as workspace:
+        sh(workspace, change)
+        [fork] = workspace.fork(1, running="end")
+        with fork:
+            sh(fork, "rm l; echo more > /opt/more")
+            digest = fork.commit(new, running="end")
+            expected = sh(fork, TREE)
+    with Workspace(image=new, approve="auto") as workspace:
+        assert sh(workspace, TREE) == expected
+        assert "/opt/more" in expected
+        assert "./bin/vi " not in expected
+    index = json.loads((tmp_path / "made" / "index.json").read_text())
+    assert [each["digest"] for each in index["manifests"]] == [digest]
+    assert not [*(tmp_path / "made").glob(".handrail-*")]
+
+
+@pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")
+def test_image_commit_is_read_by_skopeo(image: str, tmp_path: Path) -> None:
+    new = f"oci:{tmp_path}/made:v2"
+    with Workspace(image=image, approve="auto") as workspace:
+        sh(workspace, "echo new > f")
+        workspace.commit(new, running="end")
+    copied = ["skopeo", "--insecure-policy", "copy", new, f"docker-archive:{tmp_path}/made.tar:made:v2"]
+    subprocess.run(copied, check=True, capture_output=True)
+    with Workspace(image=f"docker-archive:{tmp_path}/made.tar", approve="auto") as workspace:
+        assert sh(workspace, "cat f; echo $GREETING") == "new\nfrom the image\n"
+
+
+def test_image_commit_of_name_that_would_delete_is_refused(image: str, tmp_path: Path) -> None:
+    with Workspace(image=image, approve="auto") as workspace:
+        sh(workspace, "touch .wh.x")
+        with pytest.raises(ImageError, match="would delete a file"):
+            workspace.commit(f"oci:{tmp_path}/made:v2", running="end")
+    assert not (tmp_path / "made" / "index.json").exists()
+
+
+def test_image_methods_of_wrong_workspace_say_why(image: str, root: Path) -> None:
+    with Workspace(image=image) as workspace, pytest.raises(CallError, match="no directory to apply"):
+        workspace.apply()
+    with Workspace(root, layered=True) as workspace, pytest.raises(CallError, match="no container image"):
+        workspace.commit("oci:x:y")
+    for given in ({}, {"root": root, "image": image}, {"root": root, "workdir": "/x"}):
+        with pytest.raises(WorkspaceError, match="either a directory, or image="):
+            Workspace(**given)  # type: ignore[arg-type]
+
+
+def test_image_without_shell_says_what_is_missing(tmp_path: Path) -> None:
+    name = layout(tmp_path / "i", layer(symlink("bin", "nowhere")))
+    with Workspace(image=name, workdir="/work", approve="auto") as workspace:
+        ran = workspace.call("codex", "shell", {"command": "true"})
+        assert ran.error is not None
+        assert "/bin/sh" in ran.error.message
+
+
+def test_image_option_of_command_line_works(image: str) -> None:
+    done = handrail("call", "--image", image, "--approve", "auto", "--dialect", "codex", "shell", "command=pwd; id -u")
+    assert "/testbed" in done.stdout, done.stderr
+    both = handrail("call", "--image", image, "--root", ".", "file.list")
+    assert (both.returncode, "not both" in both.stderr) == (2, True)
+    alone = handrail("call", "--workdir", "/x", "file.list")
+    assert (alone.returncode, "--workdir needs --image" in alone.stderr) == (2, True)
