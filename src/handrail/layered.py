@@ -80,9 +80,11 @@ class LayeredWork:
         from handrail.kernel.fs.reader import Reader  # noqa: PLC0415  for layered workspaces only
         from handrail.layer_changes import layer_changes  # noqa: PLC0415  for layered workspaces only
 
-        layer = self._layer()
+        place, layer = self._layer().store.root, self._services.layer
+        if layer is not None and layer.image is not None:
+            place = f"/proc/self/fd/{layer.below()}"
         with _errors():
-            boundary = FsBoundary(layer.store.root if layer.image is None else f"/proc/self/fd/{layer.below()}")
+            boundary = FsBoundary(place)
             try:
                 return layer_changes(self._services, Reader(boundary, self._services.limits))
             finally:
@@ -100,7 +102,7 @@ class LayeredWork:
 
         """
         layer = self._layer()
-        if layer.image is not None:
+        if self._place is not None:
             raise CallError("an image has no directory to apply changes to", "Use commit", code="no_root")
         with self._quiet(running, "apply"), _errors():
             plan = self._applied(layer)
