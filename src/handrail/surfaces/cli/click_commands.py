@@ -26,6 +26,7 @@ _COMMANDS = {
     "redo": "Undo the last undo.",
     "restore": "Restore a file to an earlier state.",
     "image": "Unpack container images, list them, and remove layers that are not used.",
+    "try": "Run a command on a layer, show what it changed, and ask whether to keep that.",
     "jobs": "List the jobs of live sessions.",
     "agent": "Work on a task with a model.",
     "page": "Serve a local page that shows what agents do and asks for approval.",
@@ -38,8 +39,10 @@ _COMMANDS = {
 }
 
 
-_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark"), "undoing.")
+_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark", "try"), "undoing.")
 """The packages of commands that belong together."""
+_MODULES = {"try": "trial"}
+"""The modules of commands whose names are words of Python."""
 _DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -52,7 +55,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  required by click
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"{__package__}.{_ROOMS.get(cmd_name, '')}{cmd_name}").command
+        module = f"{_ROOMS.get(cmd_name, '')}{_MODULES.get(cmd_name, cmd_name)}"
+        command: click.Command = import_module(f"{__package__}.{module}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

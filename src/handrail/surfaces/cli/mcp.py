@@ -10,6 +10,7 @@ from handrail.surfaces.cli.light.serve_mcp import run
 from handrail.surfaces.cli.options import (
     dialect_options,
     image_options,
+    layered_option,
     log_option,
     network_option,
     preset_option,
@@ -29,6 +30,7 @@ from handrail.surfaces.cli.options import (
 )
 @image_options
 @dialect_options
+@layered_option
 @click.option("--tools", metavar="A,B", help="Offer only these tools.")
 @read_only_option
 @preset_option

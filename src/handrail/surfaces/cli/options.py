@@ -36,6 +36,9 @@ preset_option = click.option(
 log_option = click.option(
     "--log", metavar="FILE", shell_complete=complete_paths.files, help="The file for the session log."
 )
+layered_option = click.option(
+    "--layered", is_flag=True, default=None, help="Leave the workspace as it is; keep all changes in a layer over it."
+)
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="The sandbox level of commands.")
 network_option = click.option(
     "--network",
@@ -90,6 +93,7 @@ def workspace_options(function: _Function) -> _Function:
         click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch."),
         root_option,
         image_options,
+        layered_option,
         dialect_options,
     ):
         function = option(function)

@@ -13,6 +13,7 @@ from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.light.opening import open_workspace
 from handrail.surfaces.cli.options import (
     image_options,
+    layered_option,
     log_option,
     network_option,
     preset_option,
@@ -65,6 +66,7 @@ def needs_extra() -> Iterator[None]:
 @click.option("--resume", type=_file, shell_complete=complete_paths.files, help="Go on with the run of a trajectory.")
 @click.option("--replay", type=_file, shell_complete=complete_paths.files, help="Repeat the calls of a trajectory.")
 @preset_option
+@layered_option
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
 @root_option
 @image_options

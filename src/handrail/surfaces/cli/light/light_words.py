@@ -62,6 +62,7 @@ WORKSPACE_OPTIONS = {
     "--workdir": Option("workdir"),
     "--dialect": Option("dialect", NAMES),
     "--read-only": Option("read_only", FLAG),
+    "--layered": Option("layered", FLAG),
     "--preset": Option("preset", (*PRESETS,)),
     "--approve": Option("approve", APPROVE),
     "--network": Option("network", many=True),

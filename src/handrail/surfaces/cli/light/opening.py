@@ -32,6 +32,7 @@ def open_workspace(
     tell: Any = None,
     image: str | None = None,
     workdir: str | None = None,
+    layered: bool | str | None = None,
     **flags: Any,
 ) -> Workspace:
     """Open a directory, or an image, for a command; report what is wrong as a usage error."""
@@ -39,9 +40,12 @@ def open_workspace(
         raise usage_error("--workdir needs --image")
     if root and image is not None:
         raise usage_error("give --root or --image, not both")
+    if layered and image is not None:
+        raise usage_error("changes to an image lie in a layer already: leave --layered out")
     with usage_errors(root or str(image)):
         place = root if image is None else None
-        workspace = Workspace.from_settings(place, flags, approver=approver, tell=tell, image=image, workdir=workdir)
+        where: dict[str, Any] = {"image": image, "workdir": workdir, "layered": layered or False}
+        workspace = Workspace.from_settings(place, flags, approver=approver, tell=tell, **where)
     for note in workspace.warnings:
         echo(f"handrail: {note}", err=True)
     if workspace.recovered:

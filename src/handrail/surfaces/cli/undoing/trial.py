@@ -1,0 +1,74 @@
+"""Implements `handrail try`: runs a command in a layer, shows what it changed, and asks whether to keep that."""
+
+import os  # noqa: TID251  for a name that no other trial has
+import sys
+from typing import Any
+
+import click
+
+from handrail.errors import DeniedError, HandrailError
+from handrail.layered import TEMPORARY
+from handrail.model.approval import Question, Verdict
+from handrail.settings import APPROVE
+from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.options import network_option, root_option, sandbox_option
+from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
+from handrail.workspace import Workspace
+
+NOT_KEPT = 3
+_SECONDS = 3600.0
+
+
+@click.command("try", context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@root_option
+@sandbox_option
+@network_option
+@click.option("--approve", type=click.Choice(APPROVE), default="ask", help="Who decides whether to keep the changes.")
+@click.option("--seconds", type=float, default=_SECONDS, show_default=True, help="The time limit of the command.")
+def command(command: tuple[str, ...], root: str, seconds: float, **options: Any) -> None:
+    """Run COMMAND on a layer over the workspace, show what it changed, and ask whether to keep that.
+
+    The exit status is that of the command; 3 if its changes were not kept.
+    """
+    ask, hints = terminal_approver(), AllowHints()
+
+    def approver(question: Question) -> Verdict:
+        if question.tool == "exec":  # the user has just typed it
+            return Verdict.allow(decided_by="user")
+        return ask(question) if ask is not None else Verdict.deny("there is no terminal to ask at")
+
+    layer = f"{TEMPORARY}{os.urandom(6).hex()}"
+    with open_workspace(root, approver=approver, tell=hints.append, layered=layer, **options) as workspace:
+        try:
+            ran = workspace.exec(list(command), timeout=seconds)
+        except HandrailError as error:
+            raise click.ClickException(str(error)) from None
+        sys.stdout.buffer.write(ran.stdout)
+        sys.stdout.flush()
+        sys.stderr.buffer.write(ran.stderr)
+        sys.stderr.flush()
+        kept = _keep(workspace)
+    status = 124 if ran.timed_out else 128 + ran.signal if ran.signal else ran.exit_code or 0
+    raise SystemExit(status if kept else NOT_KEPT)
+
+
+def _keep(workspace: Workspace) -> bool:
+    """Bring the changes into the root after a question. Returns False if they were not kept."""
+    changes = workspace.changes()
+    if not changes:
+        click.echo("handrail: nothing changed", err=True)
+        return True
+    try:
+        plan = workspace.apply(running="end")
+    except DeniedError:
+        click.echo(f"handrail: {len(changes)} change(s) not kept", err=True)
+        return False
+    except HandrailError as error:
+        raise click.ClickException(str(error)) from None
+    if plan.conflicts:
+        names = ", ".join(each.path for each in plan.conflicts)
+        click.echo(f"handrail: nothing kept: these files changed meanwhile: {names}", err=True)
+        return False
+    click.echo(f"handrail: {len(plan.changes)} change(s) kept; handrail undo takes them back", err=True)
+    return True
