@@ -1,6 +1,5 @@
 """Works on poor systems: without openat2, /proc, attributes or a state directory, and with names that always change."""
 
-import ctypes
 import errno
 import json
 import os
@@ -46,21 +45,12 @@ class Refusing:
 def openat2(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list of errors that openat2 gives one after another; after that it works as usual."""
     answers: list[int] = []
-    real = resolve.Openat2.__init__
+    real = resolve.openat2
 
-    def wrapped(self: Any, *args: Any) -> None:
-        real(self, *args)
-        syscall = self._syscall
+    def answer(*arguments: Any) -> int:
+        return -answers.pop(0) if answers else real(*arguments)
 
-        def answer(*numbers: Any) -> Any:
-            if not answers:
-                return syscall(*numbers)
-            ctypes.set_errno(answers.pop(0))
-            return -1
-
-        self._syscall = answer
-
-    monkeypatch.setattr(resolve.Openat2, "__init__", wrapped)
+    monkeypatch.setattr(resolve, "openat2", answer)
     return answers
 
 

@@ -63,10 +63,10 @@ def test_approvals_test_impossible_undo_is_explained(here: tuple[str, str], root
     ("rule", "call", "said"),
     [
         ("git status *", "git status --short", "Approved by project rule 1: git status *\n"),
-        ("git status *", "git push", f"{ASKED}  not project rule 1: no command has its words\n"),
+        ("git status *", "git push", f"{ASKED}  not project rule 1: its words do not cover `git push`\n"),
         ("make *", "run make test", "Approved by project rule 1: make *\n"),
         ("edit src/**", "edit src/new/a.py", "Approved by project rule 1: edit src/**\n"),
-        ("edit src/**", "edit other.py", f"{ASKED}  not project rule 1: \n"),
+        ("edit src/**", "edit other.py", f"{ASKED}  not project rule 1: it does not cover other.py\n"),
         ("fetch *.python.org", "fetch docs.python.org", "Approved by project rule 1: fetch *.python.org\n"),
         ("fetch *.python.org", "fetch https://python.org/x", f"{ASKED}  not project rule 1: it is for other hosts"),
     ],

@@ -40,6 +40,7 @@ LINES = {
     "redo": ["redo"],
     "restore": ["restore", "a.txt", "--at", "0"],
     "replay": ["replay", __file__],
+    "try": ["try", "true"],
     "doctor": ["doctor"],
 }
 REFUSAL = "cannot use {} as the workspace: it is or contains your home directory; choose one with --root DIR"

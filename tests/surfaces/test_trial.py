@@ -14,7 +14,7 @@ def test_try_shows_changes_and_keeps_them_if_approved(root: Path) -> None:
     done = in_process(
         "try", "--root", str(root), "--approve", "auto", "--", "sh", "-c", "echo new >a.txt; echo said; exit 5"
     )
-    assert (done.returncode, done.stdout) == (5, "said\n")
+    assert (done.returncode, done.stdout, "kept" in done.stderr) == (5, "said\n", True), done.stderr
     assert "1 change(s) kept" in done.stderr
     assert (root / "a.txt").read_text() == "new\n"
 
