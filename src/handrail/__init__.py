@@ -4,7 +4,6 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # not from typing: with `python -m handrail` that could be a file of the workspace
 if TYPE_CHECKING:
-    from handrail.client_session import ClientSession
     from handrail.dialects.by_model import dialect_for
     from handrail.errors import (
         CallError,
@@ -19,12 +18,13 @@ if TYPE_CHECKING:
         UnknownToolError,
         WorkspaceError,
     )
-    from handrail.history import History
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.host.session_log import SessionLog
     from handrail.kernel.layers.layer_archive import Snapshot
+    from handrail.library.client_session import ClientSession
+    from handrail.library.history import History
+    from handrail.library.raw_access import ExecResult
     from handrail.model.approval import Keep, Question, Verdict
-    from handrail.raw_access import ExecResult
     from handrail.settings import Settings
     from handrail.tools.router import ToolRouter
     from handrail.tools.tool import ToolResult
@@ -61,13 +61,13 @@ __all__ = [
 
 _HOMES = {
     "CallError": "errors",
-    "ClientSession": "client_session",
+    "ClientSession": "library.client_session",
     "ClosedError": "errors",
     "DeniedError": "errors",
-    "ExecResult": "raw_access",
+    "ExecResult": "library.raw_access",
     "FsBoundary": "kernel.fs.boundary",
     "HandrailError": "errors",
-    "History": "history",
+    "History": "library.history",
     "ImageError": "errors",
     "Keep": "model.approval",
     "Question": "model.approval",

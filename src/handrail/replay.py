@@ -16,7 +16,7 @@ from handrail.policy.policy import no_approver
 from handrail.workspace import Workspace, internals
 
 if TYPE_CHECKING:
-    from handrail.client_session import ClientSession
+    from handrail.library.client_session import ClientSession
 
 _VARYING = re.compile(r"(^|_)(ms|time|at|seconds|duration|mtime|modified|pid|pgid)$")
 

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from handrail.client_session import ClientSession, Internals
 from handrail.errors import WorkspaceError
-from handrail.image_work import ImageWork, open_image_layer, refuse_unconfined
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.fs.protected_files import ProtectedFiles
 from handrail.kernel.fs.trees import Trees
@@ -17,11 +15,13 @@ from handrail.kernel.host.session_log import warn
 from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
-from handrail.layered import ImagePlace, open_layer
-from handrail.load_settings import rules_for, settings_for, users_limits, with_directories
+from handrail.library.client_session import ClientSession, Internals
+from handrail.library.image_work import ImageWork, open_image_layer, refuse_unconfined
+from handrail.library.layered_work import ImagePlace, open_layer
+from handrail.library.load_settings import rules_for, settings_for, users_limits, with_directories
+from handrail.library.raw_access import RawAccess
 from handrail.model.faults import PathFault
 from handrail.ops.glob.protected_names import protection
-from handrail.raw_access import RawAccess
 from handrail.runtime.session import Services, Session
 from handrail.settings import Settings
 from handrail.tools.router import ToolRouter
@@ -30,9 +30,9 @@ from handrail.tools.tool import Dialect, ToolResult
 if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
 
-    from handrail.history import History
     from handrail.kernel.layers.copied_layer import CopiedLayer
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
+    from handrail.library.history import History
     from handrail.policy.callback import AnyApprover
 
 
@@ -278,7 +278,7 @@ class Workspace(RawAccess, ImageWork):
 
     def history(self) -> "History":
         """Return the history, which lists, undoes, redoes and restores changes."""
-        from handrail.history import History  # noqa: PLC0415  most callers do not undo
+        from handrail.library.history import History  # noqa: PLC0415  most callers do not undo
 
         return History(default_session(self))
 

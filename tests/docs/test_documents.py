@@ -253,7 +253,9 @@ def test_architecture_names_only_modules_that_exist() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize(("contract", "heading"), [("layers", "The rooms"), ("kernel", "The kernel")])
+@pytest.mark.parametrize(
+    ("contract", "heading"), [("layers", "The rooms"), ("library", "The library"), ("kernel", "The kernel")]
+)
 def test_architecture_rooms_equal_the_layers_of_the_import_linter(contract: str, heading: str) -> None:
     linter = ConfigParser()
     linter.read(HOME / ".importlinter")

@@ -10,6 +10,7 @@ MODULES = [path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.nam
 LARGEST_KERNEL_ROOM = 14
 LARGEST_ROOM = 26
 LONGEST_FILE = 400
+LOOSE_MODULES = {"__main__.py", "errors.py", "replay.py", "settings.py", "workspace.py"}
 
 
 def test_kernel_rooms_hold_few_modules() -> None:
@@ -20,6 +21,10 @@ def test_kernel_rooms_hold_few_modules() -> None:
 def test_other_rooms_can_be_read_at_a_glance() -> None:
     rooms = Counter(module.parent for module in MODULES)
     assert {str(room): count for room, count in rooms.items() if count > LARGEST_ROOM} == {}
+
+
+def test_root_holds_only_the_modules_that_stand_for_themselves() -> None:
+    assert {str(module) for module in MODULES if len(module.parts) == 1} == LOOSE_MODULES
 
 
 def test_module_name_stands_for_one_thing() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handrail import DeniedError, UndoError, Workspace
-from handrail.client_session import ClientSession
+from handrail.library.client_session import ClientSession
 
 
 def write(workspace: Workspace | ClientSession, name: str, content: str) -> None:

@@ -13,7 +13,7 @@ from support.mcp_client import ERAS, Serve, envelope, holding, over_http, over_s
 
 from handrail import Workspace
 from handrail.dialects import load
-from handrail.undo_tools import with_undo_tools
+from handrail.library.undo_tools import with_undo_tools
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 WRITE = {"path": "a.txt", "content": "new\n"}

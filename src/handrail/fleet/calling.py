@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.dialects import load
 from handrail.fleet.fleet_errors import FleetError
-from handrail.raw_access import RawAccess
+from handrail.library.raw_access import RawAccess
 from handrail.tools.messages import ToolError
 from handrail.tools.router import ToolRouter
 from handrail.tools.schema import name_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from handrail.errors import CallError, DeniedError
 from handrail.fleet.fleet import Fleet
 from handrail.fleet.fleet_workspace import FleetWorkspace
-from handrail.raw_access import ExecResult
+from handrail.library.raw_access import ExecResult
 
 if TYPE_CHECKING:
     from functools import partial

@@ -10,7 +10,7 @@ from handrail.errors import SettingsError
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host import hook_trust
 from handrail.kernel.host.terminal import size, user_is_here
-from handrail.load_settings import project_text
+from handrail.library.load_settings import project_text
 from handrail.model.hooks import Hook
 from handrail.model.limits import Limits
 from handrail.ops.hook_table import read_hooks

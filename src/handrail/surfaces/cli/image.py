@@ -10,7 +10,7 @@ from handrail.errors import HandrailError, ImageError
 from handrail.kernel.oci.image_manifest import open_image
 from handrail.kernel.oci.image_names import image_name
 from handrail.kernel.oci.layer_cache import LayerCache
-from handrail.load_settings import users_limits
+from handrail.library.load_settings import users_limits
 from handrail.ops.text.display import age, one_line, short_size
 from handrail.surfaces.cli.light_options import echo_json, json_option
 

@@ -9,7 +9,7 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.dialects.by_model import choose_dialect
 from handrail.errors import did_you_mean
-from handrail.load_settings import users_models
+from handrail.library.load_settings import users_models
 from handrail.settings import APPROVE, PRESETS, SANDBOX
 from handrail.surfaces.cli import complete_paths, light_options
 from handrail.surfaces.cli.light.opening import usage_errors

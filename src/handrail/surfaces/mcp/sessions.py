@@ -10,7 +10,7 @@ from handrail.surfaces.mcp.elicitation import ask_the_client
 from handrail.tools.router import ToolRouter
 
 if TYPE_CHECKING:
-    from handrail.client_session import ClientSession
+    from handrail.library.client_session import ClientSession
 
 PIPE = "pipe"
 """The name of the client at the other end of a pipe."""

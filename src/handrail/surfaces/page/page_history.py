@@ -10,8 +10,8 @@ from anyio import to_thread
 from starlette.routing import Route
 
 from handrail.errors import HandrailError
-from handrail.history import History
 from handrail.kernel.journal.journal import HistoryEntry, open_journal
+from handrail.library.history import History
 from handrail.model.approval import Question, Verdict
 from handrail.model.paths import quote
 from handrail.ops.text.change_preview import change_diff

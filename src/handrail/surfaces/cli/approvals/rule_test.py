@@ -8,8 +8,8 @@ import click
 
 from handrail.dialects import find_dialect, load
 from handrail.errors import DeniedError, HandrailError
-from handrail.history import History
 from handrail.kernel.host.session_log import SessionLog
+from handrail.library.history import History
 from handrail.model.approval import KINDS, Question, Verdict
 from handrail.ops.text.display import visible
 from handrail.policy.rule_match import Decision

@@ -51,7 +51,7 @@ def run(
     dialect_name = load(dialect or DEFAULT)
     only = frozenset(name.strip() for name in tools.split(",")) if tools is not None else None
     if flags.pop("with_undo"):
-        from handrail.undo_tools import undoing, with_undo_tools  # noqa: PLC0415  few servers offer it
+        from handrail.library.undo_tools import undoing, with_undo_tools  # noqa: PLC0415  few servers offer it
 
         dialect_name, only = with_undo_tools(dialect_name), None if only is None else only | {*undoing.tools}
     if unknown := (only or frozenset()) - {*dialect_name.tools, *map(api_name, dialect_name.tools)}:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from handrail.errors import DeniedError, HandrailError
-from handrail.layered import TEMPORARY
+from handrail.library.layered_work import TEMPORARY
 from handrail.model.approval import Question, Verdict
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.light.opening import open_workspace

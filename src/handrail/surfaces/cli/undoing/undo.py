@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from handrail.history import History
+from handrail.library.history import History
 from handrail.runtime.undo_plan import Plan
 from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.undoing.undo_flow import carry_out, undo_options

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from handrail.errors import DeniedError, HandrailError
-from handrail.history import History
+from handrail.library.history import History
 from handrail.model.files import Change, Restore
 from handrail.model.paths import quote, unquote
 from handrail.ops.text.change_preview import change_diff

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from handrail.errors import HandrailError
-from handrail.history import History
+from handrail.library.history import History
 from handrail.model.effects import Effect
 from handrail.model.faults import Fault
 from handrail.model.paths import quote

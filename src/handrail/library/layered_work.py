@@ -10,12 +10,12 @@ from handrail.errors import CallError, DeniedError, WorkspaceError
 if TYPE_CHECKING:
     from os import PathLike  # noqa: TID251  for a type
 
-    from handrail.client_session import ClientSession
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.layers.copied_layer import CopiedLayer
     from handrail.kernel.layers.layer_archive import Snapshot
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
-    from handrail.layer_changes import LayerChange
+    from handrail.library.client_session import ClientSession
+    from handrail.library.layer_changes import LayerChange
     from handrail.model.limits import Limits
     from handrail.policy.callback import AnyApprover
     from handrail.runtime.session import Services
@@ -78,7 +78,7 @@ class LayeredWork:
         """
         from handrail.kernel.fs.boundary import FsBoundary  # noqa: PLC0415  for layered workspaces only
         from handrail.kernel.fs.reader import Reader  # noqa: PLC0415  for layered workspaces only
-        from handrail.layer_changes import layer_changes  # noqa: PLC0415  for layered workspaces only
+        from handrail.library.layer_changes import layer_changes  # noqa: PLC0415  for layered workspaces only
 
         place, layer = self._layer().store.root, self._services.layer
         if layer is not None and layer.image is not None:
@@ -227,7 +227,7 @@ class LayeredWork:
 
     def _applied(self, layer: "WorkspaceLayer | CopiedLayer") -> "Plan":
         """Carry the changes out in the root, with a plain workspace of its own."""
-        from handrail.layer_changes import layer_changes, plan_of  # noqa: PLC0415  for layered workspaces only
+        from handrail.library.layer_changes import layer_changes, plan_of  # noqa: PLC0415  for layered workspaces only
         from handrail.model.effects import Effect  # noqa: PLC0415  for layered workspaces only
         from handrail.model.faults import Conflict  # noqa: PLC0415  for layered workspaces only
         from handrail.runtime.call import Call  # noqa: PLC0415  for layered workspaces only

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from handrail.errors import ImageError, WorkspaceError
-from handrail.layered import LAYER_NAME, ImagePlace, LayeredWork, Running
+from handrail.library.layered_work import LAYER_NAME, ImagePlace, LayeredWork, Running
 
 if TYPE_CHECKING:
     from handrail.kernel.fs.boundary import FsBoundary

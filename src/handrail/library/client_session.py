@@ -7,18 +7,18 @@ from handrail import __version__
 from handrail.dialects import load as load_dialect
 from handrail.errors import SettingsError
 from handrail.kernel.host.session_log import SessionLog
+from handrail.library.raw_access import RawAccess
 from handrail.model.approval import Approver, Question, Verdict
 from handrail.policy.callback import approver_of
 from handrail.policy.policy import Policy, Rules, no_approver
-from handrail.raw_access import RawAccess
 from handrail.runtime.session import Services, Session
 from handrail.settings import Settings
 from handrail.tools.router import ToolRouter
 from handrail.tools.tool import Dialect
 
 if TYPE_CHECKING:
-    from handrail.history import History
     from handrail.kernel.process.job_records import RecordedJob
+    from handrail.library.history import History
     from handrail.policy.callback import AnyApprover
 
 
@@ -109,7 +109,7 @@ class ClientSession(RawAccess):
         if (name, with_undo) not in self._routers:
             found = load_dialect(dialect) if isinstance(dialect, str) else dialect
             if with_undo:
-                from handrail.undo_tools import with_undo_tools  # noqa: PLC0415  most callers do not undo
+                from handrail.library.undo_tools import with_undo_tools  # noqa: PLC0415  most callers do not undo
 
                 found = with_undo_tools(found)
             self._routers[name, with_undo] = ToolRouter(found, self._session, self.log)
@@ -117,7 +117,7 @@ class ClientSession(RawAccess):
 
     def history(self) -> "History":
         """Return the history, in the name of this session."""
-        from handrail.history import History  # noqa: PLC0415  most callers do not undo
+        from handrail.library.history import History  # noqa: PLC0415  most callers do not undo
 
         return History(self._session)
 

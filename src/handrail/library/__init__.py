@@ -1,0 +1,1 @@
+"""What a `Workspace` is made of: sessions, history, layers, settings, and the methods for programs."""
