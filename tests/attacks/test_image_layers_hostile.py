@@ -316,7 +316,7 @@ def one_attempt(place: Path, make: Make) -> Outcome:
     (outside / "victim").write_text("secret")
     name = make(place / "image", outside)
     try:
-        with open_image(image_name(name), LIMITS) as image, LayerCache(LIMITS).layers(image, name) as layers:
+        with open_image(image_name(name), LIMITS) as image, LayerCache(LIMITS).layers(image) as layers:
             odd = [path for each in layers for path in odd_entries(Path(each.tree))]
         said = OK
     except ImageError as error:

@@ -1,5 +1,6 @@
 """Attacks the host from container images that run: their links, their mount points, their users and their marks."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from support.layers import needs_overlays
 from support.oci_images import Entry, directory, entry, layer, layout, symlink
 
 import handrail
-from handrail import CallError, ImageError, ToolResult, Workspace, WorkspaceError
+from handrail import CallError, HandrailError, ImageError, Snapshot, ToolResult, Workspace, WorkspaceError
 from handrail.kernel.layers.upper import LayerBusy, Upper
 
 pytestmark = [needs_overlays, pytest.mark.sandbox]
@@ -155,6 +156,29 @@ def test_setuid_bit_is_never_set(image: str) -> None:
         workspace.call("file", "file.write", {"path": "f", "content": "x"})
         assert all(not os.stat(name, dir_fd=fd).st_mode & 0o6000 for name in ("f", "su"))
         assert os.fstatvfs(fd).f_flag & os.ST_NOSUID
+
+
+@pytest.mark.parametrize(
+    ("workdir", "entries", "why"),
+    [
+        ("/../..", [], "working directory"),
+        ("/proc/self", [], "working directory"),
+        ("testbed", [], "working directory"),
+        ("/testbed", [symlink("upper/testbed", "OUT")], "is a link"),
+        ("/testbed", [symlink("upper/l", "OUT"), entry("upper/l/new")], "is missing"),
+    ],
+)
+def test_hostile_snapshot_of_image_is_refused(
+    workdir: str, entries: list[Entry], why: str, image: str, outside: Path
+) -> None:
+    with Workspace(image=image) as workspace, workspace.snapshot().read() as (about, _):
+        head = json.dumps({"version": 1, **about._asdict(), "workdir": workdir}).encode()
+    for info, _ in entries:
+        info.linkname = info.linkname.replace("OUT", str(outside))
+    with pytest.raises(HandrailError, match=why):
+        Workspace.open(Snapshot.of(layer(entry("snapshot.json", head), *entries, entry("end"))))
+    assert is_unharmed(outside)
+    assert not [*(Path(os.environ["HANDRAIL_STATE_DIR"]) / "layers").glob("*/named/fork-*/layer.json")]
 
 
 def test_second_mount_of_layer_is_refused(image: str) -> None:

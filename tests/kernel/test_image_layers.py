@@ -34,7 +34,7 @@ SMALL = layer(directory("etc"), entry("etc/hello", b"hello\n"))
 def unpacked(name: str, **limits: int) -> Iterator[list[CachedLayer]]:
     """Yield the layers of an image in the cache of this test."""
     most = Limits(**limits)
-    with open_image(image_name(name), most) as image, LayerCache(most).layers(image, name) as layers:
+    with open_image(image_name(name), most) as image, LayerCache(most).layers(image) as layers:
         yield layers
 
 

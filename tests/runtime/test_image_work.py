@@ -12,7 +12,7 @@ from support.command_line import handrail
 from support.layers import needs_overlays
 from support.oci_images import layer, layout, symlink
 
-from handrail import CallError, ImageError, Workspace, WorkspaceError
+from handrail import CallError, ImageError, Snapshot, Workspace, WorkspaceError
 
 pytestmark = [needs_overlays, pytest.mark.sandbox]
 
@@ -85,6 +85,45 @@ def test_image_forks_begin_alike_and_part(image: str) -> None:
             with third:
                 assert sh(third, "cat /opt/f") == "two\n"
         assert sh(workspace, "cat /opt/f") == "one\n"
+
+
+def test_image_snapshot_opens_with_whole_environment(image: str, tmp_path: Path) -> None:
+    with Workspace(image=image, workdir="/srv", approve="auto") as workspace:
+        sh(workspace, "echo one > /opt/f; rm /bin/vi; rm -r /var; mkdir /var; chmod 700 /var")
+        assert workspace.call("file", "file.write", {"path": "a.txt", "content": "by a tool\n"}).success
+        [fork] = workspace.fork(1, running="end")
+        with fork:
+            sh(fork, "echo two >> /opt/f")
+            expected = sh(fork, TREE)
+            fork.snapshot(running="end").save(tmp_path / "snapshot")
+    snapshot = Snapshot.load(tmp_path / "snapshot")
+    shutil.copytree(image.split(":")[1], tmp_path / "elsewhere")
+    for place in (None, f"oci:{tmp_path}/elsewhere"):
+        with Workspace.open(snapshot, image=place, approve="auto") as opened:
+            assert opened.root == "/srv"
+            assert sh(opened, TREE) == expected
+            assert sh(opened, "cat /opt/f a.txt; test -e /bin/vi || echo gone") == "one\ntwo\nby a tool\ngone\n"
+            assert [change.path for change in opened.changes()] == ["a.txt"]
+            opened.history().undo()
+            assert opened.changes() == []
+            with opened.fork(1, running="end")[0] as fork:
+                assert sh(fork, "cat /opt/f") == "one\ntwo\n"
+    assert not [*(Path(os.environ["HANDRAIL_STATE_DIR"]) / "layers").glob("*/named/*")]
+
+
+def test_image_snapshot_over_something_else_is_refused(image: str, root: Path, tmp_path: Path) -> None:
+    with Workspace(image=image) as workspace:
+        of_image = workspace.snapshot()
+    with Workspace(root, layered=True) as workspace:
+        of_root = workspace.snapshot()
+    other = layout(tmp_path / "i", layer(symlink("bin", "nowhere")))
+    with pytest.raises(WorkspaceError, match="another image than that of the snapshot"):
+        Workspace.open(of_image, image=other)
+    with pytest.raises(WorkspaceError, match="the snapshot is of an image"):
+        Workspace.open(of_image, root)
+    with pytest.raises(WorkspaceError, match="the snapshot is of a directory"):
+        Workspace.open(of_root, image=image)
+    assert not [*(Path(os.environ["HANDRAIL_STATE_DIR"]) / "layers").glob("*/named/fork-*")]
 
 
 def test_image_commit_gives_equal_tree(image: str, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def open_image_layer(
     image = held.enter_context(open_image(found, limits))
     workdir = _absolute(place.workdir or image.config.workdir)
     cache = LayerCache(limits)
-    cached = held.enter_context(cache.layers(image, str(found)))
+    cached = held.enter_context(cache.layers(image))
     boundary = FsBoundary(cache.path)
     try:
         return boundary, ImageLayer(name, boundary, image, cached, workdir, kept=bool(layered))

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from handrail.kernel.fs.boundary import FsBoundary
     from handrail.kernel.layers.copied_layer import CopiedLayer
-    from handrail.kernel.layers.layer_archive import Snapshot
+    from handrail.kernel.layers.layer_archive import About, Snapshot
+    from handrail.kernel.layers.layer_store import LayerStore
     from handrail.kernel.layers.workspace_layer import WorkspaceLayer
     from handrail.library.client_session import ClientSession
     from handrail.library.layer_changes import LayerChange
@@ -146,10 +147,10 @@ class LayeredWork:
     def snapshot(self, *, running: Running = "refuse") -> "Snapshot":
         """Return the changes, the journal and the memory of this workspace as a value: store it, send it, open it.
 
-        `Workspace.open` makes a workspace of it, over a root with the same content. `running` is as for `fork`.
+        `Workspace.open` makes a workspace of it, over a root with the same content, or over the same image.
+        `running` is as for `fork`.
         """
-        from handrail.kernel.layers.content_id import content_id  # noqa: PLC0415  for snapshots only
-        from handrail.kernel.layers.layer_archive import About, pack  # noqa: PLC0415  for snapshots only
+        from handrail.kernel.layers.layer_archive import pack  # noqa: PLC0415  for snapshots only
 
         layer, services = self._services.layer, self._services
         if layer is None:
@@ -157,10 +158,8 @@ class LayeredWork:
             raise CallError(
                 "a copy has no snapshot", "Use a machine with layers: see handrail doctor", code="no_layers"
             )
-        if layer.image is not None:
-            raise CallError("an image has no snapshot", "Use commit, which writes a new image", code="not_layered")
         with self._quiet(running, "snapshot"), _errors():
-            about = About(layer.store.root, content_id(layer.root_fd, f"{layer.store.path}/digests.json"))
+            about = layer.about()
             with layer.frozen(services.limits.layer_depth) as upper:
                 return pack(upper, services.state.path, about, layer.store.path)
 
@@ -170,20 +169,27 @@ class LayeredWork:
         snapshot: "Snapshot",
         root: "str | PathLike[str] | None" = None,
         *,
+        image: str | None = None,
         approver: "AnyApprover | None" = None,
         tell: Callable[[str], None] | None = None,
         **settings: Any,
     ) -> Self:
-        """Open a snapshot over a root, by default the one that it was taken of, as a layered workspace.
+        """Open a snapshot over a root or an image, by default the one that it was taken of, as a layered workspace.
 
-        The root must have the content that it had then. The layer of the workspace is removed when it closes. Raises
-        WorkspaceError for a root with another content and for a file that is no snapshot.
+        The root must have the content that it had then, and an image the same configuration. The layer of the
+        workspace is removed when it closes. Raises WorkspaceError for a root with another content, for another image
+        and for a file that is no snapshot; ImageError for an image that cannot be used.
         """
-        name, place = _restored(snapshot, None if root is None else str(root))
+        from handrail.library.load_settings import users_limits  # noqa: PLC0415  for snapshots only
+
+        restored = _restored(snapshot, None if root is None else str(root), image, users_limits(settings))
         try:
-            return cls.from_settings(place, settings, approver=approver, tell=tell, layered=name)
+            place = restored.place._asdict() if restored.place else {"root": restored.store.root}
+            return cls.from_settings(
+                **{"root": None} | place, settings=settings, approver=approver, tell=tell, layered=restored.name
+            )
         except BaseException:
-            _remove(place, name)
+            restored.store.remove(restored.name)
             raise
 
     def _reopened(self, root: str, layered: bool | str) -> Self:
@@ -300,39 +306,68 @@ def _open_copy(boundary: "FsBoundary", name: str, why: str, limits: "Limits", wa
     return copied
 
 
-def _restored(snapshot: "Snapshot", root: str | None) -> tuple[str, str]:
-    """Make a layer from a snapshot; return its name and its root. Raises WorkspaceError."""
-    from handrail.kernel.fs.boundary import FsBoundary  # noqa: PLC0415  for snapshots only
-    from handrail.kernel.layers.content_id import content_id  # noqa: PLC0415  for snapshots only
+class _Restored(NamedTuple):
+    """A layer that was made from a snapshot."""
+
+    store: "LayerStore"
+    name: str
+    place: ImagePlace | None
+    """The image below; None over a directory."""
+
+
+def _restored(snapshot: "Snapshot", root: str | None, image: str | None, limits: "Limits") -> _Restored:
+    """Make a layer from a snapshot. Raises WorkspaceError and ImageError."""
     from handrail.kernel.layers.layer_archive import BadSnapshot, unpack  # noqa: PLC0415  for snapshots only
-    from handrail.kernel.layers.layer_store import LayerRecord, LayerStore  # noqa: PLC0415  for snapshots only
-    from handrail.model.faults import PathFault  # noqa: PLC0415  for snapshots only
-    from handrail.tools.fault_errors import workspace_error  # noqa: PLC0415  for snapshots only
+    from handrail.kernel.layers.layer_store import LayerRecord  # noqa: PLC0415  for snapshots only
 
     try:
         with snapshot.read() as (about, archive):
-            boundary = FsBoundary(about.root if root is None else root)
-            try:
-                store = LayerStore(boundary.root)
-                if content_id(boundary.fd, f"{store.path}/digests.json") != about.content:
-                    raise WorkspaceError(f"{boundary.root} has another content than the root of the snapshot")
-                with store.locked():
-                    record = LayerRecord(boundary.root, forked=True)
-                    return store.add(record, lambda place: unpack(archive, place)), boundary.root
-            finally:
-                boundary.close()
-    except PathFault as fault:
-        raise workspace_error(root or "", fault) from fault
+            place = ImagePlace(image or about.root, about.workdir) if about.workdir else None
+            if (root if place else image) is not None:
+                kind, other = ("an image", "image=") if place else ("a directory", "the root")
+                raise WorkspaceError(f"the snapshot is of {kind}", f"Name {kind} with {other}")
+            store = _image_store(about, place, limits) if place else _root_store(about, root)
+            with store.locked():
+                record = LayerRecord(store.root, forked=True)
+                name = store.add(record, lambda at: unpack(archive, at, owners=place is None))
+            return _Restored(store, name, place)
     except BadSnapshot as bad:
         raise WorkspaceError(f"this is no snapshot that can be opened: {bad}") from None
     except OSError as error:
         raise WorkspaceError(f"the snapshot cannot be opened: {error.strerror or error}") from error
 
 
-def _remove(root: str, name: str) -> None:
+def _root_store(about: "About", root: str | None) -> "LayerStore":
+    """Return the layers over a root that has the content of a snapshot. Raises WorkspaceError and OSError."""
+    from handrail.kernel.fs.boundary import FsBoundary  # noqa: PLC0415  for snapshots only
+    from handrail.kernel.layers.content_id import content_id  # noqa: PLC0415  for snapshots only
     from handrail.kernel.layers.layer_store import LayerStore  # noqa: PLC0415  for snapshots only
+    from handrail.model.faults import PathFault  # noqa: PLC0415  for snapshots only
+    from handrail.tools.fault_errors import workspace_error  # noqa: PLC0415  for snapshots only
 
-    LayerStore(root).remove(name)
+    try:
+        boundary = FsBoundary(about.root if root is None else root)
+    except PathFault as fault:
+        raise workspace_error(root or "", fault) from fault
+    try:
+        store = LayerStore(boundary.root)
+        if content_id(boundary.fd, f"{store.path}/digests.json") != about.content:
+            raise WorkspaceError(f"{boundary.root} has another content than the root of the snapshot")
+        return store
+    finally:
+        boundary.close()
+
+
+def _image_store(about: "About", place: ImagePlace, limits: "Limits") -> "LayerStore":
+    """Return the layers over the image that a snapshot was taken of. Raises WorkspaceError, ImageError and OSError."""
+    from handrail.kernel.oci.image_layer import image_store  # noqa: PLC0415  for images only
+    from handrail.kernel.oci.image_manifest import open_image  # noqa: PLC0415  for images only
+    from handrail.kernel.oci.image_names import image_name  # noqa: PLC0415  for images only
+
+    with open_image(image_name(place.image), limits) as image:
+        if image.digest != about.content:
+            raise WorkspaceError(f"{image.name} is another image than that of the snapshot")
+        return image_store(image, about.workdir)
 
 
 @contextmanager

@@ -39,9 +39,11 @@ class About(NamedTuple):
     """Holds what a snapshot says about itself."""
 
     root: str
-    """The root that the workspace had."""
+    """The root that the workspace had; the name of its image, if it worked in one."""
     content: str
-    """The content id of that root."""
+    """The content id of that root; the digest of the configuration of that image."""
+    workdir: str = ""
+    """The working directory in the image; empty for a directory."""
 
 
 class Snapshot:
@@ -249,14 +251,17 @@ def _about(archive: tarfile.TarFile) -> About:
     head = json.loads(source.read() if source else b"")
     if head["version"] != _VERSION:
         raise BadSnapshot(f"it has the version {head['version']!r}, and this Handrail reads {_VERSION}")
-    return About(str(head["root"]), str(head["content"]))
+    return About(str(head["root"]), str(head["content"]), str(head.get("workdir", "")))
 
 
-def unpack(archive: tarfile.TarFile, place: str) -> None:
-    """Write the state and the upper of a snapshot into an empty directory. Raises BadSnapshot and OSError."""
+def unpack(archive: tarfile.TarFile, place: str, *, owners: bool = True) -> None:
+    """Write the state and the upper of a snapshot into an empty directory. Raises BadSnapshot and OSError.
+
+    Without `owners`, everything belongs to this user, as in an image.
+    """
     top = os.open(place, _DIRECTORY)
     try:
-        _Unpacking(archive, top).run()
+        _Unpacking(archive, top, owners=owners and os.geteuid() == 0).run()
     finally:
         os.close(top)
 
@@ -264,8 +269,8 @@ def unpack(archive: tarfile.TarFile, place: str) -> None:
 class _Unpacking:
     """Writes one archive below an open directory."""
 
-    def __init__(self, archive: tarfile.TarFile, top: int) -> None:
-        self._archive, self._top = archive, top
+    def __init__(self, archive: tarfile.TarFile, top: int, *, owners: bool) -> None:
+        self._archive, self._top, self._owners = archive, top, owners
         self._parent, self._parent_fd = "", os.dup(top)
         self._directories: list[tuple[str, int, int]] = []
 
@@ -325,7 +330,7 @@ class _Unpacking:
 
     def _give(self, info: tarfile.TarInfo, name: str) -> None:
         """Give an entry to its owner, which only root can do."""
-        if os.geteuid() == 0 and info.name.startswith(f"{_UPPER}/"):
+        if self._owners and info.name.startswith(f"{_UPPER}/"):
             os.chown(name, info.uid, info.gid, dir_fd=self._parent_fd, follow_symlinks=False)
 
     def _finish_directories(self) -> None:

@@ -12,6 +12,7 @@ from handrail.kernel.layers.layer_store import LayerRecord, LayerStore
 from handrail.kernel.layers.overlay import Mount
 
 if TYPE_CHECKING:
+    from handrail.kernel.layers.layer_archive import About
     from handrail.kernel.layers.upper import Upper
     from handrail.kernel.sandbox.view.image_root import ImageRoot
 
@@ -130,6 +131,13 @@ class WorkspaceLayer:
                 yield fd
             finally:
                 os.close(fd)
+
+    def about(self) -> "About":
+        """Return what a snapshot says about the layers below."""
+        from handrail.kernel.layers.content_id import content_id  # noqa: PLC0415  for snapshots only
+        from handrail.kernel.layers.layer_archive import About  # noqa: PLC0415  for snapshots only
+
+        return About(self.store.root, content_id(self.root_fd, f"{self.store.path}/digests.json"))
 
     def _unmount(self) -> None:
         nothing = os.open("/dev/null", _NAME)

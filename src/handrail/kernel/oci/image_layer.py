@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.state_dir import make_private
@@ -20,9 +21,17 @@ from handrail.kernel.sandbox.view.image_root import (
     user_of,
 )
 
+if TYPE_CHECKING:
+    from handrail.kernel.layers.layer_archive import About
+
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _VIEW = "view"
 """The directory of a layer at which its view is mounted, in a namespace of its own; elsewhere it is empty."""
+
+
+def image_store(image: Image, workdir: str) -> LayerStore:
+    """Return the store of the layers over an image with a working directory. Raises OSError."""
+    return LayerStore(f"{image.digest}:{workdir}")
 
 
 class ImageLayer(WorkspaceLayer):
@@ -47,7 +56,7 @@ class ImageLayer(WorkspaceLayer):
         self._bases = [self._opened(each.tree) for each in visible_layers(cached)]
         self._below_fd: int | None = None
         try:
-            super().__init__(LayerStore(f"{image.digest}:{workdir}"), name, boundary)
+            super().__init__(image_store(image, workdir), name, boundary)
             if not kept and not self.record.forked:
                 self.record = self.record._replace(forked=True)
                 self.store.write(name, self.record, sync=False)
@@ -145,6 +154,12 @@ class ImageLayer(WorkspaceLayer):
                     self._below = Mount.make(lowers, None, None, os.path.join(self.path, _VIEW))
                     self._below_fd = self._working(self._below.fd)
         return self._below_fd
+
+    def about(self) -> "About":
+        """Return what a snapshot says about the image."""
+        from handrail.kernel.layers.layer_archive import About  # noqa: PLC0415  for snapshots only
+
+        return About(self.source.name, self.source.digest, self.workdir)
 
     def _unmount(self) -> None:
         self._forget_below()

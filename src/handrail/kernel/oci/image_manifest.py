@@ -42,6 +42,8 @@ class LayerSource(NamedTuple):
 class Image(NamedTuple):
     """An open image. Its handles are closed with its place."""
 
+    name: str
+    """How a user names it, with an absolute path."""
     what: str
     """The image in a message."""
     digest: str
@@ -56,7 +58,7 @@ def open_image(name: ImageName, limits: Limits) -> Iterator[Image]:
     archive = name.kind == "docker-archive"
     place: BlobPlace = ArchiveFile(name.path, limits) if archive else LayoutDirectory(name.path, limits)
     try:
-        yield _Reader(place, limits).image(name.tag)
+        yield _Reader(place, limits, str(name)).image(name.tag)
     finally:
         place.close()
 
@@ -64,8 +66,8 @@ def open_image(name: ImageName, limits: Limits) -> Iterator[Image]:
 class _Reader:
     """Reads the documents of an image, each within a limit."""
 
-    def __init__(self, place: BlobPlace, limits: Limits) -> None:
-        self._place, self._limits, self._what = place, limits, place.what
+    def __init__(self, place: BlobPlace, limits: Limits, name: str) -> None:
+        self._place, self._limits, self._name, self._what = place, limits, name, place.what
 
     def image(self, tag: str) -> Image:
         legacy = self._place.find("manifest.json") if isinstance(self._place, ArchiveFile) else None
@@ -163,7 +165,7 @@ class _Reader:
             whole=config,
         )
         layers = [LayerSource(diff, blob, name) for diff, (blob, name) in zip(diff_ids, blobs, strict=True)]
-        return Image(self._what, digest, settings, tuple(layers))
+        return Image(self._name, self._what, digest, settings, tuple(layers))
 
     def _variable(self, value: Any) -> str:
         text = self._text(value, "Env")

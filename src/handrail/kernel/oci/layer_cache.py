@@ -87,13 +87,13 @@ class LayerCache:
     # using
 
     @contextmanager
-    def layers(self, image: Image, name: str) -> Iterator[list[CachedLayer]]:
+    def layers(self, image: Image) -> Iterator[list[CachedLayer]]:
         """Yield the layers of an image, the lowest first; unpack the missing ones. Raises ImageError."""
         held: list[CachedLayer] = []
         try:
             for number, layer in enumerate(image.layers, 1):
                 held.append(self._layer(layer, f"layer {number} of {image.what}"))
-            self._remember(image, name)
+            self._remember(image)
             yield held
         finally:
             for each in held:
@@ -177,8 +177,8 @@ class LayerCache:
         finally:
             os.close(root)
 
-    def _remember(self, image: Image, name: str) -> None:
-        about = {"name": name, "layers": [each.diff_id for each in image.layers]}
+    def _remember(self, image: Image) -> None:
+        about = {"name": image.name, "layers": [each.diff_id for each in image.layers]}
         write_whole(self._at("known", image.digest[_HEX:]), json.dumps(about).encode(), sync=False)
 
     # listing and pruning

@@ -30,7 +30,7 @@ def unpack(image: str, as_json: bool) -> None:
     started = time.monotonic()
     with _image_errors():
         name, limits = image_name(image), users_limits()
-        with open_image(name, limits) as opened, LayerCache(limits).layers(opened, str(name)) as layers:
+        with open_image(name, limits) as opened, LayerCache(limits).layers(opened) as layers:
             new = [layer for layer in layers if layer.unpacked]
             about = {
                 "image": str(name),
