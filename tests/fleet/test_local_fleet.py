@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fleet.conftest import kill_host
+from support.layers import needs_overlays
 
 from handrail.errors import ClosedError
 from handrail.fleet import DivergedError, Fleet, FleetError, FleetSnapshot
@@ -143,6 +144,16 @@ def test_snapshot_that_was_changed_is_refused(fleet: Fleet, tree_root: Path) -> 
         fleet.open(mixed)
 
 
+def test_restored_workspace_has_no_mount_points_of_sandbox_before(fleet: Fleet, tree_root: Path) -> None:
+    """A sandbox makes directories for names that commands may not create; they are no part of a state."""
+    with fleet.open(fleet.tree(str(tree_root))) as ws, fleet.open(ws.snapshot()) as fresh:
+        before = fresh.exec(["true"])
+        assert before.ok
+        assert ws.exec(["true"]).ok
+        with fleet.open(ws.snapshot()) as restored:
+            assert ws.snapshot().id == restored.snapshot().id == fresh.snapshot().id
+
+
 def test_snapshot_while_terminal_runs_is_refused(fleet: Fleet, tree_root: Path) -> None:
     with fleet.open(fleet.tree(str(tree_root))) as ws:
         assert ws.call("codex", "terminal", {"command": "cat", "action": "start"}).tool
@@ -239,3 +250,14 @@ def test_host_refuses_call_of_earlier_epoch(fleet: Fleet, tree_root: Path) -> No
         with pytest.raises(FleetError, match="epoch"):
             slot.ask({**request, "epoch": 0})
         assert not ws.exec(["test", "-e", "log.txt"]).ok
+
+
+@needs_overlays
+def test_workspace_is_overlay_that_copies_nothing(fleet: Fleet, tree_root: Path, node: str) -> None:
+    (tree_root / "large").write_bytes(bytes(3_000_000))
+    with fleet.open(fleet.tree(str(tree_root))) as ws:
+        assert ws.copied == fleet.copied == ""
+        assert ws.exec(["sh", "-c", "wc -c < large; rm a.txt; echo x > new"]).stdout == b"3000000\n"
+        (layer,) = Path(node).rglob("*.layer")
+        assert sorted(path.name for path in (layer / "upper").iterdir() if not path.is_dir()) == ["a.txt", "new"]
+    assert not [*Path(node).rglob("*.layer")]

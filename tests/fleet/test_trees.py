@@ -3,13 +3,17 @@
 import io
 import os
 import subprocess
+import sys
 import tarfile
 from functools import partial
 from pathlib import Path
 
 import pytest
+from support.layers import needs_overlays
 
 from handrail.kernel.fleet.copied_tree import CopiedTree
+from handrail.kernel.fleet.overlaid_tree import OverlaidTree, enter
+from handrail.kernel.fleet.saved_state import forked
 from handrail.kernel.fleet.tree_cache import TreeCache
 from handrail.kernel.fleet.tree_pack import TreeError, content_id, pack, unpack
 
@@ -149,6 +153,9 @@ def test_cache_deletes_oldest_trees_but_none_in_use(tmp_path: Path, node: str) -
 
 
 CHANGES = {
+    "opaque directory": "rm -r src; mkdir src; echo x > src/other",
+    "emptied directory": "rm -r src/*",
+    "moved out and in": "mv src/run.sh run; mv src/deep away; mkdir -p src/deep/deeper; echo y > src/deep/deeper/y",
     "nothing": ":",
     "edit": "echo new > a.txt",
     "edit of equal size": "printf 'TWO\\none\\n' > new; touch -r a.txt new; cat new > a.txt; rm new",
@@ -182,17 +189,45 @@ def test_saved_state_restored_elsewhere_is_equal(name: str, tree_root: Path, tmp
     assert state_of(tmp_path / "third") == state_of(tmp_path / "second")
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_fork_is_equal_and_its_saved_state_too(name: str, tree_root: Path, tmp_path: Path) -> None:
-    first = CopiedTree("t", str(tree_root), str(tmp_path / "first"))
-    change(name, tmp_path / "first")
-    fork = first.fork(str(tmp_path / "fork"))
-    assert state_of(tmp_path / "fork") == state_of(tmp_path / "first")
-    (tmp_path / "fork" / "own").write_text("own")
-    restored = CopiedTree("t", str(tree_root), str(tmp_path / "restored"))
-    restored.restore(fork.save(str(tmp_path / "saved")))
-    assert state_of(tmp_path / "restored") == state_of(tmp_path / "fork")
-    assert not (tmp_path / "first" / "own").exists()
+def overlaid(tree_root: Path, place: Path) -> None:
+    """Make every change in an overlay; save, restore and fork it; runs in a process of its own."""
+    (place / "trial").mkdir()
+    assert enter(str(place / "trial")) == ""
+    for number, name in enumerate(CHANGES):
+        here = place / str(number)
+        here.mkdir()
+        first = OverlaidTree("t", str(tree_root), str(here / "first"))
+        change(name, here / "first")
+        saved = first.save(str(here / "saved"))
+        second = first.fresh(str(here / "second"))
+        second.restore(saved)
+        assert state_of(here / "second") == state_of(here / "first"), name
+        (here / "second" / "more").write_text("more")
+        third = forked(second, str(here / "third"), str(here / "forked"))
+        assert state_of(here / "third") == state_of(here / "second"), name
+        copied = CopiedTree("t", str(tree_root), str(here / "copied"))
+        copied.restore(saved)  # a node without overlays
+        assert state_of(here / "copied") == state_of(here / "first"), name
+        back = first.fresh(str(here / "back"))
+        back.restore(copied.save(str(here / "again")))
+        assert state_of(here / "back") == state_of(here / "first"), name
+        for each in (first, second, third, copied, back):
+            each.close()
+        assert sorted(path.name.split(".")[0] for path in here.iterdir()) == ["again", "again", "saved", "saved"], name
+    print("all")
+
+
+@needs_overlays
+def test_saved_state_of_overlay_restored_and_forked_is_equal(tree_root: Path, tmp_path: Path) -> None:
+    """Each way is compared with the others: overlay to overlay, to a copy, and back."""
+    before = state_of(tree_root)
+    code = "import sys, pathlib, fleet.test_trees as t; t.overlaid(*map(pathlib.Path, sys.argv[1:]))"
+    (tmp_path / "o").mkdir()
+    argv = [sys.executable, "-c", code, str(tree_root), str(tmp_path / "o")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "all\n", done.stderr
+    assert state_of(tree_root) == before
 
 
 def test_saved_state_holds_only_what_differs(tree_root: Path, tmp_path: Path) -> None:

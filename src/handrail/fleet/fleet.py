@@ -192,6 +192,11 @@ class Fleet:
         """Return what keeps new hosts from starting; empty if nothing does."""
         return self._pool.engine.trouble()
 
+    @property
+    def copied(self) -> str:
+        """Why workspaces are copies of their trees on a host that has no overlays; empty if all hosts have them."""
+        return next((slot.copied for slot in [*self._pool.slots] if slot.copied), "")
+
     # ── the end ──
 
     def close(self) -> None:

@@ -239,6 +239,7 @@ class _RunWork:
             "hosts": fleet.hosts,
             "host_deaths": fleet.host_deaths,
             "trouble": fleet.trouble(),
+            "copied": fleet.copied,
         }
 
     def _write(self, status: Json) -> None:

@@ -56,6 +56,8 @@ class FleetWorkspace(CallingWorkspace):
         self._diverged: DivergedError | None = None
         self.root = ""
         """The directory in which the tools work, on the host."""
+        self.copied = ""
+        """Why the workspace is a full copy of its tree; empty if it is an overlay."""
 
     # ── where it is ──
 
@@ -92,7 +94,7 @@ class FleetWorkspace(CallingWorkspace):
             self._fleet.give_back(slot)
             raise
         else:
-            self._slot, self.root = slot, opened["root"]
+            self._slot, self.root, self.copied = slot, opened["root"], opened["copied"]
             self._ledger.opened(self.root)
 
     def _leave(self) -> None:

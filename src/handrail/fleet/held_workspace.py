@@ -9,8 +9,8 @@ from handrail.fleet.call_gate import CallGate
 from handrail.fleet.call_record import CallRecord, request_digest
 from handrail.fleet.calling import dialect_by_name
 from handrail.fleet.fleet_errors import DivergedError, StaleEpochError, UnsavableError
-from handrail.kernel.fleet.copied_tree import CopiedTree
 from handrail.kernel.fleet.node_directory import remove_tree
+from handrail.kernel.fleet.saved_state import TreeCopy, forked
 from handrail.replay import comparable, differences, replaced
 from handrail.runtime.session_memory import memory_of, recall
 from handrail.workspace import Workspace, default_session
@@ -24,7 +24,7 @@ _MOST_DIFFERENCES = 20
 class HeldWorkspace:
     """A workspace in this process, under the lease of an epoch."""
 
-    def __init__(self, name: str, epoch: int, copy: CopiedTree, settings: Json, tell: Tell) -> None:
+    def __init__(self, name: str, epoch: int, copy: TreeCopy, settings: Json, tell: Tell) -> None:
         self.name, self.epoch, self._copy, self._settings, self._tell = name, epoch, copy, settings, tell
         self.record = CallRecord()
         self._numbers = itertools.count(1)
@@ -103,11 +103,11 @@ class HeldWorkspace:
         """Let the session remember what it remembered when the state was saved."""
         recall(default_session(self.workspace), memory)
 
-    def fork(self, name: str, root: str) -> "HeldWorkspace":
+    def fork(self, name: str, root: str, place: str) -> "HeldWorkspace":
         """Return a second workspace with the same state. Raises UnsavableError if files alone do not hold the state."""
         with self._gate.alone(wait=True):
             self._expect_files_only()
-            copy = self._copy.fork(root)
+            copy = forked(self._copy, root, place)
         self.forked = True
         made = HeldWorkspace(name, 1, copy, self._settings, self._tell)
         made.former_roots = [*self.former_roots, self.root]
@@ -129,7 +129,7 @@ class HeldWorkspace:
         """End all that runs in the workspace, and remove it."""
         state = default_session(self.workspace).services.state.path
         self.workspace.close()
-        remove_tree(self._copy.root)
+        self._copy.close()
         remove_tree(state)
 
 

@@ -16,9 +16,11 @@ from handrail.errors import HandrailError
 from handrail.fleet.episode import EpisodeWorkspace, import_episode, run_episode
 from handrail.fleet.fleet_errors import BusyError, FleetError, UnsavableError, to_json
 from handrail.fleet.held_workspace import HeldWorkspace
-from handrail.kernel.fleet import host_place, node_room, run_files
-from handrail.kernel.fleet.copied_tree import CopiedTree, SavedState
+from handrail.kernel.fleet import host_place, node_room, overlaid_tree, run_files
+from handrail.kernel.fleet.copied_tree import CopiedTree
 from handrail.kernel.fleet.frames import FrameSocket
+from handrail.kernel.fleet.overlaid_tree import OverlaidTree
+from handrail.kernel.fleet.saved_state import SavedState, TreeCopy
 from handrail.kernel.fleet.tree_cache import TreeCache
 from handrail.kernel.host.line_channel import raise_file_limit
 from handrail.model import fleet_limits
@@ -33,8 +35,9 @@ _THREADS = 1024
 class Host:
     """Holds the workspaces of this process."""
 
-    def __init__(self, frames: FrameSocket, place: host_place.HostPlace) -> None:
-        self._frames, self._place = frames, place
+    def __init__(self, frames: FrameSocket, place: host_place.HostPlace, copied: str) -> None:
+        """Begin without workspaces. `copied` says why they will be copies of their trees; empty if overlays."""
+        self._frames, self._place, self._copied = frames, place, copied
         self._trees = TreeCache(place.node, fleet_limits.TREE_CACHE_BYTES)
         self._held: dict[str, HeldWorkspace] = {}
         self._lock = threading.Lock()
@@ -90,7 +93,8 @@ class Host:
 
     def _ping(self, _: Json) -> Json:
         with self._lock:
-            return {"workspaces": len(self._held), "calls": self._calls, **node_room.node_room()._asdict()}
+            now = {"workspaces": len(self._held), "calls": self._calls, "copied": self._copied}
+        return {**now, **node_room.node_room()._asdict()}
 
     def _tree(self, request: Json) -> Json:
         self._trees.use(request["tree"], lambda: str(request["path"]))
@@ -103,17 +107,21 @@ class Host:
 
     def _open(self, request: Json) -> Json:
         held = self._opened(request)
-        return {"root": held.root, "layers": False}
+        return {"root": held.root, "copied": self._copied}
 
     def _opened(self, request: Json) -> HeldWorkspace:
         self._expect_room(request["most"])
         tree_path = self._trees.use(request["tree"], partial(_missing, request["tree"]))
         root = self._place.new_root()
-        copy = CopiedTree(request["tree"], tree_path, root)
+        copy: TreeCopy = (CopiedTree if self._copied else OverlaidTree)(request["tree"], tree_path, root)
         saved = request.get("saved")
-        if saved:
-            copy.restore(self._saved_files(saved))
-        held = HeldWorkspace(request["workspace"], request["epoch"], copy, request["settings"], self.tell)
+        try:
+            if saved:
+                copy.restore(self._saved_files(saved))
+            held = HeldWorkspace(request["workspace"], request["epoch"], copy, request["settings"], self.tell)
+        except BaseException:
+            copy.close()
+            raise
         self.tell({"event": "opened", "workspace": held.name, "epoch": held.epoch, "root": held.root})
         try:
             if saved:
@@ -166,7 +174,7 @@ class Host:
 
     def _fork(self, request: Json) -> list[Json]:
         parent = self._workspace(request)
-        made = [parent.fork(name, self._place.new_root()) for name in request["names"]]
+        made = [parent.fork(name, self._place.new_root(), self._place.new_file()) for name in request["names"]]
         for each in made:
             self._keep(each)
         return [{"name": each.name, "root": each.root} for each in made]
@@ -250,7 +258,8 @@ class _EpisodeHost:
 
     def fork(self, held: HeldWorkspace, n: int) -> list[HeldWorkspace]:
         names = [f"{held.name}/{len(self.forks) + number}" for number in range(n)]
-        made = [held.fork(name, self._host._place.new_root()) for name in names]  # noqa: SLF001  of its own module
+        place = self._host._place  # noqa: SLF001  of its own module
+        made = [held.fork(name, place.new_root(), place.new_file()) for name in names]
         self.forks += made
         self._host.tell({"event": "forked", "workspace": self._first.name, "epoch": self._first.epoch})
         return made
@@ -264,7 +273,8 @@ def main() -> None:
     """Run a host: the socket and the directory are the arguments."""
     raise_file_limit()
     place = host_place.HostPlace(sys.argv[2])
-    Host(FrameSocket.inherited(int(sys.argv[1])), place).serve()
+    copied = overlaid_tree.enter(place.trial())
+    Host(FrameSocket.inherited(int(sys.argv[1])), place, copied).serve()
 
 
 if __name__ == "__main__":

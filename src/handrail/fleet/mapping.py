@@ -147,6 +147,8 @@ class EpisodeRuns:
 
         def reply(value: Any, error: HandrailError | None) -> None:
             self._fleet.listen(name, None)
+            if isinstance(error, HostDiedError):
+                slot.alive = False
             self._ended.put((run, slot, value, error))
 
         try:

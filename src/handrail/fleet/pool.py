@@ -21,19 +21,26 @@ class HostSlot:
         self.trees: set[str] = set()
         self.busy_until = 0.0
         self.alive = True
+        """False from the first sign that the host has ended, so that no workspace goes there any more."""
         self.providing = threading.Lock()
         self.heard = time.monotonic()
+        self.copied = ""
+        """Why the workspaces of this host are copies of their trees; empty if they are overlays."""
 
-    def pinged(self, _: Any, error: HandrailError | None) -> None:
+    def pinged(self, value: Any, error: HandrailError | None) -> None:
         """Note that the host lives."""
         if error is None:
-            self.heard = time.monotonic()
+            self.heard, self.copied = time.monotonic(), value["copied"]
 
     def ask(self, request: Json) -> Any:
         """Send a request and wait for its value."""
         if not self.alive:
             raise HostDiedError("the host died")
-        return asked(self.link, request)
+        try:
+            return asked(self.link, request)
+        except HostDiedError:
+            self.alive = False
+            raise
 
 
 class HostPool:
@@ -88,6 +95,7 @@ class HostPool:
                 self._avoid(node)
             elif not self._closed and id(link) not in self._early:
                 self.slots.append(HostSlot(link))
+                link.begin({"op": "ping"}, self.slots[-1].pinged)
                 self._alive_at = time.monotonic()
             closed = self._closed
         if closed and link is not None:
@@ -164,7 +172,9 @@ class HostPool:
         with self.changed:
             while True:
                 now = time.monotonic()
-                free = [slot for slot in self.slots if slot.used < self.per_host and slot.busy_until <= now]
+                free = [
+                    slot for slot in self.slots if slot.alive and slot.used < self.per_host and slot.busy_until <= now
+                ]
                 if free:
                     chosen = min(free, key=lambda slot: (self._load(slot), tree not in slot.trees, slot.used))
                     chosen.used += 1
@@ -175,6 +185,11 @@ class HostPool:
                 if left is not None and left <= 0:
                     return None
                 self.changed.wait(min(fleet_limits.BUSY_SECONDS, left or fleet_limits.BUSY_SECONDS))
+
+    def _free(self, now: float) -> list[HostSlot]:
+        """Return the hosts that have room now."""
+        with self.changed:
+            return [each for each in self.slots if each.alive and each.used < self.per_host and each.busy_until <= now]
 
     def _expect_hosts(self, now: float) -> None:
         """Try to start hosts while none runs. Raises FleetError if that has failed for too long."""
@@ -206,7 +221,7 @@ class HostPool:
         """Return how many workspaces could be opened now."""
         now = time.monotonic()
         with self.changed:
-            return sum(self.per_host - slot.used for slot in self.slots if slot.busy_until <= now)
+            return sum(self.per_host - slot.used for slot in self._free(now))
 
     def close(self) -> None:
         """End all hosts."""

@@ -1,17 +1,15 @@
-"""Holds a workspace as a full copy of its tree, for machines without overlays; saves what differs from the tree.
+"""Holds a workspace as a full copy of its tree, for machines without overlays; finds what differs from the tree.
 
-A saved state is a pack of the entries that differ, and a file that names its tree and what is deleted. A file differs
-if its size, its inode or one of its times does: no command can set the time of the last change of an inode.
+A file differs if its size, its inode or one of its times does: no command can set the time of the last change of an
+inode.
 """
 
-import hashlib
-import json
 import os
 import stat
-from typing import NamedTuple
 
-from handrail.kernel.fleet.tree_pack import TreeError, content_id, pack, remove_entries, unpack, walk
-from handrail.kernel.host.state_dir import read_text, write_text
+from handrail.kernel.fleet.node_directory import remove_tree
+from handrail.kernel.fleet.saved_state import SavedState, apply_state, is_of_other_kind, write_state
+from handrail.kernel.fleet.tree_pack import walk
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,68 +18,38 @@ _FICLONE = 0x40049409
 Facts = tuple[int, ...]
 
 
-class SavedState(NamedTuple):
-    """Names a saved state: its id, and the files that hold it."""
-
-    id: str
-    pack: str
-    about: str
-
-
 class CopiedTree:
     """A copy of a tree, in which one workspace works."""
 
-    def __init__(self, tree: str, tree_path: str, root: str, parent: "CopiedTree | None" = None) -> None:
-        """Copy the tree with this id, or the present state of a parent of the same tree, in which no command runs."""
+    def __init__(self, tree: str, tree_path: str, root: str) -> None:
+        """Copy the tree with this id."""
         self.tree, self.root = tree, root
         self._tree_path = tree_path
-        copy_tree(parent.root if parent else tree_path, root)
-        now = {name: _facts(found) for name, found in walk(root)}
-        self._first = parent.first_of(now) if parent else now
+        copy_tree(tree_path, root)
+        self._first: dict[str, Facts] = {name: _facts(found) for name, found in walk(root)}
 
-    def fork(self, root: str) -> "CopiedTree":
-        """Return a copy of the present state, below the same tree. No command may run meanwhile."""
-        return CopiedTree(self.tree, self._tree_path, root, self)
-
-    def first_of(self, copied: dict[str, Facts]) -> dict[str, Facts]:
-        """Return the facts that a copy of the present state has for entries as in the tree; none for the others."""
-        changed, _ = self._changes()
-        same = self._first.keys() & copied.keys() - changed
-        return {name: copied[name] if name in same else () for name in self._first}
+    def fresh(self, root: str) -> "CopiedTree":
+        """Return another copy of the same tree, without any change."""
+        return CopiedTree(self.tree, self._tree_path, root)
 
     def save(self, place: str) -> SavedState:
         """Write the state into two new files whose names begin with `place`."""
-        changed, deleted = self._changes()
-        pieces = pack(self.root, f"{place}.tar", changed.__contains__)
-        about = json.dumps({"tree": self.tree, "deleted": deleted, "pieces": content_id(pieces)})
-        write_text(f"{place}.json", about)
-        return SavedState(hashlib.sha256(about.encode()).hexdigest(), f"{place}.tar", f"{place}.json")
-
-    def restore(self, saved: SavedState) -> None:
-        """Turn the fresh copy of the tree into a saved state. Raises TreeError if the files are not that state."""
-        about = read_text(saved.about)
-        found = json.loads(about)
-        if hashlib.sha256(about.encode()).hexdigest() != saved.id or found["tree"] != self.tree:
-            raise TreeError(f"the files do not hold the state {saved.id}")
-        remove_entries(self.root, found["deleted"])
-        unpack(saved.pack, self.root, expected=found["pieces"], over=True)
-        now = {name: _facts(found) for name, found in walk(self.root)}
-        self._first = {name: facts if now.get(name) == facts else () for name, facts in self._first.items()}
-
-    def _changes(self) -> tuple[set[str], list[str]]:
-        """Return the entries that differ from the tree, and those of the tree that are gone or of another kind."""
         now = dict(walk(self.root))
         changed = {name for name, found in now.items() if self._first.get(name) != _facts(found)}
         gone = {name for name in self._first if name not in now}
-        gone |= {name for name in changed & self._first.keys() if self._other_kind(name, now[name])}
-        return changed, sorted(gone)
+        replaced = changed & self._first.keys()
+        gone |= {name for name in replaced if is_of_other_kind(self._tree_path, name, now[name])}
+        return write_state(self.tree, self.root, place, gone, changed.__contains__)
 
-    def _other_kind(self, name: str, found: os.stat_result) -> bool:
-        try:
-            before = os.lstat(os.path.join(self._tree_path, name))
-        except OSError:
-            return True
-        return stat.S_IFMT(before.st_mode) != stat.S_IFMT(found.st_mode)
+    def restore(self, saved: SavedState) -> None:
+        """Turn the fresh copy of the tree into a saved state. Raises TreeError if the files are not that state."""
+        apply_state(saved, self.tree, self.root)
+        now = {name: _facts(found) for name, found in walk(self.root)}
+        self._first = {name: facts if now.get(name) == facts else () for name, facts in self._first.items()}
+
+    def close(self) -> None:
+        """Remove the copy."""
+        remove_tree(self.root)
 
 
 def _facts(found: os.stat_result) -> Facts:

@@ -27,6 +27,10 @@ class HostPlace:
         """Return a name for a new file."""
         return os.path.join(self._files, str(next(self._numbers)))
 
+    def trial(self) -> str:
+        """Make an empty directory for a trial."""
+        return make_home(self.directory, "trial")
+
     def take(self, path: str) -> bytes:
         """Read one of the host's files and remove it."""
         with open(path, "rb") as file:

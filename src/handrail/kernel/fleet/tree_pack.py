@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
 from handrail.errors import HandrailError
+from handrail.kernel.fs.placeholder import MARK
 from handrail.model.fleet_limits import TREE_BYTES, TREE_FILES
 
 _CHUNK = 1 << 20
@@ -48,7 +49,10 @@ def content_id(pieces: Pieces) -> str:
 
 
 def walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the files, links and directories below a directory with their facts, parents first."""
+    """Yield the files, links and directories below a directory with their facts, parents first.
+
+    The empty directories that a sandbox makes as mount points are no part of it.
+    """
     waiting = [""]
     while waiting:
         here = waiting.pop()
@@ -57,10 +61,19 @@ def walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
                 name = os.path.join(here, entry.name)
                 facts = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(facts.st_mode):
+                    if _is_mount_point(entry.path):
+                        continue
                     waiting.append(name)
                 elif not (stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
                     continue
                 yield name, facts
+
+
+def _is_mount_point(path: str) -> bool:
+    try:
+        return os.getxattr(path, MARK, follow_symlinks=False) == b"1" and not os.listdir(path)
+    except OSError:  # no mark, or a file system without them
+        return False
 
 
 def pack(root: str, target: str, only: Callable[[str], bool] | None = None) -> Pieces:

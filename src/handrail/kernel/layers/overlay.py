@@ -26,7 +26,7 @@ import socket
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, NoReturn, Self
 
@@ -39,6 +39,7 @@ _NOSUID, _NODEV = 2, 4
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _RECURSIVE, _SLAVE = 1 << 14, 1 << 19
 _EMPTY_PATH = 4
+_DETACH = 2
 _TAKES_MANY_LOWERS = (6, 5)
 """The kernel from which layers are passed one by one, without a limit of one page for all of them."""
 _WORDS = {
@@ -187,6 +188,7 @@ class _Plan(NamedTuple):
 
     layers: list[tuple[str, int]]
     at: str
+    flags: tuple[str, ...] = ("userxattr",)
 
 
 class _Failed(Exception):  # noqa: N818  never leaves this module
@@ -219,22 +221,39 @@ def _serve(plan: _Plan, reply: socket.socket) -> NoReturn:
 
 def _mounted(plan: _Plan) -> list[int]:
     """Return handles of the view, the mount namespace and, if one was needed, the user namespace."""
+    names = ("mnt",) if _leave_namespaces() else ("mnt", "user")
+    _attach(plan)
+    opened = os.open(plan.at, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return [opened, *(os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names)]
+
+
+def _leave_namespaces() -> bool:
+    """Get a mount namespace of its own; return False if it needed a user namespace, too."""
     alone = os.geteuid() == 0 and libc_function("unshare")(_NEW_MOUNTS) == 0
     if not alone:
         _enter_own_user_namespace()
     if libc_function("mount")(None, b"/", None, ctypes.c_ulong(_RECURSIVE | _SLAVE), None) < 0:
         raise _Failed("mount", ctypes.get_errno())
+    return alone
+
+
+def _attach(plan: _Plan) -> None:
+    """Mount the layers at their place in the present mount namespace."""
     context = _call("fsopen", _FSOPEN, b"overlay", _CLOEXEC)
-    for name, fd in plan.layers:
-        path = f"/proc/self/fd/{_opened_again(fd)}"
-        _call(name, _FSCONFIG, context, _SET_STRING, name.encode(), path.encode(), 0)
-    _call("userxattr", _FSCONFIG, context, _SET_FLAG, b"userxattr", None, 0)
-    _call("create", _FSCONFIG, context, _CREATE, None, None, 0)
-    view = _call("fsmount", _FSMOUNT, context, _CLOEXEC, _NOSUID | _NODEV)
-    _call("move_mount", _MOVE_MOUNT, view, b"", AT_FDCWD, os.fsencode(plan.at), _EMPTY_PATH)
-    opened = os.open(plan.at, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    names = ("mnt",) if alone else ("mnt", "user")
-    return [opened, *(os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names)]
+    view, again = -1, list[int]()
+    try:
+        for name, fd in plan.layers:
+            again.append(_opened_again(fd))
+            _call(name, _FSCONFIG, context, _SET_STRING, name.encode(), f"/proc/self/fd/{again[-1]}".encode(), 0)
+        for flag in plan.flags:
+            _call(flag, _FSCONFIG, context, _SET_FLAG, flag.encode(), None, 0)
+        _call("create", _FSCONFIG, context, _CREATE, None, None, 0)
+        view = _call("fsmount", _FSMOUNT, context, _CLOEXEC, _NOSUID | _NODEV)
+        _call("move_mount", _MOVE_MOUNT, view, b"", AT_FDCWD, os.fsencode(plan.at), _EMPTY_PATH)
+    finally:
+        for fd in (context, view, *again):
+            if fd >= 0:
+                os.close(fd)
 
 
 def _opened_again(fd: int) -> int:
@@ -265,3 +284,37 @@ def _call(step: str, number: int, *given: Any) -> int:
     if found < 0:
         raise _Failed(step, ctypes.get_errno())
     return found
+
+
+# A process that mounts views in its own namespace, such as the host of a fleet, which ends with all of them.
+
+
+def enter_own_namespaces() -> None:
+    """Give this process, which must have one thread, a mount namespace of its own. Raises OverlayRefused."""
+    with _told():
+        _leave_namespaces()
+
+
+def mount_here(lowers: Sequence[int], upper: int, work: int, at: str) -> None:
+    """Mount layers, which nothing will need after this process, at a path in its mount namespace.
+
+    The kernel syncs nothing of them. Raises OverlayRefused.
+    """
+    layers = [*(("lowerdir+", fd) for fd in lowers), ("upperdir", upper), ("workdir", work)]
+    with _told():
+        _attach(_Plan(layers, at, ("userxattr", "volatile")))
+
+
+def unmount(at: str) -> None:
+    """Unmount what is mounted at a path, as soon as nothing uses it. Raises OSError."""
+    if libc_function("umount2")(os.fsencode(at), _DETACH) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), at)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn the failure of a step into OverlayRefused."""
+    try:
+        yield
+    except _Failed as failed:
+        raise OverlayRefused(failed.code, failed.step) from None

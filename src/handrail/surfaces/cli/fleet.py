@@ -154,9 +154,11 @@ def _line(status: dict[str, Any]) -> str:
     cost = f", ${status['cost']:.2f}" if status.get("cost") else ""
     deaths = f", {status['host_deaths']} hosts died" if status.get("host_deaths") else ""
     trouble = f"; {one_line(status['trouble'])}" if status.get("trouble") else ""
+    copied = f"; workspaces are copies: {one_line(status['copied'])}" if status.get("copied") else ""
     return (
         f"{status['done']}/{status['tasks']} done, {status.get('running', 0)} running, {status['failed']} failed, "
-        f"{status.get('retried', 0)} retried, {status.get('calls_per_second', 0.0):.0f} calls/s{cost}{deaths}{trouble}"
+        f"{status.get('retried', 0)} retried, {status.get('calls_per_second', 0.0):.0f} calls/s"
+        f"{cost}{deaths}{trouble}{copied}"
     )
 
 
