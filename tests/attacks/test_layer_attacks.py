@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import resource
 import stat
 import tarfile
 import threading
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.layers import needs_overlays
+from support.layers import needs_overlays, own_proc_files
+from support.ordinary_user import as_ordinary_user
 
-from handrail import Snapshot, Workspace, WorkspaceError
+from handrail import CallError, Snapshot, Workspace, WorkspaceError
+from handrail.kernel.journal.layer_scan import LayerScan
 from handrail.kernel.layers.layer_store import LayerStore
+from handrail.model.limits import Limits
 
 pytestmark = [needs_overlays, pytest.mark.sandbox]
 
@@ -243,3 +247,81 @@ def _content(root: Path) -> str:
         return content_id(fd, f"{root.parent}/known.json")
     finally:
         os.close(fd)
+
+
+NEST = "import os\nfor _ in range({}):\n    os.mkdir('d')\n    os.chdir('d')\n"
+
+
+def test_directories_nested_by_command_use_few_handles(root: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with opened(root) as workspace:
+        workspace.write_bytes("nest.py", NEST.format(700).encode())
+        sh(workspace, "python3 nest.py")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, limits[1]))
+        try:
+            assert not any("too many open files" in each.lower() for each in workspace.exec(["true"]).warnings)
+            assert len(workspace.changes()) == 701
+            with workspace.fork()[0] as fork:
+                assert fork.snapshot().size > 700 * 512
+            workspace.discard()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert workspace.changes() == []
+
+
+def test_path_longer_than_system_takes_is_named_and_layer_stays_usable(root: Path) -> None:
+    with opened(root, limits={"layer_depth": 1}) as workspace:
+        workspace.write_bytes("nest.py", NEST.format(3000).encode())
+        sh(workspace, "python3 nest.py")
+        with pytest.raises(CallError, match="too long"):
+            workspace.changes()
+        for number in range(3):  # layers that cannot become one stay several
+            sh(workspace, f"echo {number} >n")
+            with workspace.fork()[0] as fork:
+                assert sh(fork, "cat n") == f"{number}\n"
+        workspace.discard()
+        assert workspace.changes() == []
+
+
+def test_files_that_come_and_go_stop_neither_journal_nor_changes(root: Path) -> None:
+    with opened(root) as workspace:
+        view, stop = workspace._services.boundary.fd, threading.Event()
+
+        def churn() -> None:
+            while not stop.is_set():
+                os.mkdir("q", dir_fd=view)
+                os.close(os.open("q/file", os.O_CREAT | os.O_WRONLY, dir_fd=view))
+                os.unlink("q/file", dir_fd=view)
+                os.rmdir("q", dir_fd=view)
+
+        churning = threading.Thread(target=churn)
+        churning.start()
+        try:
+            for number in range(20):
+                ran = workspace.exec(["sh", "-c", f"echo >made{number}"])
+                assert not any("not recorded and cannot" in each for each in ran.warnings), ran.warnings
+                workspace.changes()
+        finally:
+            stop.set()
+            churning.join()
+        assert {f"made{number}" for number in range(20)} <= {each.path for each in workspace.changes()}
+
+
+def scans_beside_unreadable(root: str) -> list[str]:
+    """Look for changes beside directories that this user has made unreadable."""
+    own_proc_files()
+    with Workspace(root, approve="auto", layered=True, sandbox="off") as workspace:
+        layer, view = workspace._services.layer, workspace._services.boundary.fd
+        assert layer is not None
+        os.mkdir("closed", 0o000, dir_fd=view)
+        os.mkdir("half", 0o400, dir_fd=view)
+        workspace.write_bytes("made", b"x")
+        found = [*LayerScan(layer, view, Limits()).changed()]
+        with pytest.raises(CallError, match="closed"):
+            workspace.snapshot()
+        workspace.discard()
+        return [*found, *os.listdir(view)]
+
+
+def test_unreadable_directory_in_layer_of_ordinary_user_is_no_way_around_journal() -> None:
+    assert sorted(as_ordinary_user(scans_beside_unreadable)) == ["closed", "half", "made"]

@@ -229,10 +229,7 @@ def test_fork_flattens_layers_before_they_are_too_many(tree: Path) -> None:
             "run",
             "7",
         ]
-        assert (
-            sh(made[2], "ls d2 sub; cat d2/f") == "ls: cannot access 'sub': No such file or directory\nd2:\nf\n2\n"
-            or True
-        )
+        assert sh(made[2], "ls d2; cat d2/f; ls d1 sub").split()[:3] == ["f", "2", "ls:"]
         assert {each.path for each in workspace.changes()} >= {"d7/f", "sub", "sub/b.txt"}
         for each in made:
             each.close()
@@ -374,6 +371,7 @@ def without_layers(root: str) -> dict[str, Any]:
     with Workspace(place, approve="auto", layered=True, sandbox="off") as workspace:
         result = workspace.call("file", "file.write", {"path": "a.txt", "content": "new\n"})
         workspace.write_bytes("n", b"n\n")
+        (place / "meanwhile").write_text("of the user\n")
         forks = workspace.fork(2)
         forks[0].write_bytes("a.txt", b"fork\n")
         found = {
@@ -383,7 +381,7 @@ def without_layers(root: str) -> dict[str, Any]:
             "forks": [each.read_bytes("a.txt") for each in forks],
             "changes": [each.path for each in workspace.changes()],
             "applied": workspace.apply().done,
-            "after": ((place / "a.txt").read_text(), workspace.changes()),
+            "after": ((place / "a.txt").read_text(), workspace.changes(), (place / "meanwhile").read_text()),
         }
         for each in forks:
             each.close()
@@ -404,6 +402,10 @@ def test_layered_workspace_without_namespaces_is_a_copy_and_says_so() -> None:
     assert "user namespaces" in found["warning"]
     assert "user namespaces" in found["metadata"]
     assert (found["root"], found["forks"]) == ("old\n", [b"fork\n", b"new\n"])
-    assert (found["changes"], found["applied"], found["after"]) == (["a.txt", "n"], True, ("new\n", []))
+    assert (found["changes"], found["applied"], found["after"]) == (
+        ["a.txt", "n"],
+        True,
+        ("new\n", [], "of the user\n"),
+    )
     assert found["snapshot"] == "no_layers"
     assert "holds more than 50000 bytes" in found["too large"]

@@ -13,7 +13,7 @@ from handrail.model.faults import ProtectedPath
 from handrail.model.files import Change, MakeDirectory, Node, RemoveDirectory, Restore
 from handrail.model.paths import quote
 from handrail.ops.text.change_preview import change_diff
-from handrail.runtime.undo_plan import Plan, UndoTree
+from handrail.runtime.undo_plan import Plan, UndoConflict, UndoTree
 
 if TYPE_CHECKING:
     import os  # noqa: TID251  for a type
@@ -85,9 +85,9 @@ def _mentioned(layer: WorkspaceLayer, upper: int, view: int, most: int) -> Itera
         temporary = path.rpartition("/")[2].startswith(SPARE)
         return not temporary and not (stat.S_ISDIR(found.st_mode) and is_placeholder(view, path))
 
-    for path, found, hides in entries(upper, enters):
+    for path, _, hides in entries(upper, enters):
         yield path
-        if hides and not stat.S_ISREG(found.st_mode):
+        if hides:
             yield from walk_at(layer.root_fd, path, most, ())
 
 
@@ -107,35 +107,43 @@ def plan_of(services: "Services", changes: list[LayerChange], root: "Services") 
     A file that changed in the root since the layer first changed it is merged if the merge is clean; otherwise it is a
     conflict.
     """
-    plan = Plan("apply", [])
-    tree, firsts = UndoTree(root, plan), _first_states(services)
+    plan, layer = Plan("apply", []), services.layer or services.copied
+    assert layer is not None  # noqa: S101  the caller has checked it
+    tree, firsts = UndoTree(root, plan), _first_states(services, layer.record.since)
     for change in changes:
-        tree.plan_step(change.path, _first(services, firsts, change), change.after)
+        first = _first(services, firsts[change.path]) if change.path in firsts else _UNKNOWN
+        if first is not _UNKNOWN:
+            tree.plan_step(change.path, first, change.after)
+        elif layer.root_changed(change.path):
+            plan.conflicts.append(UndoConflict(change.path, "changed"))
+        else:
+            tree.plan_step(change.path, change.before, change.after)
     plan.changes = tree.changes()
     return plan
 
 
-def _first(services: "Services", firsts: "dict[str, KeptNode | None]", change: LayerChange) -> Node | None:
-    """Return what the layer found before its first change of a path; what the root has now if that is not stored."""
-    kept = firsts.get(change.path, change.before)
-    if not isinstance(kept, KeptNode):
-        return kept
+_UNKNOWN = Node("other", b"", 0)
+"""Stands for a state that is not stored."""
+
+
+def _first(services: "Services", kept: KeptNode | None) -> Node | None:
+    """Return what the layer found before its first change of a path; `_UNKNOWN` if that is not stored."""
+    if kept is None:
+        return None
     if kept.kind != "file":
         return Node(kept.kind, kept.kept.encode(errors="surrogateescape"), kept.mode)
     try:
-        return Node("file", services.journal.blobs.get(kept.kept), kept.mode) if kept.kept else change.before
+        return Node("file", services.journal.blobs.get(kept.kept), kept.mode) if kept.kept else _UNKNOWN
     except BlobLost:
-        return change.before
+        return _UNKNOWN
 
 
-def _first_states(services: "Services") -> "dict[str, KeptNode | None]":
+def _first_states(services: "Services", since: int) -> "dict[str, KeptNode | None]":
     """Return what the layer found at each path before its first recorded change."""
     found: dict[str, KeptNode | None] = {}
-    layer = services.layer or services.copied
-    assert layer is not None  # noqa: S101  the caller has checked it
     for entry in services.journal.backwards():
         if isinstance(entry, JournalEntry):
-            if entry.n <= layer.record.since:
+            if entry.n <= since:
                 break
             found.update({file.path: file.before for file in entry.files})
     return found

@@ -1,6 +1,7 @@
 """Gives a layered workspace its methods: what differs from the root, apply, discard, fork and snapshot."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -218,12 +219,15 @@ class LayeredWork:
                 raise CallError(
                     f"cannot {what}: a command is running", "Wait for it, or pass running='end'", code="busy"
                 )
+            shells = sum(session.holds_programs() for session in sessions) - busy
             for session in sessions:
                 session.end_processes()
             for session in sessions:
                 session.open_calls.wait_until_empty()
             if busy:
                 self.warnings.append(f"{what} ended the commands that ran in {busy} session(s)")
+            if shells > 0:
+                self.warnings.append(f"{what} ended the shells that waited in {shells} session(s): new ones begin anew")
             known = vars(self._services).pop("command_changes", None)
             if known is not None:
                 known.close()  # the next command begins anew
@@ -328,7 +332,7 @@ def _restored(snapshot: "Snapshot", root: str | None, image: str | None, limits:
                 raise WorkspaceError(f"the snapshot is of {kind}", f"Name {kind} with {other}")
             store = _image_store(about, place, limits) if place else _root_store(about, root)
             with store.locked():
-                record = LayerRecord(store.root, forked=True)
+                record = LayerRecord(store.root, forked=True, began=time.time_ns())
                 name = store.add(record, lambda at: unpack(archive, at, owners=place is None))
             return _Restored(store, name, place)
     except BadSnapshot as bad:

@@ -17,6 +17,8 @@ from handrail.model.limits import Limits
 from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS
 
 _NAME = O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_CTIME = 4
+"""The place of the ctime in a fingerprint."""
 _MARKS = (".git", "HEAD")
 """The names that make git take a directory for a repository."""
 
@@ -64,9 +66,11 @@ class LayerScan:
     def content_before(self, path: str, was: Fingerprint, most: int) -> bytes | None:
         """Return what was at a path before the layer changed it: a content, or the target of a link.
 
-        None if it is too long, or if the layers below do not have that state.
+        None if it is too long, if the layers below do not have that state, or if it changed after the view was mounted:
+        the kernel may have shown, and the command changed, what was there before.
         """
-        return self._layer.content_below(path, most) if self._lower(path) == was else None
+        known = was[_CTIME] <= self._layer.mounted and self._lower(path) == was
+        return self._layer.content_below(path, most) if known else None
 
     def close(self) -> None:
         """Do nothing: this scan holds nothing open."""
@@ -75,11 +79,11 @@ class LayerScan:
         now: dict[str, Fingerprint | None] = {}
         self._above, self.cut = set(), False
         with self._layer.upper() as upper:
-            for path, found, hides in entries(upper, self._enters):
+            for path, _, hides in entries(upper, self._enters, skip_unreadable=True):
                 if len(now) > self._limits.scan_files:
                     self.cut = True
                     break
-                if hides and not stat.S_ISREG(found.st_mode):
+                if hides:
                     now.update(dict.fromkeys(self._files_below(path)))
                 now[path] = self._now(path)
         return now
@@ -89,6 +93,9 @@ class LayerScan:
         if name in _MARKS and not is_whiteout(found):
             self._above.add(above)
         is_directory = stat.S_ISDIR(found.st_mode)
+        if path.count("/") > self._limits.scan_depth:
+            self.cut = True
+            return False
         left_out = name in DEFAULT_EXCLUSIONS if is_directory or is_whiteout(found) else name.startswith(SPARE)
         return not left_out and not (is_directory and is_placeholder(self._fd, path))
 

@@ -1,17 +1,21 @@
 """Keeps the changes of a workspace in a copy of its root, where the system has no layers."""
 
-import contextlib
+import json
 import os
 import shutil
 import stat
+import sys
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.scratch import copy_tree
+from handrail.kernel.host.state_dir import read_text, write_whole
 from handrail.kernel.layers.layer_store import LayerRecord, LayerStore
-from handrail.kernel.layers.upper import Upper, clear_below
-from handrail.kernel.layers.workspace_layer import walk_at
+from handrail.kernel.layers.upper import Upper, clear
+from handrail.kernel.layers.workspace_layer import stat_at, walk_at
+from handrail.model.paths import quote, unquote
 
-_COPY = "copy"
+_COPY, _OLD, _MARKS = "copy", "copy.old", "copied.json"
+_Mark = tuple[int, int, int]
 
 
 class CopiedLayer:
@@ -43,27 +47,35 @@ class CopiedLayer:
         return os.path.join(self.path, _COPY)
 
     def _fill(self) -> None:
-        """Copy the root if there is no copy. It gets its name when it is whole."""
-        if os.path.isdir(self.place):
-            return
+        """Copy the root if there is no copy. It gets its name when it is whole, and its marks are written."""
+        clear(os.path.join(self.path, _OLD))
+        if not os.path.isdir(self.place):
+            self._copy()
+        found = json.loads(read_text(os.path.join(self.path, _MARKS)))
+        self._marks: dict[str, _Mark] = {unquote(path): tuple(mark) for path, mark in found.items()}
+        """Kind, size, time and mode of each path as they were copied."""
+
+    def _copy(self) -> None:
         staged = f"{self.place}.new"
-        shutil.rmtree(staged, ignore_errors=True)
+        clear(staged)
         copy_tree(self.store.root, staged, self._most)
+        fd = os.open(staged, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            marks = {quote(path): _mark(fd, path) for path in walk_at(fd, "", sys.maxsize, ())}
+        finally:
+            os.close(fd)
+        write_whole(os.path.join(self.path, _MARKS), json.dumps(marks).encode(), sync=False)
         os.rename(staged, self.place)
 
     def changed_paths(self, most: int) -> list[str]:
-        """Return the paths whose kind, size, time or mode differ between the root and the copy, sorted."""
-        both = {*walk_at(self.root_fd, "", most, ()), *walk_at(self.boundary.fd, "", most, ())}
-        return sorted(path for path in both if self._mark(self.root_fd, path) != self._mark(self.boundary.fd, path))
+        """Return the paths whose kind, size, time or mode changed in the copy, sorted."""
+        paths = {*self._marks, *walk_at(self.boundary.fd, "", most, ())}
+        return sorted(path for path in paths if _mark(self.boundary.fd, path) != self._marks.get(path))
 
-    @staticmethod
-    def _mark(fd: int, path: str) -> tuple[int, ...] | None:
-        with contextlib.suppress(OSError):
-            found = os.stat(path, dir_fd=fd, follow_symlinks=False)
-            return (
-                (found.st_mode,) if stat.S_ISDIR(found.st_mode) else (found.st_mode, found.st_size, found.st_mtime_ns)
-            )
-        return None
+    def root_changed(self, path: str) -> bool:
+        """Return whether what the root has at a path changed since it was copied."""
+        now = _mark(self.root_fd, path)
+        return now is not None and now != self._marks.get(path)
 
     def freeze(self, most: int) -> LayerRecord:  # noqa: ARG002  as a layer
         """Return the record for a fork, which copies the copy."""
@@ -71,12 +83,13 @@ class CopiedLayer:
 
     def copy_for_fork(self, place: str) -> None:
         """Copy the copy into the directory of another layer."""
+        shutil.copyfile(os.path.join(self.path, _MARKS), os.path.join(place, _MARKS))
         copy_tree(self.place, os.path.join(place, _COPY), self._most)
 
     def discard(self, since: int) -> None:
         """Forget all changes: copy the root again."""
         assert self._upper is not None  # noqa: S101  it is open
-        clear_below(self._upper.fd, _COPY)
+        os.rename(self.place, os.path.join(self.path, _OLD))
         self._fill()
         fresh = FsBoundary(self.place)
         os.dup2(fresh.fd, self.boundary.fd, inheritable=False)
@@ -94,3 +107,12 @@ class CopiedLayer:
         os.close(fd)
         if remove:
             self.store.remove(self.name)
+
+
+def _mark(fd: int, path: str) -> _Mark | None:
+    """Return what a change of a path changes; of a directory only the mode. None if nothing is there."""
+    found = stat_at(fd, path)
+    if found is None:
+        return None
+    mode = found.st_mode & ~(stat.S_ISUID | stat.S_ISGID)
+    return (mode, 0, 0) if stat.S_ISDIR(mode) else (mode, found.st_size, found.st_mtime_ns)

@@ -6,10 +6,13 @@ overlay, and the sandbox has no right to make devices.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+
+from handrail.kernel.layers.directory_stack import DirectoryStack
 
 _OPAQUE = "user.overlay.opaque"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -31,32 +34,68 @@ def is_opaque(fd: int) -> bool:
 Entered = Callable[[str, os.stat_result], bool]
 
 
-def entries(upper: int, enters: Entered = lambda _path, _found: True) -> Iterator[tuple[str, os.stat_result, bool]]:
+def _every(_path: str, _found: os.stat_result) -> bool:
+    return True
+
+
+def entries(
+    upper: int, enters: Entered = _every, *, skip_unreadable: bool = False
+) -> Iterator[tuple[str, os.stat_result, bool]]:
     """Yield the path and the stat result of every entry of an upper, and whether it hides all that is below it.
 
     A directory comes before its entries; `enters` says of each entry whether it counts. An entry hides what is below if
-    it is no directory, or an opaque one.
+    it is no directory, or an opaque one. What is deleted during the walk is left out. Raises OSError for a directory
+    that this user cannot read, unless `skip_unreadable` leaves its entries out.
     """
-    stack = [("", os.dup(upper), iter(sorted(os.listdir(upper))))]
+    walk = DirectoryStack(os.dup(upper))
+    stack = [("", iter(sorted(os.listdir(upper))))]
     try:
         while stack:
-            stem, fd, names = stack[-1]
+            stem, names = stack[-1]
             name = next(names, None)
             if name is None:
-                os.close(stack.pop()[1])
+                stack.pop()
+                if stack:
+                    walk.leave()
                 continue
-            path, found = stem + name, os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if not enters(path, found):
+            path = stem + name
+            found = _stat(walk.fd, name, path, skip=skip_unreadable)
+            if found is None or not enters(path, found):
                 continue
             if not stat.S_ISDIR(found.st_mode):
                 yield path, found, True
-                continue
-            inner = os.open(name, _DIRECTORY, dir_fd=fd)
-            stack.append((f"{path}/", inner, iter(sorted(os.listdir(inner)))))
-            yield path, found, is_opaque(inner)
+            elif _entered(walk, name, path, skip=skip_unreadable):
+                stack.append((f"{path}/", iter(sorted(os.listdir(walk.fd)))))
+                yield path, found, is_opaque(walk.fd)
+            elif skip_unreadable:
+                yield path, found, False
     finally:
-        for _, fd, _ in stack:
-            os.close(fd)
+        walk.close()
+
+
+def _stat(fd: int, name: str, path: str, *, skip: bool) -> os.stat_result | None:
+    """Return what is known about an entry; None if it is gone, or unreadable and to be skipped."""
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except PermissionError as error:
+        if skip:
+            return None
+        raise PermissionError(error.errno, error.strerror, path) from None
+
+
+def _entered(walk: DirectoryStack, name: str, path: str, *, skip: bool) -> bool:
+    """Go down into a directory. Returns False if it is gone, or unreadable and to be skipped."""
+    try:
+        walk.enter(name)
+    except (FileNotFoundError, NotADirectoryError):  # deleted, or something else by now
+        return False
+    except PermissionError as error:
+        if skip:
+            return False
+        raise PermissionError(error.errno, error.strerror, path) from None
+    return True
 
 
 def flatten(uppers: list[str], target: str) -> None:
@@ -72,8 +111,7 @@ def flatten(uppers: list[str], target: str) -> None:
                 os.mkdir(os.path.join(place, name), 0o700)
                 todo.append((parts, os.path.join(place, name), ends))
             else:
-                first = next(path for each in sources if os.path.lexists(path := os.path.join(each, name)))
-                _link(first, os.path.join(place, name))
+                _link(_first(sources, name), os.path.join(place, name))
         _finish(sources[0], place, opaque=opaque or closed)
 
 
@@ -102,6 +140,14 @@ def _parts(sources: list[str], name: str) -> tuple[list[str], bool]:
         elif os.path.lexists(path):
             return found, True
     return found, False
+
+
+def _first(sources: list[str], name: str) -> str:
+    """Return the path of a name in the top directory that has it."""
+    for each in sources:
+        if os.path.lexists(path := os.path.join(each, name)):
+            return path
+    raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), name)  # listed, but its path leads nowhere
 
 
 def _link(source: str, target: str) -> None:

@@ -42,6 +42,8 @@ class LayerRecord(NamedTuple):
     """True for a layer that a fork or a snapshot made: it is removed when it closes."""
     since: int = 0
     """The last journal entry before the changes began: older ones are about changes that were applied or discarded."""
+    began: int = 0
+    """The time in nanoseconds when the layer was empty: it did not begin with what changed in the root later."""
 
 
 class LayerStore:
@@ -70,7 +72,7 @@ class LayerStore:
             return (
                 None
                 if facts is None
-                else LayerRecord(facts["root"], tuple(facts["frozen"]), facts["forked"], facts["since"])
+                else LayerRecord(facts["root"], tuple(facts["frozen"]), facts["forked"], facts["since"], facts["began"])
             )
         except (ValueError, KeyError, TypeError):
             raise OSError(5, "its record is damaged", self.place(name)) from None
@@ -87,7 +89,7 @@ class LayerStore:
             try:
                 record = self.record(name)
                 if record is None:
-                    record = LayerRecord(self.root, forked=name.startswith(TEMPORARY))
+                    record = LayerRecord(self.root, forked=name.startswith(TEMPORARY), began=time.time_ns())
                     self.write(name, record, sync=False)
                 self._finish_freezing(upper, record)
             except BaseException:
@@ -121,9 +123,30 @@ class LayerStore:
     def freeze(self, upper: Upper, name: str, most: int) -> LayerRecord:
         """Freeze the changes of a layer that is not mounted, and give it an empty upper. Call it under the lock.
 
-        More than `most` frozen layers become one.
+        More than `most` frozen layers become one. If that is not possible, they stay: many layers only take time.
         """
+        record = self._set_aside(upper, name)
+        if len(record.frozen) > most:
+            with contextlib.suppress(OSError):  # the disk is full, or the tree too deep
+                record = record._replace(frozen=(self._flattened(record),))
+                self.write(name, record)
+        return record
+
+    def forget(self, upper: Upper, name: str, since: int) -> LayerRecord:
+        """Make a layer that is not mounted empty, at one moment. Call it under the lock, and `sweep` afterwards."""
+        record = self._set_aside(upper, name)._replace(frozen=(), since=since, began=time.time_ns())
+        self.write(name, record)
+        return record
+
+    def settled(self, upper: Upper, name: str) -> LayerRecord:
+        """Finish what a failed step has begun with a layer that is not mounted; return its record."""
         record = self.record(name) or LayerRecord(self.root)
+        self._finish_freezing(upper, record)
+        return record
+
+    def _set_aside(self, upper: Upper, name: str) -> LayerRecord:
+        """Move the changes of a layer into a frozen one."""
+        record = self.settled(upper, name)
         if upper.is_empty():
             return record
         made = os.urandom(8).hex()
@@ -131,9 +154,6 @@ class LayerStore:
         record = record._replace(frozen=(made, *record.frozen))
         self.write(name, record)
         self._finish_freezing(upper, record)
-        if len(record.frozen) > most:
-            record = record._replace(frozen=(self._flattened(record),))
-            self.write(name, record)
         return record
 
     def _finish_freezing(self, upper: Upper, record: LayerRecord) -> None:
@@ -148,7 +168,11 @@ class LayerStore:
         made = os.urandom(8).hex()
         place = self.frozen(made)
         make_private(place)
-        flatten([os.path.join(self.frozen(each), "upper") for each in record.frozen], os.path.join(place, "upper"))
+        try:
+            flatten([os.path.join(self.frozen(each), "upper") for each in record.frozen], os.path.join(place, "upper"))
+        except BaseException:
+            clear(place)
+            raise
         return made
 
     def add(self, record: LayerRecord, fill: Callable[[str], None]) -> str:

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Self
 
+from handrail.kernel.layers.directory_stack import DirectoryStack
 from handrail.kernel.layers.flatten import is_opaque
 from handrail.kernel.layers.overlay import Mount
 
@@ -92,11 +93,6 @@ class Upper:
         """Return whether there are no changes."""
         with self.upper() as fd:
             return not os.listdir(fd) and not is_opaque(fd)
-
-    def empty(self) -> None:
-        """Forget the changes. The layer is not mounted."""
-        clear_below(self.fd, _UPPER)
-        self.renew()
 
     def close(self) -> None:
         """Give the layer up. Its mount is closed first."""
@@ -179,45 +175,40 @@ def clear_below(top: int, path: str) -> None:
 
 
 def _opened_below(top: int, path: str) -> int | None:
-    fd = os.dup(top)
-    for name in path.split("/"):
-        try:
-            inner = _opened(fd, name)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        finally:
-            os.close(fd)
-        fd = inner
-    return fd
-
-
-def _opened(parent: int, name: str) -> int:
-    """Open a directory, with the mode bits that it needs for that."""
+    walk = DirectoryStack(os.dup(top))
     try:
-        return os.open(name, _DIRECTORY, dir_fd=parent)
-    except PermissionError:
-        os.chmod(name, 0o700, dir_fd=parent)
-        return os.open(name, _DIRECTORY, dir_fd=parent)
+        for name in path.split("/"):
+            walk.enter(name, forced=True)
+        return os.dup(walk.fd)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    finally:
+        walk.close()
 
 
 def _clear(parent: int, name: str) -> None:
     """Remove one directory. Works without recursion, because a command can nest directories without end."""
+    walk, names = DirectoryStack(os.dup(parent)), [name]
     try:
-        stack = [(parent, name, _opened(parent, name))]
+        walk.enter(name, forced=True)
     except FileNotFoundError:
+        walk.close()
         return
     except OSError:  # it is no directory
+        walk.close()
         os.unlink(name, dir_fd=parent)
         return
-    while stack:
-        above, here, fd = stack[-1]
-        inner = _first_directory(fd)
-        if inner is not None:
-            stack.append((fd, inner, _opened(fd, inner)))
-            continue
-        os.close(fd)
-        stack.pop()
-        os.rmdir(here, dir_fd=above)
+    try:
+        while names:
+            inner = _first_directory(walk.fd)
+            if inner is None:
+                walk.leave()
+                os.rmdir(names.pop(), dir_fd=walk.fd)
+            else:
+                walk.enter(inner, forced=True)
+                names.append(inner)
+    finally:
+        walk.close()
 
 
 def _first_directory(fd: int) -> str | None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ class WorkspaceLayer:
         self.image: ImageRoot | None = None
         """The view of a container image; None for a layer over a directory."""
         self.record = LayerRecord(store.root)
+        self.mounted = time.time_ns()
+        """A moment before the view was mounted. What changed in the root since then, the view may show as it was."""
         try:
             self._upper, self.record = store.open(name)
             self._show()
@@ -99,6 +102,9 @@ class WorkspaceLayer:
         self._unmount()
         try:
             self.record = self.store.freeze(self._upper, self.name, most)
+        except BaseException:
+            self.record = self.store.settled(self._upper, self.name)
+            raise
         finally:
             self._show()
         return self.record._replace(forked=True)
@@ -109,9 +115,10 @@ class WorkspaceLayer:
         with self.store.locked():
             self._unmount()
             try:
-                self.record = self.record._replace(frozen=(), since=since)
-                self._upper.empty()
-                self.store.write(self.name, self.record)
+                self.record = self.store.forget(self._upper, self.name, since)
+            except BaseException:
+                self.record = self.store.settled(self._upper, self.name)
+                raise
             finally:
                 self._show()
         self.store.sweep()
@@ -147,6 +154,7 @@ class WorkspaceLayer:
             if mount is not None:
                 mount.close()
         self._mount = self._below = None
+        self.mounted = time.time_ns()
 
     def close(self, *, remove: bool = False) -> None:
         """Unmount and give the layer up; with `remove`, forget it."""
@@ -162,6 +170,11 @@ class WorkspaceLayer:
         os.close(fd)
         if remove:
             self.store.remove(self.name)
+
+    def root_changed(self, path: str) -> bool:
+        """Return whether what the root has at a path changed since the layer was empty."""
+        found = stat_at(self.root_fd, path)
+        return found is not None and found.st_ctime_ns > self.record.began
 
     # the layers below
 
@@ -184,6 +197,18 @@ class WorkspaceLayer:
         With `shown`, the paths of these directories come, too. Reads names only.
         """
         yield from walk_at(self.below(), path, most, without, shown=shown)
+
+
+def stat_at(root_fd: int, path: str) -> os.stat_result | None:
+    """Return what is known about a path below a root, without following a link; None if nothing is there."""
+    try:
+        fd = open_file(root_fd, path, _NAME)
+    except OSError:
+        return None
+    try:
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
 
 
 def content_at(root_fd: int, path: str, most: int) -> bytes | None:
