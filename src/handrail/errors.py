@@ -1,4 +1,4 @@
-"""The exceptions that the library raises to its caller. Mistakes of a model are never raised: they are results.
+"""Defines the exceptions that the library raises to its caller. Mistakes of a model are never raised: they are results.
 
 HandrailError
 ├── WorkspaceError        the root cannot be opened as a workspace

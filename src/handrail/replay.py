@@ -32,7 +32,7 @@ _ROOTS = 100
 
 @record
 class Logged:
-    """One call as the log has it."""
+    """Holds one call as the log has it."""
 
     session: str
     number: int
@@ -58,7 +58,7 @@ class Log:
 
 
 class ReplayOutcome(NamedTuple):
-    """The outcome of one call: `same`, `differs`, `unknown` (no result in the log), `shortened` or `skipped`."""
+    """Holds the outcome of one call: `same`, `differs`, `unknown` (no result in the log), `shortened` or `skipped`."""
 
     call: Logged
     what: str

@@ -68,7 +68,7 @@ class Powers(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The settings in force in a workspace. docs/settings.md explains them."""
+    """Holds the settings in force in a workspace. docs/settings.md explains them."""
 
     approve: str = "ask"
     preset: str = ""

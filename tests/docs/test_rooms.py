@@ -46,6 +46,13 @@ def test_class_name_stands_for_one_class() -> None:
     assert {name for name, count in found.items() if count > 1} == set()
 
 
+def test_module_docstrings_begin_with_a_verb() -> None:
+    """As "Holds …" or "Runs …". Ruff knows only that they end with a period."""
+    found = {str(module): ast.get_docstring(ast.parse((SOURCE / module).read_text())) for module in MODULES}
+    first_words = {name: docstring.split()[0].rstrip(",") for name, docstring in found.items() if docstring}
+    assert {name: word for name, word in first_words.items() if not word.endswith("s")} == {}
+
+
 def test_source_files_stay_short() -> None:
     long = {str(module): len((SOURCE / module).read_text().splitlines()) for module in MODULES}
     assert {name: lines for name, lines in long.items() if lines > LONGEST_FILE} == {}

@@ -1,4 +1,4 @@
-"""The front door of the loop: `Agent(workspace, model=…).run(task)`."""
+"""Gives programs the loop: `Agent(workspace, model=…).run(task)`."""
 
 from collections.abc import Callable
 from contextlib import nullcontext, suppress

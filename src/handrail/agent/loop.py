@@ -1,4 +1,4 @@
-"""The loop: ask the model, run the tools that it calls, and repeat until it calls none or a budget is spent."""
+"""Asks the model, runs the tools that it calls, and repeats this until it calls none or a budget is spent."""
 
 import base64
 from collections.abc import Callable, Sequence

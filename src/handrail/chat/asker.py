@@ -1,4 +1,4 @@
-"""Asks a model for one answer, streamed, and again if its server fails for a moment."""
+"""Asks a model for one answer, as a stream, and asks again if the model's server fails for a moment."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ Event = dict[str, Any]
 
 
 class EventHandlerError(Exception):
-    """The caller's handler of events failed; holds its error. The model is not asked again: it is not its fault."""
+    """The caller's handler of events failed; holds its error. The model is not asked again: it made no mistake."""
 
 
 class Asker:

@@ -26,7 +26,7 @@ is, what was done and in which files, what you know now, what failed, and what c
 
 
 class Room(NamedTuple):
-    """The size of a model's context, in tokens."""
+    """Holds the size of a model's context, in tokens."""
 
     tokens: int
 

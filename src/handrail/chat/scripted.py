@@ -1,4 +1,4 @@
-"""A model whose answers stand in a file: for tests, demonstrations and replays, without a key or a network."""
+"""Plays a model whose answers are in a file: for tests, demonstrations and replays, without a key or a network."""
 
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -33,7 +33,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class DialectChoice(NamedTuple):
-    """The dialect for a model, and a note for the user if the family of the model is unknown."""
+    """Names the dialect for a model, with a note for the user if the family of the model is unknown."""
 
     dialect: str
     note: str = ""

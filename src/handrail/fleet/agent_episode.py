@@ -1,4 +1,4 @@
-"""The episode of `handrail fleet run --model`: the agent works on a task, and a command checks the result."""
+"""Defines the episode of `handrail fleet run --model`: the agent works on a task, and a command checks the result."""
 
 import json
 from typing import TYPE_CHECKING, Any

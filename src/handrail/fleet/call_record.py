@@ -19,7 +19,7 @@ def request_digest(dialect: str, tool: str, params: Any, places: Mapping[str, st
 
 
 class CallRecord:
-    """The calls that a workspace has answered. Threads may ask for the same id: the call is made once."""
+    """Holds the calls that a workspace has answered. If several threads ask for one id, the call is made once."""
 
     def __init__(self) -> None:
         self._answers: dict[str, tuple[str, Json]] = {}

@@ -1,4 +1,4 @@
-"""Offers the calls of a workspace that another object makes: tools of a dialect, programs, bytes."""
+"""Offers the methods of a workspace (tools, programs, bytes) where another object makes the calls."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,7 @@ def result_of(envelope: Json) -> ToolResult:
 
 
 class RemoteRouter(ToolRouter):
-    """The tools of a dialect in a workspace that another object holds."""
+    """Calls the tools of a dialect in a workspace that another object holds."""
 
     def __init__(self, dialect: Dialect, make: Maker) -> None:
         self.dialect, self._make = dialect, make
@@ -71,7 +71,7 @@ class RemoteRouter(ToolRouter):
 
 
 class CallingWorkspace(RawAccess):
-    """A workspace that is used from outside its host, or with a record of its calls."""
+    """Gives a workspace its methods, outside its host or with a record of its calls. A subclass makes the calls."""
 
     def _make(self, dialect: str, tool: str, params: Any, call_id: str | None) -> Json:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from handrail.kernel.fleet.host_process import HostProcess
 
 
 class ChildLink:
-    """The connection to one child."""
+    """Holds the connection to one child."""
 
     def __init__(self, child: HostProcess, on_event: Callable[[Json], None], on_end: Callable[[], None]) -> None:
         self.child = child

@@ -1,4 +1,4 @@
-"""Runs episodes beside their workspaces: a function of the user that gets a workspace and a task."""
+"""Runs episodes in the host of their workspace: functions of the user, which get a workspace and a task."""
 
 import importlib
 import importlib.util
@@ -34,7 +34,7 @@ Episode = Callable[["EpisodeWorkspace", Json], Any]
 
 
 class EpisodeWorkspace(CallingWorkspace):
-    """The workspace of an episode. Each call has an id, its number if the episode gives none, and is made once.
+    """Gives an episode its workspace. Each call has an id (its number if the episode gives none) and is made once.
 
     After its host died the episode runs again from its beginning, on the restored workspace: calls that were made
     before are answered from the record. An episode that makes other calls than before has diverged, and begins again.

@@ -1,4 +1,4 @@
-"""The front door: `Fleet("local")` or `Fleet("ray", address="auto")` holds workspaces in hosts."""
+"""Gives programs a fleet: `Fleet("local")` or `Fleet("ray", address="auto")` holds workspaces in hosts."""
 
 import secrets
 import threading

@@ -1,4 +1,4 @@
-"""The exceptions of fleets. Those that a host reports have a `kind`, by which the fleet knows them again."""
+"""Defines the exceptions of fleets. Those that a host reports have a `kind`, from which the fleet makes them again."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class CallIdError(FleetError):
 
 
 class EpisodeError(FleetError):
-    """An episode raised an exception, or its result is no JSON."""
+    """An episode raised an exception, or its result is not JSON."""
 
     kind = "episode"
 

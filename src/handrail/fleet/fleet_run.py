@@ -1,4 +1,4 @@
-"""A run of many tasks, in a directory of its own: options, results, logs, trajectories. A stopped run can go on."""
+"""Runs many tasks and keeps options, results, logs and trajectories in one directory. A stopped run can go on."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[\w.\-#@=]{1,120}")
 
 
 class FleetOptions(NamedTuple):
-    """What the user chose for a run; kept with it."""
+    """Holds what the user chose for a run; its directory keeps it."""
 
     tasks: str
     engine: str = "local"
@@ -42,7 +42,7 @@ class FleetOptions(NamedTuple):
 
 
 class FleetRun:
-    """The directory of one run."""
+    """Reads and writes the directory of one run."""
 
     def __init__(self, directory: str) -> None:
         self.directory = run_files.absolute(directory)
@@ -115,7 +115,7 @@ class FleetRun:
 
 
 class _RunWork:
-    """One process's work on a run."""
+    """Holds the work of one process on a run."""
 
     def __init__(self, run: FleetRun, show: Callable[[Json], None]) -> None:
         self._run, self._show = run, show

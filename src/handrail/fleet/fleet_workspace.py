@@ -1,4 +1,4 @@
-"""A workspace that a program drives from outside its host. The fleet moves it to another host if that one dies."""
+"""Lets a program use a workspace from outside its host. If the host dies, the fleet restores it on another one."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 class FleetSnapshot(NamedTuple):
-    """A saved state of a workspace: `fleet.open(snapshot)` returns a workspace that begins with it."""
+    """Holds a saved state of a workspace: `fleet.open(snapshot)` returns a workspace that begins with it."""
 
     id: str
     """Names the content: equal states of one tree have equal ids."""
@@ -44,7 +44,7 @@ class FleetSnapshot(NamedTuple):
 
 
 class FleetWorkspace(CallingWorkspace):
-    """One workspace of a fleet. Close it, or use it in a `with` statement."""
+    """Drives one workspace of a fleet. Close it, or use it in a `with` statement."""
 
     def __init__(self, fleet: "Fleet", name: str, ledger: Ledger, settings: Json) -> None:
         self._fleet, self.name, self._ledger, self._settings = fleet, name, ledger, settings
@@ -201,7 +201,7 @@ class FleetWorkspace(CallingWorkspace):
 
 
 def _quietly(act: Callable[[], object]) -> None:
-    """Do something that needs no result if the host is gone."""
+    """Run a function, and ignore its failure if the host is gone."""
     try:
         act()
     except HostDiedError:

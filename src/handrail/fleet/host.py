@@ -1,4 +1,4 @@
-"""The process that holds workspaces: answers the fleet's requests on a socket, and ends when the fleet is gone.
+"""Holds workspaces in one process: answers the fleet's requests on a socket, and ends when the fleet is gone.
 
 Requests and answers are JSON. Each request has a thread of its own, so calls of different workspaces run side by side.
 """

@@ -1,4 +1,4 @@
-"""The seam to whatever runs hosts: start a host, reach it, hear that it died."""
+"""Defines what every engine for hosts offers: starting a host, reaching it, and reporting its death."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

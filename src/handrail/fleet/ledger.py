@@ -7,7 +7,7 @@ Json = dict[str, Any]
 
 
 class Ledger:
-    """The past of one workspace, outside its host, under the lease of the present epoch."""
+    """Holds the past of one workspace outside its host, under the lease of the present epoch."""
 
     def __init__(self, tree: str, base: Json | None = None) -> None:
         """Begin with a tree, or with a saved state as `base`."""
@@ -23,7 +23,7 @@ class Ledger:
         self.forked = False
 
     def next_lease(self) -> int:
-        """Give the workspace to another host: whatever comes from the one before is refused from now on."""
+        """Return the lease for another host; from now on, everything that the host before it sends is refused."""
         with self._lock:
             self.epoch += 1
             self._held.clear()
@@ -32,7 +32,7 @@ class Ledger:
             return self.epoch
 
     def forget(self) -> None:
-        """Begin again: the next host gets the workspace as it was in the beginning."""
+        """Forget saved states and calls: the next host gets the workspace as it was in the beginning."""
         with self._lock:
             self._begin()
 

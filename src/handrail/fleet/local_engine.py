@@ -38,7 +38,7 @@ class LocalEngine:
 
 
 class LocalLink:
-    """A host that is a child of the fleet's own process."""
+    """Reaches a host that is a child of the fleet's own process."""
 
     def __init__(self, child: HostProcess, node: str, watcher: "HostWatcher") -> None:
         self.node, self.name, self.pid = node, f"{node}-{child.pid}", child.pid

@@ -26,7 +26,7 @@ _WAIT_SECONDS = 0.25
 
 
 class Done(NamedTuple):
-    """What became of one task."""
+    """Holds the result of one task."""
 
     task: Json
     value: Any
@@ -51,7 +51,7 @@ class Done(NamedTuple):
 
 
 class _TaskRun:
-    """One task on its way."""
+    """Holds one task until it ends."""
 
     def __init__(self, task: Json, tree: str) -> None:
         self.task, self.tree, self.ledger = task, tree, Ledger(tree)
@@ -62,7 +62,7 @@ class _TaskRun:
 
 
 class EpisodeRuns:
-    """One pass over tasks."""
+    """Runs the episodes of some tasks, each until it ends."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class EpisodeRuns:
         self._running = 0
 
     def run(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
-        """Yield what becomes of the tasks, as they end."""
+        """Yield the result of each task as soon as the task ends."""
         coming: Iterator[Mapping[str, Any]] | None = iter(tasks)
         while True:
             coming = self._read(coming)

@@ -13,7 +13,7 @@ from handrail.model import fleet_limits
 
 
 class HostSlot:
-    """One host as the pool sees it."""
+    """Holds what the pool knows about one host."""
 
     def __init__(self, link: HostLink) -> None:
         self.link = link
@@ -44,7 +44,7 @@ class HostSlot:
 
 
 class HostPool:
-    """The hosts of a fleet."""
+    """Keeps the hosts of a fleet."""
 
     def __init__(self, engine: HostEngine, wanted: int | None, per_host: int, on_event: Callable[[Json], None]) -> None:
         self.engine, self.per_host = engine, per_host

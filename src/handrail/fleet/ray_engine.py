@@ -240,7 +240,7 @@ class RayLink:
         self._listen()
 
     def _end(self) -> None:
-        """Take the host for dead: nothing that it still says counts."""
+        """Treat the host as dead: ignore everything that it still sends."""
         with self._lock:
             if self._ended:
                 return
@@ -279,7 +279,7 @@ def _joined(ray: Any, address: str) -> None:
 
 
 def _check_token(address: str, *, allowed: bool) -> None:
-    """Refuse a cluster that anything may join without a token. Raises FleetError."""
+    """Refuse a cluster that any program may join without a token. Raises FleetError."""
     if allowed:
         return
     found = run_module("handrail.fleet.ray_probe", [address], without=("RAY_AUTH",))
@@ -294,7 +294,7 @@ def _check_token(address: str, *, allowed: bool) -> None:
 
 
 def _ignoring(act: Callable[[], object]) -> None:
-    """Do something whose failure has no consequence: what it ends is gone already."""
+    """Run a function, and ignore its failure: what it should end is gone already."""
     try:
         act()
     except Exception:  # noqa: BLE001  see above

@@ -1,4 +1,4 @@
-"""The actor that stands for a host in a Ray cluster: a child does the work, because a Ray worker cannot unshare.
+"""Runs a host in a Ray cluster as an actor with a child; the child does the work, because a Ray worker cannot unshare.
 
 Only texts and bytes cross between the actor and the fleet. Every answer is JSON; nothing of a workspace is unpickled.
 """

@@ -9,7 +9,7 @@ OPEN, REFUSED = 0, 3
 
 
 def main() -> int:
-    """Ask the head of the cluster for something harmless."""
+    """Ask the head of the cluster a harmless question, and return the exit code."""
     from ray._raylet import GcsClient  # noqa: PLC0415  an extra
     from ray.exceptions import AuthenticationError  # noqa: PLC0415  an extra
 

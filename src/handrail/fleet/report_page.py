@@ -41,7 +41,7 @@ def page(report: RunReport, title: str) -> str:
 
 
 def _text(value: Any, width: int = 200) -> str:
-    """Return a text of a model or a user so that a browser shows every character of it and obeys none."""
+    """Return a text of a model or a user as HTML: the browser shows every character, and none works as markup."""
     return html.escape(one_line(str(value), width), quote=True)
 
 

@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 class Share(NamedTuple):
-    """The results that have something in common."""
+    """Counts the results that have one task, model or dialect in common."""
 
     name: str
     results: int
@@ -29,7 +29,7 @@ class Share(NamedTuple):
 
 
 class RunReport(NamedTuple):
-    """All shares of a run."""
+    """Holds all shares of a run."""
 
     total: Share
     by_model: list[Share]

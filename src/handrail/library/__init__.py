@@ -1,1 +1,1 @@
-"""What a `Workspace` is made of: sessions, history, layers, settings, and the methods for programs."""
+"""Holds what a `Workspace` is made of: sessions, history, layers, settings, and the methods for programs."""

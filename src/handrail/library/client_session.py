@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Internals(NamedTuple):
-    """The parts of an open workspace that its sessions and surfaces need and callers do not."""
+    """Holds the parts of an open workspace that its sessions and surfaces need and callers do not."""
 
     services: Services
     rules: Rules
@@ -33,7 +33,7 @@ class Internals(NamedTuple):
 
 
 class ClientSession(RawAccess):
-    """One client of a workspace: its approver, its log and its routers. Close it, or use it in a `with` statement."""
+    """Holds one client of a workspace: approver, log and routers. Close it, or use it in a `with` statement."""
 
     def __init__(
         self, inner: Internals, approver: "AnyApprover | None", closed: "Callable[[ClientSession], None]"

@@ -23,7 +23,7 @@ from handrail.tools.fault_errors import history_error
 
 
 class History:
-    """The recorded changes of a workspace: list, undo, redo and restore them."""
+    """Lists, undoes, redoes and restores the recorded changes of a workspace."""
 
     def __init__(self, session: Session, call: Call | None = None) -> None:
         """`call` is the call of a tool that works on the history; None if the caller of the library does."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LayerChange(NamedTuple):
-    """One path that differs between a layer and its root."""
+    """Describes one path that differs between a layer and its root."""
 
     path: str
     before: Node | None

@@ -25,7 +25,7 @@ _EXCEPTIONS = {"approval_denied": DeniedError, "session_closed": ClosedError}
 
 
 class ExecResult(NamedTuple):
-    """What a program printed, and how it ended."""
+    """Holds what a program printed, and how it ended."""
 
     stdout: bytes
     stderr: bytes

@@ -105,7 +105,7 @@ class Keep(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """An approver's answer. Make one with `Verdict.allow()` or `Verdict.deny()`."""
+    """Holds an approver's answer. Make one with `Verdict.allow()` or `Verdict.deny()`."""
 
     allowed: bool
     decided_by: str

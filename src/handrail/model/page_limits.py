@@ -1,4 +1,4 @@
-"""Limits what the page keeps and how long it waits. These are no settings: one server serves all workspaces."""
+"""Limits what the page keeps and how long it waits. These are not settings: one server serves all workspaces."""
 
 from typing import NamedTuple
 

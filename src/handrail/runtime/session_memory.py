@@ -22,7 +22,7 @@ def memory_of(session: Session) -> Json:
 
 
 def recall(session: Session, memory: Json) -> None:
-    """Let a new session on the same files remember that."""
+    """Give a new session on the same files what another session remembered."""
     session.directory = memory["directory"]
     for path in memory["files"]:
         try:

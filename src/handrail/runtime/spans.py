@@ -65,7 +65,7 @@ class Spans:
 
 
 class CallSpan:
-    """The span of one call."""
+    """Holds the span of one call."""
 
     def __init__(self, span: Span, *, contents: bool, own: bool) -> None:
         self._span, self._contents, self._own = span, contents, own

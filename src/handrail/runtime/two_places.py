@@ -37,7 +37,7 @@ def ask_in_two_places(page: PageSession, question: Question, ordinary: AnyApprov
 
 
 class _Asking:
-    """One question in two places."""
+    """Asks one question in two places."""
 
     def __init__(self, page: PageSession, question: Question, ordinary: AnyApprover | None) -> None:
         self._page, self._question, self._ordinary = page, question, ordinary

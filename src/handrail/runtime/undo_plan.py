@@ -20,7 +20,7 @@ _DIRECTORY = Node("directory", b"", 0o755)
 
 
 class UndoConflict(NamedTuple):
-    """A path that cannot be restored."""
+    """Names a path that cannot be restored."""
 
     path: str
     why: str

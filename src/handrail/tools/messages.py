@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
 
 class ToolError(NamedTuple):
-    """The error of a result: a code, a message and a suggestion."""
+    """Holds the error of a result: a code, a message and a suggestion."""
 
     code: str
     message: str

@@ -40,7 +40,7 @@ def _reading(tools: Mapping[str, Tool]) -> dict[str, Tool]:
 
 
 class ToolRouter:
-    """The tools of one dialect in one session: call them, and export them to function-calling APIs.
+    """Calls the tools of one dialect in one session, and exports them to function-calling APIs.
 
     `only`, `renamed` and `read_only` return a router with fewer or other names on the same session.
     """

@@ -16,7 +16,7 @@ _NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
 class Field:
-    """One parameter: its description, its default and its bounds."""
+    """Describes one parameter: its description, its default and its bounds."""
 
     def __init__(  # noqa: PLR0913  one for each property that a declaration may have
         self,

@@ -1,4 +1,4 @@
-"""What all plugs need: one fleet for each process, and programs and bytes also outside the root of a workspace.
+"""Gives all plugs what they share: one fleet for each process, and programs and bytes also outside the root.
 
 Harnesses name paths such as `/tmp/x`. Outside the root a path is one of the sandbox, which has a `/tmp` of its own, and
 programs read and write there.
@@ -181,7 +181,7 @@ def returncode(done: ExecResult) -> int:
 
 
 async def threaded(act: "partial[T]") -> T:
-    """Run something in a thread, so that the harness goes on."""
+    """Run a function in a thread, so that the harness goes on."""
     import anyio  # noqa: PLC0415  only asynchronous harnesses need it
 
     return await anyio.to_thread.run_sync(act)

@@ -20,7 +20,7 @@ _FILES = "files"
 
 
 class HandrailEnvironment(BaseEnvironment):
-    """The workspace of one trial. `fleet` in the options of the environment holds the options of `Fleet`."""
+    """Holds the workspace of one trial. `fleet` in the options of the environment holds the options of `Fleet`."""
 
     def __init__(self, *arguments: Any, fleet: dict[str, Any] | None = None, **options: Any) -> None:
         self._fleet = fleet or {}

@@ -20,7 +20,7 @@ class HandrailSandboxConfig(BaseModel, frozen=True):
 
 @sandboxenv(name="handrail")
 class HandrailSandbox(SandboxEnvironment):
-    """The workspace of one sample."""
+    """Holds the workspace of one sample."""
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class HandrailSandbox(SandboxEnvironment):
 
     @classmethod
     async def task_cleanup(cls, task_name: str, config: Any, cleanup: bool) -> None:
-        """Close the fleets, which hold nothing that outlives the task."""
+        """Close the fleets; nothing in them is needed after the task."""
         del task_name, config
         if cleanup:
             await threaded(partial(FLEETS.close))

@@ -17,7 +17,7 @@ _STATUS = {"A": "ADDED", "?": "ADDED", "D": "DELETED", "R": "MOVED"}
 
 
 class HandrailWorkspace(BaseWorkspace):
-    """A workspace that opens at its first use."""
+    """Holds a workspace of a fleet, which opens at its first use."""
 
     working_dir: str = "."
     tree: str | None = Field(default=None, description="The directory that the workspace begins with.")

@@ -21,7 +21,7 @@ _LOCK = threading.Lock()
 
 
 class VerlTool(BaseTool):
-    """One tool of a dialect."""
+    """Runs one tool of a dialect."""
 
     def __init__(self, config: dict[str, Any], tool_schema: OpenAIFunctionToolSchema | None = None) -> None:
         self._dialect, self._tool = config.get("dialect", "codex"), config.get("tool", "shell")

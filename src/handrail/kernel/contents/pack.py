@@ -33,7 +33,7 @@ _BUFFERED_BYTES = 1 << 20
 
 
 class Pack:
-    """Knows where the contents of one pack lie. `look` reads what came since the last look."""
+    """Knows where the contents of one pack lie. `look` reads the records that were added since the last call of it."""
 
     def __init__(self, path: str) -> None:
         self.path, self.index_path = path, path.removesuffix(SUFFIX) + INDEX_SUFFIX

@@ -13,7 +13,7 @@ _SIZE = 4
 
 
 class FrameSocket:
-    """One end of a connection between a fleet and a host."""
+    """Holds one end of a connection between a fleet and a host."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock, self._sending = sock, threading.Lock()

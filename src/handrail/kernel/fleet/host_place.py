@@ -1,4 +1,4 @@
-"""The directory of one host: the roots of its workspaces, their state, and files on their way to the fleet."""
+"""Names what lies in the directory of one host: roots of workspaces, their state, and files for the fleet."""
 
 import itertools
 import os

@@ -17,7 +17,7 @@ _ENGINE = ("RAY_", "_RAY")
 
 
 class HostProcess:
-    """A running host, its socket, and its directory, which goes with it."""
+    """Holds a running host, its socket, and its directory, which is removed with it."""
 
     def __init__(self, directory: str) -> None:
         ours, theirs = socket.socketpair()
@@ -37,7 +37,7 @@ class HostProcess:
         self.frames = FrameSocket(ours)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End the host; kill it if it does not end by itself, and remove what it leaves."""
+        """End the host: kill it if it does not end by itself, and remove its directory."""
         if at_once:
             self._kill()
         self.frames.close()
@@ -54,7 +54,7 @@ class HostProcess:
 
 
 def run_module(module: str, arguments: Sequence[str], *, without: tuple[str, ...]) -> int:
-    """Run a module to its end, without the variables that begin so; return its exit code."""
+    """Run a module to its end, without the variables whose names begin with `without`; return its exit code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(without)}
     argv = [sys.executable, "-P", "-m", module, *arguments]
     nowhere = subprocess.DEVNULL

@@ -110,7 +110,7 @@ def keep_pack(directory: str, pack: bytes) -> str:
 
 
 class FleetPlace:
-    """The directory of a fleet on its own side: the packs of its trees."""
+    """Holds the directory of the fleet itself, with the packs of its trees."""
 
     def __init__(self, directory: str | None) -> None:
         self._home = new_host(node_home(directory))

@@ -1,4 +1,4 @@
-"""Measures the room that a node has left: memory, processes, open files."""
+"""Measures what a node has left for more workspaces: memory, processes, open files."""
 
 import os
 import resource

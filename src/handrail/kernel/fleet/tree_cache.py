@@ -12,7 +12,7 @@ from handrail.kernel.host.state_dir import locked_directory_of, make_private, re
 
 
 class TreeCache:
-    """The trees of one node. Hosts hold a lock on each tree that they use, so that no other host deletes it."""
+    """Holds the trees of one node. A host locks each tree that it uses, so that no other host deletes the tree."""
 
     def __init__(self, node: str, most_bytes: int) -> None:
         self._home, self._most = os.path.join(node, "trees"), most_bytes

@@ -29,7 +29,7 @@ class TreeError(HandrailError):
 
 
 class Piece(NamedTuple):
-    """One entry of a tree: a file, a link or a directory."""
+    """Describes one entry of a tree: a file, a link or a directory."""
 
     kind: str
     """`f`, `l` or `d`."""

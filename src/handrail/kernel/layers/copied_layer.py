@@ -19,7 +19,7 @@ _Mark = tuple[int, int, int]
 
 
 class CopiedLayer:
-    """One open copy. Its workspace works in the copy, under the path of the copy."""
+    """Holds one open copy. Its workspace works in the copy, under the path of the copy."""
 
     def __init__(self, store: LayerStore, name: str, boundary: FsBoundary, why: str, most: int) -> None:
         """Open a copy; make it if there is none. Raises LayerBusy, CopyTooLarge and OSError."""

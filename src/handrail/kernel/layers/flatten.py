@@ -1,4 +1,4 @@
-"""Walks the uppers of overlays, and makes one of several.
+"""Walks the upper directories of overlays, and makes one upper of several.
 
 The kernel marks a deleted name with a character device 0:0, and a directory that hides the one below with the
 attribute `user.overlay.opaque`. A command cannot make these marks: the kernel escapes such attributes inside an

@@ -47,7 +47,7 @@ class About(NamedTuple):
 
 
 class Snapshot:
-    """The changes, the journal and the memory of a layered workspace at one moment: a value to store, send and open.
+    """Holds the changes, the journal and the memory of a layered workspace at one moment, to store, send and open.
 
     `save` and `load` keep it in a file; it can be pickled.
     """

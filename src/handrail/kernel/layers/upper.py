@@ -33,7 +33,7 @@ class LayerBusy(Exception):  # noqa: N818  the caller words it
 
 
 class Upper:
-    """One upper layer, locked for this object. Close it after its mount, or use it in a `with` statement."""
+    """Holds one upper layer and its lock. Close it after its mount, or use it in a `with` statement."""
 
     def __init__(self, path: str, fd: int, lock: int) -> None:
         self.path, self.fd, self._lock = path, fd, lock

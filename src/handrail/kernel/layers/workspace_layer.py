@@ -22,7 +22,7 @@ _NAME = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class WorkspaceLayer:
-    """One open layer. It shows the view through the boundary of its workspace, whose handle stays the same number."""
+    """Holds one open layer, and shows the view through the boundary of its workspace, whose handle keeps its number."""
 
     why = ""
     """Why it is a copy: it is none."""

@@ -38,7 +38,7 @@ class BlobPlace(Protocol):
 
 
 class LayoutDirectory:
-    """An OCI layout in a directory. Its files are regular ones; no link is followed."""
+    """Finds blobs in an OCI layout in a directory: regular files only; it follows no link."""
 
     def __init__(self, path: str, limits: Limits) -> None:
         self.what = f"the image {shown(path)}"
@@ -77,7 +77,7 @@ class _Member(NamedTuple):
 
 
 class ArchiveFile:
-    """A tar archive of an image, as `docker save` and `podman save` write it. Its members are never unpacked."""
+    """Finds blobs in a tar archive, as `docker save` and `podman save` write it; unpacks nothing."""
 
     def __init__(self, path: str, limits: Limits) -> None:
         self.what = f"the image {shown(path)}"

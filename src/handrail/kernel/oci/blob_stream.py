@@ -17,7 +17,7 @@ _ZSTD_WINDOW = 27
 
 
 class Blob(NamedTuple):
-    """A part of an open file: a file of a layout, or a member of an archive."""
+    """Reads a part of an open file: a file of a layout, or a member of an archive."""
 
     fd: int
     start: int
@@ -38,7 +38,7 @@ class Blob(NamedTuple):
 
 
 class _Decompressor(Protocol):
-    """What zlib and zstd have in common."""
+    """Describes what the decompressors of zlib and zstd have in common."""
 
     eof: bool
     unused_data: bytes
@@ -91,14 +91,14 @@ class _Unpacked(Protocol):
 
 
 class _Stored:
-    """An archive that is not compressed."""
+    """Reads an archive that is not compressed."""
 
     def __init__(self, take: Any) -> None:
         self.next = take
 
 
 class _Members:
-    """An archive in one or more compressed members: tools that compress in parallel write many."""
+    """Reads an archive in one or more compressed members: tools that compress in parallel write many."""
 
     def __init__(self, take: Any, new: Any, what: str) -> None:
         self._take, self._new, self._what = take, new, what

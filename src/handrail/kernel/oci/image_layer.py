@@ -35,7 +35,7 @@ def image_store(image: Image, workdir: str) -> LayerStore:
 
 
 class ImageLayer(WorkspaceLayer):
-    """One open layer over an image.
+    """Holds one open layer over an image.
 
     The view is the whole image. The workspace is one directory in it, and so are the parts of the layers that the
     journal compares. A command may put a link in the place of this directory: then they are empty, and no link of the

@@ -21,7 +21,7 @@ _NAMES_SHOWN = 10
 
 
 class ImageConfig(NamedTuple):
-    """What the configuration of an image says about its programs, and the whole document for a commit."""
+    """Holds what the configuration of an image says about its programs, and the whole document for a commit."""
 
     environment: tuple[str, ...]
     """`NAME=value`."""
@@ -31,7 +31,7 @@ class ImageConfig(NamedTuple):
 
 
 class LayerSource(NamedTuple):
-    """One layer: its archive, and the digests that it must have."""
+    """Names one layer: its archive, and the digests that it must have."""
 
     diff_id: str
     blob: Blob
@@ -40,7 +40,7 @@ class LayerSource(NamedTuple):
 
 
 class Image(NamedTuple):
-    """An open image. Its handles are closed with its place."""
+    """Describes an open image. Its handles are closed with its place."""
 
     name: str
     """How a user names it, with an absolute path."""

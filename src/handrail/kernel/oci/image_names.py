@@ -11,7 +11,7 @@ _TAG = re.compile(r"[A-Za-z0-9_][\w.-]{0,127}", re.ASCII)
 
 
 class ImageName(NamedTuple):
-    """A place of an image, and which of the images there is meant."""
+    """Names a place of images, and which of the images there is meant."""
 
     kind: Literal["oci", "docker-archive"]
     path: str

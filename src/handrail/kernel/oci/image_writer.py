@@ -38,7 +38,7 @@ def write_image(layer: ImageLayer, text: str, limits: Limits) -> str:
 
 
 class _Layout:
-    """An OCI layout that is written. A blob appears whole, and the index names an image when all of it is there."""
+    """Writes an OCI layout. A blob appears whole, and the index names an image when all of its blobs are there."""
 
     def __init__(self, name: ImageName, limits: Limits) -> None:
         self._name, self._limits = name, limits

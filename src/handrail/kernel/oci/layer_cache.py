@@ -40,7 +40,7 @@ _FACTS_BYTES, _KNOWN_BYTES = 4 * KIB, MIB
 
 
 class CachedLayer(NamedTuple):
-    """An unpacked layer in use. Its handle holds the shared lock; the caller closes it."""
+    """Holds an unpacked layer in use. Its handle holds the shared lock; the caller closes it."""
 
     diff_id: str
     tree: str
@@ -53,7 +53,7 @@ class CachedLayer(NamedTuple):
 
 
 class KnownImage(NamedTuple):
-    """An image that was unpacked: how the user named it, its layers, and when it was last used."""
+    """Describes an image that was unpacked: how the user named it, its layers, and when it was last used."""
 
     digest: str
     name: str
@@ -67,7 +67,7 @@ class KnownImage(NamedTuple):
 
 
 class LayerCache:
-    """The layers of one user. Any number of processes may use it at once."""
+    """Holds the unpacked layers of one user. Any number of processes may use it at once."""
 
     def __init__(self, limits: Limits) -> None:
         """Open the cache. Raises ImageError if another user could have changed it."""

@@ -36,7 +36,7 @@ Parts = tuple[bytes, ...]
 
 
 class LayerTree:
-    """The tree of one layer below an open, empty directory that only this process changes."""
+    """Builds the tree of one layer below an open, empty directory that only this process changes."""
 
     def __init__(self, root_fd: int, what: str, limits: Limits) -> None:
         self._root, self._what, self._limits = root_fd, what, limits

@@ -22,7 +22,7 @@ Found = tuple[bytes, os.stat_result, int]
 
 
 class WrittenLayer(NamedTuple):
-    """The digests and the size of an archive."""
+    """Holds the digests and the size of an archive."""
 
     digest: str
     diff_id: str

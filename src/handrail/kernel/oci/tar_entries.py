@@ -40,7 +40,7 @@ class ByteStream(Protocol):
 
 
 class TarEntry(NamedTuple):
-    """One entry of an archive. Names are as the archive spells them."""
+    """Describes one entry of an archive. Names are as the archive spells them."""
 
     name: bytes
     kind: Kind

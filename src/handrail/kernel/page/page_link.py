@@ -1,7 +1,7 @@
 """Connects this process with the page's server. One thread sends reports and hands on what the page asks for.
 
 Nothing here waits for the server: a report is queued, and a server that does not read in time loses the connection.
-What stands (sessions, running calls, open questions) is sent again after a new connection.
+Sessions, running calls and open questions are sent again after a new connection.
 """
 
 import os
@@ -87,7 +87,7 @@ class PageLink:
             self.send(message, size)
 
     def settle(self, key: str, message: Message, size: int = 0) -> None:
-        """Send the last message about something that stands no more."""
+        """Send the last message about something that has ended."""
         with self._lock:
             if self._standing.pop(key, None) is not None:
                 self.send(message, size)
@@ -151,7 +151,7 @@ class PageLink:
             take({"do": "lost"})
 
     def forget(self) -> None:
-        """Drop everything without a word: this is a forked child, which has neither the thread nor the sessions."""
+        """Drop everything and send nothing: this is a forked child, which has neither the thread nor the sessions."""
         self._lock = threading.RLock()
         if self._socket is not None:
             self._socket.close()

@@ -28,7 +28,7 @@ class AlreadyRuns(Exception):  # noqa: N818  not an error: the caller asks the s
 
 
 class Process:
-    """One connected process."""
+    """Holds the connection with one process."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer, self.name = writer, ""

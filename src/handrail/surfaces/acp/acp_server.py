@@ -24,7 +24,7 @@ from handrail.workspace import Workspace
 
 
 class AcpSession:
-    """One conversation: a workspace, an agent, and the updates that the client has not received yet."""
+    """Holds one conversation: a workspace, an agent, and the updates that the client has not received yet."""
 
     def __init__(self, client: Any, cwd: str, model: str, dialect: str | None, budget: Budget, **options: Any) -> None:
         base_url = options.pop("base_url", None)

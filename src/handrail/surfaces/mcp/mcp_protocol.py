@@ -28,7 +28,7 @@ FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 class ProtocolError(Exception):
-    """A request that is answered with an error of the protocol."""
+    """Says that a request is answered with an error of the protocol."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)

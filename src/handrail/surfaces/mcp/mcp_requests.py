@@ -21,7 +21,7 @@ class ClientError(Exception):
 
 
 class Reply:
-    """The reply of the client to one question; another thread delivers it, or says why there is none."""
+    """Waits for the client's reply to one question; another thread delivers it, or says why there is none."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -58,7 +58,7 @@ def _cannot_send(_question: Json, _reply: Reply) -> Callable[[], None]:
 
 
 class ClientRequest:
-    """One request of a client; another thread may stop it."""
+    """Holds one request of a client; another thread may stop it."""
 
     def __init__(
         self,

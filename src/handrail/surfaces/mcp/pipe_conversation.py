@@ -52,7 +52,7 @@ Spanned = Callable[[str, Json, str, Id | None], AbstractContextManager[Describe]
 
 
 class Work(NamedTuple):
-    """What a message asks for; `slow` work may wait, for the user too."""
+    """Holds the work that a message asks for; `slow` work may wait, also for the user."""
 
     run: Callable[[], None]
     slow: bool = False

@@ -23,7 +23,7 @@ _NAME_CHARS = 200
 
 
 class SdkClient(Client):
-    """A client with worker threads of its own; the server closes it after it was idle for too long."""
+    """Holds a client and its own worker threads; the server closes it after it was idle for too long."""
 
     def __init__(self, offer: Offer, name: str) -> None:
         super().__init__(offer, name)

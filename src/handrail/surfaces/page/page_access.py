@@ -56,7 +56,7 @@ _OTHER_SITE = Refusal(403, "requests from another site are not accepted")
 
 
 class Entry(NamedTuple):
-    """What the exchange of a token gives: the cookie and the key. Both are needed."""
+    """Holds what the exchange of a token gives: the cookie and the key. Both are needed."""
 
     cookie: str
     key: str

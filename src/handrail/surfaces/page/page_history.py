@@ -1,4 +1,4 @@
-"""Answers the page's requests about the history of a workspace: entries, diffs, marks, and what takes changes back."""
+"""Answers the page's requests about the history of a workspace: entries, diffs, marks, and undo."""
 
 import hashlib
 from collections import OrderedDict
@@ -31,7 +31,7 @@ _LINE = 300
 
 
 class PageHistory:
-    """Reads histories, and changes files back after the user has seen what that does."""
+    """Reads histories, and undoes changes after the user has seen the plan."""
 
     def __init__(self, hub: PageHub) -> None:
         self._hub = hub
@@ -68,7 +68,7 @@ class PageHistory:
         return shown | {"diff": self._kept(f"plan {seen}", Diff.of("".join(map(change_diff, plan.changes))))}
 
     async def undo(self, body: Json) -> Json:
-        """Do what the user has seen as a plan; nothing else."""
+        """Carry out exactly the plan that the user has seen."""
         plan = await to_thread.run_sync(_done, self._root(body), body)
         return {"done": plan.done, "kind": plan.kind, "entries": list(plan.numbers)}
 

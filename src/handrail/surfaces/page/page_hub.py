@@ -29,7 +29,7 @@ _KINDS = ("session", "session-end", "begin", "end", "output", "question", "answe
 
 @record
 class OpenQuestion:
-    """One question: what browsers see of it, its diff, and who asks."""
+    """Holds one question: what browsers see of it, its diff, and who asks."""
 
     card: dict[str, Any]
     facts: dict[str, Any]
@@ -74,7 +74,7 @@ class PageHub:
         return _Taker(self, process, f"p{number}:")
 
     def left(self, process: Process) -> None:
-        """Note that a process has gone: what it asked or ran is open no more."""
+        """Note that a process has gone, with its questions and everything that it ran."""
         number = self._processes.pop(process, None)
         self.busy_at = time.monotonic()
         prefix = f"p{number}:"

@@ -1,4 +1,4 @@
-"""The tools in the forms that function-calling APIs want; one module for each API. What the APIs share is here."""
+"""Exports tools in the forms of function-calling APIs, one module for each API. This one holds what they share."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The tools for Anthropic's Messages API."""
+"""Exports tools for Anthropic's Messages API."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any

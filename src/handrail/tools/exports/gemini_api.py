@@ -1,4 +1,4 @@
-"""The tools for the Gemini API."""
+"""Exports tools for the Gemini API."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The tools as the Model Context Protocol lists them."""
+"""Exports tools as the Model Context Protocol lists them."""
 
 from collections.abc import Iterable
 

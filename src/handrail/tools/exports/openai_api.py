@@ -1,4 +1,4 @@
-"""The tools for OpenAI's Chat Completions and Responses APIs, in loose and in strict form."""
+"""Exports tools for OpenAI's Chat Completions and Responses APIs, in loose and in strict form."""
 
 import json
 from collections.abc import Iterable

@@ -19,7 +19,7 @@ _STOPPING = "handrail: stopping after this step; press Ctrl-C again to stop at o
 
 
 class RunOptions(NamedTuple):
-    """The options of `handrail agent` that do not open the workspace."""
+    """Holds the options of `handrail agent` that do not open the workspace."""
 
     model: str | None
     base_url: str | None

@@ -37,7 +37,7 @@ class RuleTrial(NamedTuple):
 
 
 class _Gate:
-    """Records the question and refuses it; a call that only reads goes on unless a rule forbids it."""
+    """Records the question and refuses it; lets a call that only reads go on unless a rule denies it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._rules = internals(workspace).rules

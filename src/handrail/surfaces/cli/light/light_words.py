@@ -13,7 +13,7 @@ TEXT = "text"
 
 
 class Option(NamedTuple):
-    """One option of a command: the parameter that it sets, its kind, and whether it may be given several times."""
+    """Describes one option: the parameter that it sets, its kind, and whether it may be given several times."""
 
     name: str
     kind: str | Sequence[str] = TEXT
@@ -22,7 +22,7 @@ class Option(NamedTuple):
 
 
 class Ordinary(NamedTuple):
-    """The arguments of a command that can be read without click."""
+    """Reads the arguments of a command that need no click."""
 
     options: dict[str, Option]
     first: str = ""
