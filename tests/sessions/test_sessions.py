@@ -34,14 +34,13 @@ def test_session_with_mistake_ends_with_intended_tree(dialect: str, session: dic
             _write(root, name, text)
         result = router.call(*_call(session["call"], root))
         if then := session.get("then"):
-            uses = session["uses"].replace("$ROOT", str(root))
+            uses, corrections = session["uses"], [then] if isinstance(then, str) else then
             assert _went_wrong(result), f"no correction is due: {result.text}"
-            assert any(uses in each for each in _said(result)), result.text
-            steps = [_call(each, root) for each in ([then] if isinstance(then, str) else then)]
-            pieces = [piece for tool, params in steps for piece in _pieces(tool, params)]
+            assert any(uses in each.replace(str(root), "$ROOT") for each in _said(result)), result.text
+            pieces = [piece for each in corrections for piece in _pieces(*_call(each, "$ROOT"))]
             assert any(uses in each for each in pieces), f"{uses} is not in the correction"
-            for tool, params in steps:
-                result = router.call(tool, params)
+            for each in corrections:
+                result = router.call(*_call(each, root))
         assert result.success, result.text
         warns = session.get("warns", "no warning is due")
         assert all(warns in each for each in result.warnings), result.warnings
@@ -63,7 +62,7 @@ def _went_wrong(result: ToolResult) -> bool:
     return not result.success or bool(result.warnings or output.get("returncode"))
 
 
-def _call(written: str, root: Path) -> tuple[str, Any]:
+def _call(written: str, root: Path | str) -> tuple[str, Any]:
     tool, _, params = written.partition(" ")
     return tool, json.loads(params.replace("$ROOT", str(root)))
 

@@ -227,10 +227,12 @@ class LayeredWork:
             if busy:
                 self.warnings.append(f"{what} ended the commands that ran in {busy} session(s)")
             if shells > 0:
-                self.warnings.append(f"{what} ended the shells that waited in {shells} session(s): new ones begin anew")
+                self.warnings.append(
+                    f"{what} ended the shells that waited in {shells} session(s): the next command starts a new one"
+                )
             known = vars(self._services).pop("command_changes", None)
             if known is not None:
-                known.close()  # the next command begins anew
+                known.close()  # the next command starts a new one
             for session in sessions:
                 held.enter_context(session.seen.own_command(self._services.reader))
             yield

@@ -180,7 +180,7 @@ class PageQuestion:
         page.link.stand(self.id, message, len(diff), self._take)
 
     def settle(self, verdict: Verdict | None, place: str) -> None:
-        """Report who has answered, and where; None if nobody has."""
+        """Report the verdict and the place where it was given; a verdict of None says that there was no answer."""
         message: Message = {"type": "answered", "question": self.id, "place": place}
         if verdict is not None:
             message |= {"allowed": verdict.allowed, "by": verdict.decided_by, "reason": verdict.reason}

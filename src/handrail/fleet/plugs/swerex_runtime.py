@@ -128,7 +128,7 @@ class HandrailRuntime(AbstractRuntime):
     # ── programs and files ──
 
     async def execute(self, command: Command) -> CommandResponse:
-        """Run a program by itself."""
+        """Run a program outside of every session."""
         words = command.command
         argv = ["/bin/sh", "-c", words if isinstance(words, str) else " ".join(words)] if command.shell else words
         argv = [argv] if isinstance(argv, str) else argv

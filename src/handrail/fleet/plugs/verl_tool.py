@@ -29,7 +29,7 @@ class VerlTool(BaseTool):
         super().__init__(config, tool_schema)
 
     def get_openai_tool_schema(self) -> OpenAIFunctionToolSchema:
-        """Return the schema of the tool, if the configuration has none."""
+        """Return the schema of the tool; verl asks for it if the configuration has none."""
         function = load(self._dialect).tools[self._tool].function()
         declared = function["parameters"]
         properties = {name: _plain(each) for name, each in declared["properties"].items()}

@@ -4,7 +4,7 @@ import itertools
 import os
 from contextlib import suppress
 
-from handrail.kernel.fleet.node_directory import hold, make_home, remove_tree
+from handrail.kernel.fleet.node_directory import hold, private_directory, remove_tree
 
 
 class HostPlace:
@@ -14,9 +14,9 @@ class HostPlace:
         self.directory = directory
         self.node = os.path.dirname(os.path.dirname(directory))
         self._lock = hold(directory)
-        self._roots, self._files = make_home(directory, "w"), make_home(directory, "files")
-        os.environ["HANDRAIL_STATE_DIR"] = make_home(directory, "state")
-        os.environ["HANDRAIL_CONFIG_DIR"] = make_home(directory, "config")
+        self._roots, self._files = private_directory(directory, "w"), private_directory(directory, "files")
+        os.environ["HANDRAIL_STATE_DIR"] = private_directory(directory, "state")
+        os.environ["HANDRAIL_CONFIG_DIR"] = private_directory(directory, "config")
         self._numbers = itertools.count(1)
 
     def new_root(self) -> str:
@@ -29,7 +29,7 @@ class HostPlace:
 
     def trial(self) -> str:
         """Make an empty directory for a trial."""
-        return make_home(self.directory, "trial")
+        return private_directory(self.directory, "trial")
 
     def take(self, path: str) -> bytes:
         """Read one of the host's files and remove it."""

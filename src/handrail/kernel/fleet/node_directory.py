@@ -94,7 +94,7 @@ def left_over(node: str) -> list[str]:
     return sorted(os.listdir(hosts)) if os.path.isdir(hosts) else []
 
 
-def make_home(directory: str, name: str) -> str:
+def private_directory(directory: str, name: str) -> str:
     """Make a private directory in the directory of a host."""
     path = os.path.join(directory, name)
     make_private(path)
@@ -103,7 +103,7 @@ def make_home(directory: str, name: str) -> str:
 
 def keep_pack(directory: str, pack: bytes) -> str:
     """Write a pack that came over the network beside the directory of its host; return the path."""
-    path = os.path.join(make_home(directory, "packs"), f"{secrets.token_hex(4)}.pack")
+    path = os.path.join(private_directory(directory, "packs"), f"{secrets.token_hex(4)}.pack")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(pack)
     return path
@@ -123,7 +123,7 @@ class FleetPlace:
 
         self._number += 1
         target = os.path.join(self._home, f"{self._number}.pack")
-        source = make_home(self._home, "empty") if root is None else os.path.abspath(root)
+        source = private_directory(self._home, "empty") if root is None else os.path.abspath(root)
         if not os.path.isdir(source):
             raise TreeError(f"{root} is no directory")
         return content_id(pack(source, target)), target

@@ -1,7 +1,7 @@
 """Mounts an overlay without privileges and without a process that stays, and hands it out as an open directory.
 
     with Mount.make([lower_fd, …], upper_fd, work_fd, at_path) as mount:   # the top lower layer first
-        os.open("name", os.O_RDONLY, dir_fd=mount.fd)                # the merged view, for openat2 beneath it
+        os.open("name", os.O_RDONLY, dir_fd=mount.fd)                # the merged view, for openat2 below it
         subprocess.Popen([*mount.entering(), program, …])            # a program that finds the view at `at_path`
 
 A child process of a few milliseconds leaves the namespaces of this process, mounts with `fsopen`, `fsconfig` and
@@ -142,7 +142,7 @@ def refusal() -> str:
     """Say why this machine mounts no overlays; empty if it does. Tries it once."""
     if sys.platform != "linux":
         return "only Linux has overlay file systems"
-    if _kernel() < _TAKES_MANY_LOWERS:
+    if _kernel_version() < _TAKES_MANY_LOWERS:
         return f"the kernel {platform.release()} is older than {'.'.join(map(str, _TAKES_MANY_LOWERS))}"
     if entering_program() is None:
         return "the program nsenter of util-linux is missing"
@@ -175,7 +175,7 @@ def _opened(stack: contextlib.ExitStack, path: str) -> int:
     return fd
 
 
-def _kernel() -> tuple[int, ...]:
+def _kernel_version() -> tuple[int, ...]:
     numbers = platform.release().split("-")[0].split(".")[:2]
     return tuple(int(each) for each in numbers if each.isdigit())
 

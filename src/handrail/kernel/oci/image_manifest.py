@@ -151,6 +151,7 @@ class _Reader:
     # configurations
 
     def _checked(self, config: dict[str, Any], digest: str, blobs: Sequence[tuple[Blob, str | None]]) -> Image:
+        """Check a configuration, whose layers are in `blobs`, and return the image. Raises ImageError."""
         rootfs = self._object(config.get("rootfs"))
         diff_ids = [checked_digest(each, self._what) for each in self._list(rootfs.get("diff_ids"), "diff_ids")]
         if len(diff_ids) != len(blobs):

@@ -79,7 +79,7 @@ class PageDoor:
         return token
 
     def exchange(self, token: str) -> Entry | None:
-        """Return cookie and key for a token that nobody has used yet; None for any other."""
+        """Return cookie and key for a token that was not used yet; None for any other."""
         given, found = _digest(token), None
         for known in self._tokens:  # compare all, so that the time does not depend on the position
             if hmac.compare_digest(known, given):

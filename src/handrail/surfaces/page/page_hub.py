@@ -258,6 +258,7 @@ class PageHub:
         self.ring.add({"type": "call-changed", "call": key, "known": known})
 
     def _drop_held(self, key: str) -> None:
+        """Forget the terminals and jobs of a session, and tell the browsers."""
         if self.held.pop(key, None) is not None:
             for each in [each for each in self._owners if each.startswith(f"{key}/")]:
                 del self._owners[each]
