@@ -2,6 +2,7 @@
 
 import os
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Start = Callable[..., Arena]
 PATCH = "*** Begin Patch\n*** Update File: notes.txt\n@@\n-first line\n+changed\n*** End Patch\n"
 CHANGED = "changed\n"
+DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 END = Say("That is all.")
 
 
@@ -111,6 +113,21 @@ def test_codex_command_and_host_are_approved_with_one_key_each(start: Start) -> 
     assert "not approved" not in arena.results[1]  # there is no network here, so curl itself fails
 
 
+def test_codex_model_sees_warnings_and_images(start: Start) -> None:
+    arena = start(
+        prepare_codex,
+        Use("exec_command", {"cmd": "getent hosts docs.python.org"}),
+        Use("view_image", {"path": "dot.png"}),
+    )
+    (arena.project / "dot.png").write_bytes(DOT)
+    with codex(arena, "look") as screen:
+        screen.until(r"Command: getent(?s:.)*session: run `getent hosts …`(?s:.)*enter to submit")
+        screen.press("Enter")
+        screen.until("That is all")
+    assert "Warning: " in arena.results[0]
+    assert "data:image/png;base64," in arena.results[1]
+
+
 def test_codex_exec_says_that_no_user_was_asked(start: Start) -> None:
     arena = start(prepare_codex, Use("apply_patch", {"input": PATCH}))
     arena.configure("codex", "--scope", "project", *ONE_QUESTION)
@@ -163,6 +180,17 @@ def test_claude_command_and_host_are_approved_with_two_keys_each(start: Start) -
         screen.until("That is all")
     assert "1 notes.txt" in arena.results[0]
     assert "not approved" not in arena.results[1]  # there is no network here, so the fetch itself fails
+
+
+def test_claude_answer_that_keeps_rule_shows_it_before(start: Start) -> None:
+    arena = start(prepare_claude, *[Use("Bash", {"command": f"wc {each} notes.txt"}) for each in ("-l", "-c")])
+    with claude(arena, "count the lines, then the bytes") as screen:
+        screen.until(r"Command: wc -l notes.txt(?s:.)*Accept")
+        screen.press("Right", "Down", "Down", "Space")
+        screen.until("▸ always: run `wc …`")
+        screen.press("Enter", "Enter")
+        screen.until("That is all")
+    assert ["1 notes.txt" in arena.results[0], "11 notes.txt" in arena.results[1]] == [True, True]
 
 
 def test_claude_print_says_that_no_user_was_asked(start: Start, tmp_path: Path) -> None:

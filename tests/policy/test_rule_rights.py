@@ -11,7 +11,7 @@ from handrail.ops.asked_rights import rights_by_rule
 from handrail.policy.rule_match import PlacedRule, decide
 from handrail.policy.rules import Rule, checked, from_entry, to_entry
 from handrail.policy.suggest import keeps
-from handrail.surfaces.approval_text import happening, keep_lines, whole
+from handrail.surfaces.approval_text import happening, keep_lines, keep_names, whole
 
 LIMITS = Limits()
 
@@ -89,3 +89,11 @@ def test_question_shows_rights_whole_and_in_the_rule_to_keep() -> None:
     sentences = keep_lines(question, keeps(question, LIMITS), whole())
     assert all(f", with {shown}" in each for each in sentences.values())
     assert set(sentences) == {"session", "always"}
+    names = keep_names(question, keeps(question, LIMITS), whole())
+    assert all(each.endswith(f", with {shown}") for each in names.values())
+
+
+def test_question_with_network_right_does_not_say_without_network() -> None:
+    host, directory = (asking(each)._replace(sandbox="strict") for each in (Rights(("a.test",)), Rights((), ("/srv",))))
+    assert "Sandbox: strict, with network for this command only" in happening(host, whole())
+    assert "Sandbox: strict, without network" in happening(directory, whole())

@@ -9,6 +9,7 @@ from support.command_line import at_terminal, handrail, usage_error
 
 from handrail import Keep, Verdict, Workspace
 from handrail.errors import RuleError
+from handrail.policy.rule_text import brief
 from handrail.policy.rules import Rule, short_rule
 from handrail.policy.suggest import keeps, kept_sentence
 from handrail.surfaces.cli.approvals.rule_test import try_call
@@ -78,6 +79,21 @@ def test_short_rule_covers_tools_of_all_dialects(
 )
 def test_short_rule_reads_as_sentence(text: str, sentence: str) -> None:
     assert short_rule(text).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("edit **", "edit any workspace file"),
+        ("edit src/** tests/**", "edit files below src/ and tests/"),
+        ("git status *", "run `git status …`"),
+        ("make 'a, b'", "run `make 'a, b'`"),
+        ("pytest * -q", "run `pytest * -q`"),
+        ("fetch docs.python.org", "fetch pages from docs.python.org"),
+    ],
+)
+def test_short_rule_in_few_words_says_what_it_allows(text: str, words: str) -> None:
+    assert brief(text) == words
 
 
 @pytest.mark.parametrize(

@@ -122,19 +122,28 @@ def envelope(result: Any) -> dict[str, Any]:
     """Build the envelope of the library from an MCP result."""
     content = result.content[0]
     if content.type == "text":
-        output = content.text if result.structured_content is None else result.structured_content
+        output = content.text if result.structured_content is None else _output(result)
         if result.is_error and content.text.startswith("{"):
             output = json.loads(content.text)
     else:
         data = content.resource.blob if content.type == "resource" else content.data
         kind = content.resource.mime_type if content.type == "resource" else content.mime_type
         output = {"inlineData": {"mimeType": kind, "data": data}}
-        if result.structured_content is not None:  # the other fields of an answer that holds the image as an address
-            output = {"image_url": f"data:{kind};base64,{data}", **result.structured_content}
+        assert result.structured_content is None  # a client that prefers it would not show the image
+        if fields := result.meta["handrail/result"].get("output"):  # of an answer that holds the image as an address
+            output = {"image_url": f"data:{kind};base64,{data}", **fields}
     found: dict[str, Any] = {**result.meta["handrail/result"], "output": output}
     assert found["success"] is not result.is_error
     _assert_hints_are_content(result, found)
     return found
+
+
+def _output(result: Any) -> dict[str, Any]:
+    """Return the output of a structured result; check that it has the hints too, since some clients show only it."""
+    exact, *rest = (block.text for block in result.content)
+    output: dict[str, Any] = json.loads(exact)
+    assert result.structured_content == ({**output, "hints": rest[0]} if rest else output)
+    return output
 
 
 def _assert_hints_are_content(result: Any, found: dict[str, Any]) -> None:

@@ -69,6 +69,12 @@ def test_mcp_question_shows_change_and_once_allows_once(asking: Workspace, root:
     assert [*schema["properties"]] == schema["required"] == ["decision"]
     decision = schema["properties"]["decision"]
     assert (decision["enum"], decision["default"]) == (["once", "session", "always", "no"], "once")
+    assert decision["enumNames"] == [
+        "once: allow this call",
+        "session: edit any workspace file",
+        "always: edit a.txt",
+        "no: refuse this call",
+    ]
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,40 @@ def test_mcp_object_result_has_structured_content_and_text(
     expected = {"content": "     1\tone", "total_lines": 1, "truncated": False}
     assert result.structured_content == expected
     assert [json.loads(block.text) for block in result.content] == [expected]
+
+
+def test_mcp_warning_beside_object_is_in_structured_content(
+    workspace: Workspace, root: Path, era: str, serve: Serve
+) -> None:
+    """Some clients show a model the structured content alone."""
+    root.rename(root.with_name("elsewhere"))
+    root.mkdir()
+    (root / "a.txt").write_text("one\n")
+
+    async def act(client: Client) -> Any:
+        return await client.call_tool("file.list", {"path": "."})
+
+    result = talk(serve(workspace), act, era)
+    first, second = result.content
+    assert result.structured_content == {**json.loads(first.text), "hints": second.text}
+    assert second.text.startswith("Warning: ")
+
+
+def test_mcp_image_with_other_fields_has_no_structured_content(
+    workspace: Workspace, root: Path, era: str, serve: Serve
+) -> None:
+    """A client that shows a model the structured content alone would leave out the image."""
+    (root / "a.png").write_bytes(b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"))
+
+    async def act(client: Client) -> Any:
+        (tool,) = [each for each in (await client.list_tools()).tools if each.name == "view_image"]
+        return tool.output_schema, await client.call_tool("view_image", {"path": "a.png"})
+
+    schema, result = talk(serve(workspace, dialect="codex-2026"), act, era)
+    assert schema is None
+    assert [block.type for block in result.content] == ["image"]
+    assert result.structured_content is None
+    assert result.meta["handrail/result"]["output"] == {"detail": "high"}
 
 
 def test_mcp_fault_is_result_not_protocol_error(workspace: Workspace, era: str, serve: Serve) -> None:

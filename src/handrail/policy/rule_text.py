@@ -65,12 +65,20 @@ def sentence(text: str) -> str:
         return f"create, change and delete {_files(rule.words)}"
     if rule.kind == FETCH:
         return f"fetch pages from {_listed([_host_words(host) for host in rule.words])}"
-    *first, last = rule.words
-    shown = shlex.join(first if last == REST else rule.words).replace(f"'{ONE}'", ONE)
-    one = f", where {ONE} is one word" if ONE in rule.words else ""
-    if last == REST:
+    shown, one = _shown(rule), f", where {ONE} is one word" if ONE in rule.words else ""
+    if rule.words[-1] == REST:
         return f"run commands that begin with `{shown}`{one}"
     return f"run `{shown}`{one or ', exactly so'}"
+
+
+def brief(text: str) -> str:
+    """Return what a rule allows in few words, for a list of answers: "run `git status …`"."""
+    rule = parse_rule(text)
+    if rule.kind == EDIT:
+        return f"edit {_files(rule.words)}"
+    if rule.kind == FETCH:
+        return sentence(text)
+    return f"run `{_shown(rule)}{' …' if rule.words[-1] == REST else ''}`"
 
 
 @lru_cache(maxsize=256)
@@ -202,6 +210,11 @@ def _split(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise RuleError(f"`{text.strip()}`: {str(error).lower()}") from None
+
+
+def _shown(rule: RuleText) -> str:
+    """Return the words that a rule for commands names."""
+    return shlex.join(word for word in rule.words if word != REST).replace(f"'{ONE}'", ONE)
 
 
 def _files(globs: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from handrail.model.limits import Limits
 from handrail.model.paths import unquote
 from handrail.ops.glob.globs import literal_glob
 from handrail.policy.rule_match import RuleMatcher, why_nothing_kept
-from handrail.policy.rule_text import ALL_EDITS, EDIT, FETCH, RUN, sentence
+from handrail.policy.rule_text import ALL_EDITS, EDIT, FETCH, RUN, brief, sentence
 from handrail.policy.rules import typed_rule
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
@@ -23,6 +23,7 @@ _ONE_MORE = frozenset(
 """First words that mean little without the next one: a script, a module or a target."""
 _NO_QUOTES = re.compile(r"""[^\s'"\\]+""")
 _MOST_PLACES = 3
+_EXACT = "make exactly this call"
 
 
 def keeps(question: Question, limits: Limits) -> dict[str, Keep]:
@@ -47,7 +48,12 @@ def suggestion(question: Question, limits: Limits) -> str:
 
 def kept_sentence(keep: Keep) -> str:
     """Return what an answer would allow, as the end of a sentence."""
-    return sentence(keep.rule) if keep.rule else "make exactly this call"
+    return sentence(keep.rule) if keep.rule else _EXACT
+
+
+def kept_words(keep: Keep) -> str:
+    """Return what an answer would allow in few words: a client may show only the first forty characters."""
+    return brief(keep.rule) if keep.rule else _EXACT
 
 
 def _covers(text: str, question: Question, limits: Limits) -> bool:

@@ -102,11 +102,18 @@ def keep_lines(question: Question, kept: dict[str, Keep], view: QuestionView) ->
 
     line = whole().line if question.host else view.line
     confined = question.sandbox in ("", "strict")
-    end = f", with {_rights(question)}" if question.rights else ""
+    end = _with_rights(question)
     end += "" if confined else f" (sandbox: {_SANDBOX.get(question.sandbox, question.sandbox)})"
     return {
         answer: f"allow {SCOPE_WORDS[keep.scope]}: {line(kept_sentence(keep))}{end}" for answer, keep in kept.items()
     }
+
+
+def keep_names(question: Question, kept: dict[str, Keep], view: QuestionView) -> dict[str, str]:
+    """Return for each answer that stores a rule a short name, for clients that list the answers."""
+    from handrail.policy.suggest import kept_words  # noqa: PLC0415  needed for questions only
+
+    return {answer: f"{view.line(kept_words(keep))}{_with_rights(question)}" for answer, keep in kept.items()}
 
 
 def _diff_lines(question: Question, view: QuestionView, *, colour: bool) -> list[str]:
@@ -125,6 +132,10 @@ def visible_lines(diff: str) -> list[str]:
     if all(line.endswith("\r") for line in body):  # all lines keep CRLF: do not show it
         lines = [line.removesuffix("\r") for line in lines]
     return [visible(line) for line in lines if line]
+
+
+def _with_rights(question: Question) -> str:
+    return f", with {_rights(question)}" if question.rights else ""
 
 
 def _rights(question: Question) -> str:
@@ -152,4 +163,10 @@ def _about_command(question: Question, view: QuestionView) -> Iterator[tuple[str
     yield "Directory", view.line(question.directory) or "."
     if question.shell:
         yield "Shell", view.line(question.shell)
-    yield "Sandbox", _SANDBOX.get(question.sandbox, question.sandbox)
+    yield "Sandbox", _sandbox(question)
+
+
+def _sandbox(question: Question) -> str:
+    shown = _SANDBOX.get(question.sandbox, question.sandbox)
+    network = any(each.startswith("network ") for each in question.rights.words)
+    return shown.replace("without network", "with network for this command only") if network else shown

@@ -98,7 +98,8 @@ CLIENTS = {
         ".mcp.json",
         "~/.claude.json",
         entry={"type": "stdio", "alwaysLoad": True},  # otherwise the model must search for the tools first
-        at_start='choose "Yes, I trust this folder", then "Use this MCP server"; Enter alone says no',
+        at_start='choose "Yes, I trust this folder", then "Use this MCP server". Enter alone says no; '
+        "`claude mcp reset-project-choices` lets it ask again",
         tool=f"mcp__{NAME}__{{tool}}",
         host=Switch(project={".claude/settings.json": _CLAUDE_HOST}, user={"~/.claude/settings.json": _CLAUDE_HOST}),
         quiet=Switch(project={".claude/settings.json": _CLAUDE_QUIET}, user={"~/.claude/settings.json": _CLAUDE_QUIET}),

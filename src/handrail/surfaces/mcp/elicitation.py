@@ -6,7 +6,7 @@ again from the start. The answer is valid only for exactly the change that was s
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -151,19 +151,25 @@ def _said(answer: Any) -> tuple[str, str]:
 
 def form(question: Question, limits: Limits, *, everything: bool) -> dict[str, Any]:
     """Return the text of the question, which says what each answer does, and the schema of its answers."""
-    from handrail.surfaces.approval_text import QuestionView, display, happening, keep_lines, whole  # noqa: PLC0415  needed for questions only
+    from handrail.surfaces.approval_text import QuestionView, display, happening, keep_lines, keep_names, whole  # noqa: PLC0415  needed for questions only
 
     view = whole() if everything else QuestionView(_ROWS)
     effects = outlined(happening(question, view), question.targets)
     shown = [*effects, "", display(question, view), ""]
-    answers = {**_ONCE, **keep_lines(question, keeps(question, limits), view), **_NO} | (_MORE if view.cut else {})
+    kept = keeps(question, limits)
+    answers = {**_ONCE, **keep_lines(question, kept, view), **_NO} | (_MORE if view.cut else {})
     lines = [f"{answer}: {means}" for answer, means in answers.items()]
-    return {"message": "\n".join([*shown, *lines]).strip(), "requestedSchema": _schema(answers)}
+    schema = _schema({**answers, **keep_names(question, kept, whole())})
+    return {"message": "\n".join([*shown, *lines]).strip(), "requestedSchema": schema}
 
 
-def _schema(answers: Iterable[str]) -> dict[str, Any]:
-    """Return a form with one field. Clients show the default as chosen, so Enter answers `once`."""
-    decision = {"type": "string", "title": "Allow this?", "enum": [*answers], "default": "once"}
+def _schema(answers: dict[str, str]) -> dict[str, Any]:
+    """Return a form with one field. Clients show the default as chosen, so Enter answers `once`.
+
+    Some clients show only the first lines of the question, but all names: there the user reads what an answer keeps.
+    """
+    names = [f"{answer}: {means}" for answer, means in answers.items()]
+    decision = {"type": "string", "title": "Allow this?", "enum": [*answers], "enumNames": names, "default": "once"}
     return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
 
 

@@ -20,16 +20,19 @@ def to_mcp(result: ToolResult) -> dict[str, Any]:
         text = _checked(envelope)
     output = envelope.pop("output")
     content = [_content(output, text)]
-    if result.hints:
-        content.append({"type": "text", "text": _replaced(result.hints)})
+    hints = _replaced(result.hints)
+    if hints:
+        content.append({"type": "text", "text": hints})
     made = {
         "content": content,
         "isError": not result.success,
         "resultType": "complete",
         "_meta": {ENVELOPE: envelope},
     }
-    if result.success and isinstance(output, dict) and (fields := beside_media(output) if media_of(output) else output):
-        made["structuredContent"] = fields
+    if media_of(output):
+        envelope |= {"output": fields} if (fields := beside_media(output)) else {}
+    elif result.success and isinstance(output, dict):  # some clients show a model this object instead of the content
+        made["structuredContent"] = {**output, "hints": hints} if hints else output
     return made
 
 
